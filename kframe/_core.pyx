@@ -1,0 +1,476 @@
+"""Kernels of the controller: array passes over the partition columns.
+
+Every function takes typed views, ``const`` where it only reads, and writes into views marked OUT that the caller has
+allocated; it returns counts. The GIL is released and nothing is allocated. Callers check shapes and index ranges once
+(``kframe.model.columns`` builds them right by construction); a wrong dtype is a ValueError from the view itself. Each
+kernel has a naive twin of the same name and signature in ``_naive.py``.
+
+Arguments that recur: ``rows`` (k,) partition rows, unique; ``slot_start``, ``replica_count``, ``isr_count`` (n,) row
+columns and ``replica``, ``isr``, ``replica_flags`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where a
+broker is registered and not shutting down. A replica is *online* if its broker is live and its OFFLINE_DIR flag is
+clear (Kafka 3.9 ``ControllerContext.isReplicaOnline``); an ISR member that is not assigned is judged by its broker alone.
+"""
+
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
+cdef extern from *:
+    """
+    #ifdef KFRAME_DEBUG
+    #define KFRAME_CHECKED 1
+    #else
+    #define KFRAME_CHECKED 0
+    #endif
+    """
+    const int KFRAME_CHECKED
+
+#: Whether this build checks the bounds of every access (KFRAME_DEBUG=1 at build time).
+DEBUG = bool(KFRAME_CHECKED)
+
+cdef enum:
+    ADDING = 1
+    REMOVING = 2
+    OFFLINE_DIR = 4
+
+cdef enum:
+    OFFLINE = 0
+    REASSIGN = 1
+    PREFERRED = 2
+    CONTROLLED_SHUTDOWN = 3
+    INITIAL = 4
+
+cdef enum:
+    NO_LEADER = -1
+    NO_STATE = -1
+
+cdef enum:
+    PARTITION_NEW = 0
+    PARTITION_ONLINE = 1
+    PARTITION_OFFLINE = 2
+
+cdef enum:
+    REPLICA_ONLINE = 2
+    REPLICA_INELIGIBLE = 6
+
+
+cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t wanted) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(start, start + count):
+        if values[k] == wanted:
+            return True
+    return False
+
+
+cdef inline bint member_online(
+    const int32_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
+    Py_ssize_t start, Py_ssize_t count, int32_t broker,
+) noexcept nogil:
+    """Whether ``broker``, a member of this row's ISR or its leader, is online."""
+    cdef Py_ssize_t k
+    if broker < 0 or live[broker] == 0:
+        return False
+    for k in range(start, start + count):
+        if replica[k] == broker:
+            return (replica_flags[k] & OFFLINE_DIR) == 0
+    return True
+
+
+def choose_leaders(
+    int kind,                            # IN   ElectionKind
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const int32_t[::1] isr,              # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    const uint8_t[::1] unclean_allowed,  # IN   (k,) 1 where an out-of-sync leader is permitted
+    int32_t[::1] leader,                 # OUT  (k,) broker index, or NO_LEADER
+):
+    """Choose each row's leader by Kafka's built-in rule (3.9 ``PartitionLeaderElectionAlgorithms``); return how many have one.
+
+    Candidates stand in assignment order; the first online one that is in the ISR wins. REASSIGN leaves out replicas
+    that are being removed, PREFERRED looks at the first replica only, INITIAL does not ask for the ISR, and OFFLINE
+    falls back to the first online replica where ``unclean_allowed``. Cost O(k * r^2).
+    """
+    cdef Py_ssize_t i, k, start, last, row, found = 0
+    cdef int32_t chosen, fallback, broker
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            start = slot_start[row]
+            last = start + replica_count[row]
+            if kind == PREFERRED and last > start:
+                last = start + 1
+            chosen = NO_LEADER
+            fallback = NO_LEADER
+            for k in range(start, last):
+                broker = replica[k]
+                if live[broker] == 0 or replica_flags[k] & OFFLINE_DIR:
+                    continue
+                if kind == REASSIGN and replica_flags[k] & REMOVING:
+                    continue
+                if kind == INITIAL or contains(isr, start, isr_count[row], broker):
+                    chosen = broker
+                    break
+                if fallback == NO_LEADER:
+                    fallback = broker
+            if chosen == NO_LEADER and kind == OFFLINE and unclean_allowed[i]:
+                chosen = fallback
+            leader[i] = chosen
+            found += chosen != NO_LEADER
+    return found
+
+
+def mark_dead_isr(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const int32_t[::1] isr,              # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    uint8_t[::1] dead,                   # OUT  (k,) 1 where no ISR member is online
+):
+    """Mark the rows for which only an unclean election can find a leader; return how many. Cost O(k * r^2)."""
+    cdef Py_ssize_t i, k, start, row, found = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            start = slot_start[row]
+            dead[i] = 1
+            for k in range(start, start + isr_count[row]):
+                if member_online(replica, replica_flags, live, start, replica_count[row], isr[k]):
+                    dead[i] = 0
+                    break
+            found += dead[i]
+    return found
+
+
+def plan_elections(
+    int kind,                            # IN   ElectionKind
+    bint recovery_supported,             # IN   whether the inter-broker protocol has the recovery state
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] leader,           # IN   (k,) leader chosen for each row, never NO_LEADER
+    const int32_t[::1] old_epoch,        # IN   (n,) leader_epoch column
+    const uint8_t[::1] old_recovery,     # IN   (n,) recovery column
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const int32_t[::1] isr,              # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    const uint8_t[::1] shutting_down,    # IN   (b,)
+    int32_t[::1] leader_epoch,           # OUT  (k,)
+    uint8_t[::1] recovery,               # OUT  (k,)
+    int32_t[::1] isr_offsets,            # OUT  (k + 1,)
+    int32_t[::1] isr_values,             # OUT  (sum of max(replica_count, isr_count) of rows,)
+):
+    """Work out the state that follows from each row's chosen leader; return how many elections are unclean.
+
+    New ISR: OFFLINE keeps the online members, or only the leader if that was no member (RECOVERING where supported);
+    CONTROLLED_SHUTDOWN drops members that are shutting down; REASSIGN and PREFERRED keep it; INITIAL takes all online
+    replicas at leader epoch 0. ISR order is kept (Kafka 3.9 ``Election``). Cost O(k * r^2).
+    """
+    cdef Py_ssize_t i, k, start, row, filled = 0, unclean = 0
+    cdef bint was_member, keep
+    with nogil:
+        isr_offsets[0] = 0
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            start = slot_start[row]
+            leader_epoch[i] = 0 if kind == INITIAL else old_epoch[row] + 1
+            recovery[i] = 0 if kind == INITIAL else old_recovery[row]
+            was_member = contains(isr, start, isr_count[row], leader[i])
+            if kind == INITIAL:
+                for k in range(start, start + replica_count[row]):
+                    if live[replica[k]] and (replica_flags[k] & OFFLINE_DIR) == 0:
+                        isr_values[filled] = replica[k]
+                        filled += 1
+            elif kind == OFFLINE and not was_member:
+                isr_values[filled] = leader[i]
+                filled += 1
+                unclean += 1
+                recovery[i] = 1 if recovery_supported else old_recovery[row]
+            else:
+                for k in range(start, start + isr_count[row]):
+                    keep = True
+                    if kind == OFFLINE:
+                        keep = member_online(replica, replica_flags, live, start, replica_count[row], isr[k])
+                    elif kind == CONTROLLED_SHUTDOWN:
+                        keep = shutting_down[isr[k]] == 0
+                    if keep:
+                        isr_values[filled] = isr[k]
+                        filled += 1
+            isr_offsets[i + 1] = <int32_t>filled
+    return unclean
+
+
+def plan_removals(
+    int32_t broker,                      # IN   broker index that leaves the ISRs
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] old_leader,       # IN   (n,) leader column
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const int32_t[::1] isr,              # IN   (s,)
+    int32_t[::1] changed,                # OUT  (k,) rows whose ISR holds the broker; the first `returned` are set
+    int32_t[::1] leader,                 # OUT  (k,) beside changed
+    int32_t[::1] isr_offsets,            # OUT  (k + 1,) beside changed
+    int32_t[::1] isr_values,             # OUT  (sum of isr_count of rows,)
+):
+    """Take one broker out of the ISRs of ``rows``; return in how many it was.
+
+    The leader becomes NO_LEADER where it was that broker; the last member of an ISR stays in it (Kafka 3.9
+    ``ReplicaStateMachine.removeReplicasFromIsr``). Rows whose ISR lacks the broker are left out. Cost O(k * r).
+    """
+    cdef Py_ssize_t i, k, start, row, filled = 0, found = 0
+    with nogil:
+        isr_offsets[0] = 0
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            start = slot_start[row]
+            if not contains(isr, start, isr_count[row], broker):
+                continue
+            for k in range(start, start + isr_count[row]):
+                if isr[k] != broker or isr_count[row] == 1:
+                    isr_values[filled] = isr[k]
+                    filled += 1
+            changed[found] = <int32_t>row
+            leader[found] = NO_LEADER if old_leader[row] == broker else old_leader[row]
+            found += 1
+            isr_offsets[found] = <int32_t>filled
+    return found
+
+
+def count_hosted(
+    const uint8_t[::1] chosen,           # IN   (b,) 1 for the brokers asked for
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+):
+    """Count the replicas that the chosen brokers host. Cost O(s)."""
+    cdef Py_ssize_t row, k, found = 0
+    with nogil:
+        for row in range(slot_start.shape[0]):
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                found += chosen[replica[k]] != 0
+    return found
+
+
+def list_hosted(
+    const uint8_t[::1] chosen,           # IN   (b,) 1 for the brokers asked for
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    int32_t[::1] rows,                   # OUT  (count_hosted,) row of each such replica, ascending
+    int32_t[::1] slots,                  # OUT  (count_hosted,) its slot
+):
+    """List the replicas that the chosen brokers host; return how many. Cost O(s)."""
+    cdef Py_ssize_t row, k, found = 0
+    with nogil:
+        for row in range(slot_start.shape[0]):
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                if chosen[replica[k]]:
+                    rows[found] = <int32_t>row
+                    slots[found] = <int32_t>k
+                    found += 1
+    return found
+
+
+def list_recipients(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] allowed,          # IN   (b,) 1 for brokers that may be told
+    int skip_flags,                      # IN   replicas with any of these ReplicaFlag bits are not told
+    int32_t[::1] brokers,                # OUT  (sum of replica_count of rows,) broker index to tell
+    int32_t[::1] told,                   # OUT  (sum of replica_count of rows,) the row to tell it of
+):
+    """List who of the assigned replicas is to be told of each row; return how many pairs. Cost O(k * r)."""
+    cdef Py_ssize_t i, k, row, found = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                if allowed[replica[k]] and (replica_flags[k] & skip_flags) == 0:
+                    brokers[found] = replica[k]
+                    told[found] = <int32_t>row
+                    found += 1
+    return found
+
+
+def group_by_broker(
+    const int32_t[::1] brokers,          # IN   (m,) broker index of each pair
+    const int32_t[::1] rows,             # IN   (m,) row of each pair
+    int32_t[::1] offsets,                # OUT  (b + 1,) where each broker's pairs stand
+    int32_t[::1] grouped,                # OUT  (m,) rows, broker by broker, in the order of the pairs
+    int32_t[::1] origin,                 # OUT  (m,) position of each grouped pair in the input
+):
+    """Sort pairs by broker (counting sort, stable); return how many brokers have any. Cost O(m + b)."""
+    cdef Py_ssize_t i, b, at, used = 0, total = 0, count
+    with nogil:
+        offsets[:] = 0
+        for i in range(brokers.shape[0]):
+            offsets[brokers[i]] += 1
+        for b in range(offsets.shape[0]):
+            count = offsets[b]
+            used += count != 0
+            offsets[b] = <int32_t>total
+            total += count
+        for i in range(brokers.shape[0]):
+            at = offsets[brokers[i]]
+            offsets[brokers[i]] += 1
+            grouped[at] = rows[i]
+            origin[at] = <int32_t>i
+        for b in range(offsets.shape[0] - 1, 0, -1):
+            offsets[b] = offsets[b - 1]
+        offsets[0] = 0
+    return used
+
+
+def check_moves(
+    const int32_t[::1] positions,        # IN   (k,) rows or slots that are to move
+    const uint8_t[::1] states,           # IN   (n,) or (s,) their state column
+    int allowed,                         # IN   bit `1 << state` for every state that may be left
+    uint8_t[::1] valid,                  # OUT  (k,) 1 where the move is legal
+):
+    """Tell legal state moves from illegal ones; return how many are legal. Cost O(k)."""
+    cdef Py_ssize_t i, found = 0
+    with nogil:
+        for i in range(positions.shape[0]):
+            valid[i] = (allowed >> states[positions[i]]) & 1
+            found += valid[i]
+    return found
+
+
+def list_leaderless(
+    const int32_t[::1] topic,            # IN   (n,)
+    const int32_t[::1] leader,           # IN   (n,)
+    const int32_t[::1] partition_epoch,  # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
+    int32_t[::1] rows,                   # OUT  (n,)
+):
+    """List the rows that have a state but no online leader, topics queued for deletion left out; return how many.
+
+    Kafka 3.9 ``ControllerContext.partitionsWithOfflineLeader``. Cost O(n) with one column read for healthy rows.
+    """
+    cdef Py_ssize_t row, found = 0
+    with nogil:
+        for row in range(topic.shape[0]):
+            if topic[row] < 0 or partition_epoch[row] == NO_STATE or deleting[topic[row]]:
+                continue
+            if not member_online(replica, replica_flags, live, slot_start[row], replica_count[row], leader[row]):
+                rows[found] = <int32_t>row
+                found += 1
+    return found
+
+
+def list_in_states(
+    const int32_t[::1] topic,            # IN   (n,)
+    const uint8_t[::1] state,            # IN   (n,)
+    int wanted,                          # IN   bit `1 << state` for every state asked for
+    const uint8_t[::1] deleting,         # IN   (t,) 1 for topics to leave out
+    int32_t[::1] rows,                   # OUT  (n,)
+):
+    """List the rows that are in one of the wanted states; return how many. Cost O(n)."""
+    cdef Py_ssize_t row, found = 0
+    with nogil:
+        for row in range(topic.shape[0]):
+            if (wanted >> state[row]) & 1 and topic[row] >= 0 and deleting[topic[row]] == 0:
+                rows[found] = <int32_t>row
+                found += 1
+    return found
+
+
+def start_partitions(
+    const int32_t[::1] leader,           # IN   (n,)
+    const int32_t[::1] partition_epoch,  # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    uint8_t[::1] state,                  # OUT  (n,)
+):
+    """Give every partition its first state: New without leadership, Online with an online leader, else Offline.
+
+    Returns how many are not Online (Kafka 3.9 ``PartitionStateMachine.initializePartitionState``). Cost O(n).
+    """
+    cdef Py_ssize_t row, found = 0
+    with nogil:
+        for row in range(leader.shape[0]):
+            if partition_epoch[row] == NO_STATE:
+                state[row] = PARTITION_NEW
+            elif member_online(replica, replica_flags, live, slot_start[row], replica_count[row], leader[row]):
+                state[row] = PARTITION_ONLINE
+                continue
+            else:
+                state[row] = PARTITION_OFFLINE
+            found += 1
+    return found
+
+
+def start_replicas(
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    uint8_t[::1] replica_state,          # OUT  (s,)
+):
+    """Give every replica its first state: Online where it is, else ReplicaDeletionIneligible; return how many are Online.
+
+    Kafka 3.9 ``ReplicaStateMachine.initializeReplicaState``. Cost O(s).
+    """
+    cdef Py_ssize_t row, k, found = 0
+    with nogil:
+        for row in range(slot_start.shape[0]):
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                if live[replica[k]] and (replica_flags[k] & OFFLINE_DIR) == 0:
+                    replica_state[k] = REPLICA_ONLINE
+                    found += 1
+                else:
+                    replica_state[k] = REPLICA_INELIGIBLE
+    return found
+
+
+def count_by_broker(
+    const int32_t[::1] leader,           # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const int32_t[::1] isr,              # IN   (s,)
+    int32_t[::1] leads,                  # OUT  (b,) partitions that the broker leads
+    int32_t[::1] preferred,              # OUT  (b,) partitions whose first replica it is
+    int32_t[::1] hosts,                  # OUT  (b,) replicas on it
+    int32_t[::1] in_sync,                # OUT  (b,) ISRs that it is in
+):
+    """Count what each broker leads and hosts; return how many partitions have a leader. Cost O(s)."""
+    cdef Py_ssize_t row, k, start, found = 0
+    with nogil:
+        leads[:] = 0
+        preferred[:] = 0
+        hosts[:] = 0
+        in_sync[:] = 0
+        for row in range(leader.shape[0]):
+            start = slot_start[row]
+            if leader[row] >= 0:
+                leads[leader[row]] += 1
+                found += 1
+            if replica_count[row] > 0:
+                preferred[replica[start]] += 1
+            for k in range(start, start + replica_count[row]):
+                hosts[replica[k]] += 1
+            for k in range(start, start + isr_count[row]):
+                in_sync[isr[k]] += 1
+    return found

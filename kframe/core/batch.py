@@ -1,0 +1,129 @@
+"""Batching by broker: state changes in, at most one request a broker and kind out.
+
+The rules are Kafka 3.9's ``ControllerBrokerRequestBatch``: the newest state of a partition replaces an older one,
+``is_new`` and ``delete_partition`` stick once set, every LeaderAndIsr entry also tells every registered broker by
+UpdateMetadata, and only registered brokers are sent anything. A batch holds rows, not content: content is read from the
+columns when the batch is sent, and nothing changes in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe import kernels
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, UInt8
+from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE
+from kframe.model.requests import BrokerRows, ControlRequests
+
+
+class RequestBatch:
+    """What one bulk state change, or one operation, has to tell the brokers."""
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._leading: list[tuple[Int32, Int32, bool]] = []
+        self._stopping: list[tuple[Int32, Int32, Int32, bool]] = []
+        self._metadata: list[Int32] = []
+        self._metadata_brokers = np.zeros(len(cluster.brokers), np.uint8)
+
+    def add_leader_and_isr(self, brokers: Int32, rows: Int32, changed: NDArray[Any], is_new: bool) -> None:
+        """Tell ``brokers[i]`` the state of ``rows[i]``, and every registered broker the metadata of ``changed``.
+
+        ``changed`` names each row once, also those that no replica is to be told of.
+        """
+        if len(rows):
+            self._leading.append((brokers, rows, is_new))
+        self.add_metadata(np.flatnonzero(self._cluster.brokers.registered), changed)
+
+    def add_stop_replica(self, brokers: Int32, rows: Int32, delete: bool) -> None:
+        """Tell ``brokers[i]`` to stop, and perhaps delete, its replica of ``rows[i]``; the leader epoch is today's."""
+        partitions, topics = self._cluster.partitions, self._cluster.topics
+        leader_epoch = np.where(partitions.partition_epoch[rows] == NO_STATE, NO_EPOCH, partitions.leader_epoch[rows])
+        leader_epoch[topics.deleting[partitions.topic[rows]] != 0] = EPOCH_DURING_DELETE
+        self._stopping.append((brokers, rows, leader_epoch.astype(np.int32, copy=False), delete))
+
+    def add_metadata(self, brokers: NDArray[Any], rows: NDArray[Any]) -> None:
+        """Tell ``brokers`` who is registered, and the metadata of ``rows`` (each once) as far as they have a state."""
+        self._metadata_brokers[brokers] = 1
+        stated = self._cluster.partitions.partition_epoch[rows] != NO_STATE
+        rows = rows if stated.all() else rows[stated]
+        if len(rows):
+            self._metadata.append(rows.astype(np.int32, copy=False))
+
+    def close(self, controller_id: int, controller_epoch: int) -> ControlRequests:
+        """The requests of this batch, for brokers that are registered now."""
+        leading, is_new, _ = self._by_broker(
+            [(brokers, rows, np.full(len(rows), new, np.uint8), None) for brokers, rows, new in self._leading]
+        )
+        stopping, delete, leader_epoch = self._by_broker(
+            [(b, rows, np.full(len(rows), gone, np.uint8), at) for b, rows, at, gone in self._stopping]
+        )
+        told = self._metadata_brokers & self._cluster.brokers.registered[: len(self._metadata_brokers)]
+        return ControlRequests(
+            controller_id=controller_id,
+            controller_epoch=controller_epoch,
+            leader_and_isr=leading,
+            is_new=is_new,
+            metadata_brokers=np.flatnonzero(told).astype(np.int32),
+            metadata_rows=self._metadata_rows(),
+            stop_replica=stopping,
+            stop_leader_epoch=leader_epoch,
+            stop_delete=delete,
+        )
+
+    def _metadata_rows(self) -> Int32:
+        if not self._metadata:
+            return np.empty(0, np.int32)
+        rows = self._metadata[0] if len(self._metadata) == 1 else np.unique(np.concatenate(self._metadata))
+        return self._in_topic_order(rows)
+
+    def _in_topic_order(self, rows: Int32) -> Int32:
+        partitions = self._cluster.partitions
+        if partitions.in_topic_order:
+            return rows if bool((rows[1:] > rows[:-1]).all()) else np.sort(rows)
+        return rows[np.lexsort((partitions.partition[rows], partitions.topic[rows]))]
+
+    def _by_broker(
+        self, added: list[tuple[Int32, Int32, UInt8, Int32 | None]]
+    ) -> tuple[BrokerRows, UInt8, Int32]:
+        """Group pairs by broker, each (broker, row) once: flags are or-ed, the last epoch stands."""
+        if not added:
+            return BrokerRows.none(), np.empty(0, np.uint8), np.empty(0, np.int32)
+        brokers = _joined([pairs[0] for pairs in added])
+        rows = _joined([pairs[1] for pairs in added])
+        flags = _joined([pairs[2] for pairs in added])
+        leader_epoch = _joined([pairs[3] for pairs in added if pairs[3] is not None])
+        registered = self._cluster.brokers.registered[brokers] != 0
+        if not registered.all():
+            brokers, rows, flags = brokers[registered], rows[registered], flags[registered]
+            leader_epoch = leader_epoch[registered] if len(leader_epoch) else leader_epoch
+        if len(added) > 1 or not self._cluster.partitions.in_topic_order:
+            chosen, flags = self._deduplicated(brokers, rows, flags)
+            brokers, rows = brokers[chosen], rows[chosen]
+            leader_epoch = leader_epoch[chosen] if len(leader_epoch) else leader_epoch
+        offsets = np.empty(len(self._cluster.brokers) + 1, np.int32)
+        grouped, origin = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+        kernels.group_by_broker(brokers, rows, offsets, grouped, origin)
+        used = np.flatnonzero(np.diff(offsets)).astype(np.int32)
+        table = BrokerRows(used, np.append(offsets[used], offsets[-1]).astype(np.int32), grouped)
+        return table, flags[origin], leader_epoch[origin] if len(leader_epoch) else leader_epoch
+
+    def _deduplicated(self, brokers: Int32, rows: Int32, flags: UInt8) -> tuple[NDArray[Any], UInt8]:
+        """Positions of the last of each (broker, row) in (broker, topic, partition) order, and their or-ed flags."""
+        partitions = self._cluster.partitions
+        order = np.lexsort((np.arange(len(rows)), partitions.partition[rows], partitions.topic[rows], brokers))
+        same = (brokers[order][1:] == brokers[order][:-1]) & (rows[order][1:] == rows[order][:-1])
+        starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(order) else np.empty(0, np.int64)
+        ends = np.append(starts[1:], len(order)) - 1
+        sticky = np.maximum.reduceat(flags[order], starts) if len(order) else flags
+        return order[ends] if len(order) else order, sticky
+
+
+def _joined(parts: list[Any]) -> Any:
+    if not parts:
+        return np.empty(0, np.int32)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,134 @@
+"""What every operation of the controller works with: the cluster, the settings, and the ways to write, read and send."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Generator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe import kernels
+from kframe.core.batch import RequestBatch
+from kframe.core.selection import Selection
+from kframe.errors import BrokenInvariant
+from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, UInt8
+from kframe.model.config import ControllerConfig
+from kframe.model.effects import Effect, ReadStates, Send, WriteStates
+from kframe.model.events import Answer, StatesRead, StatesWritten
+from kframe.model.ids import ElectionKind
+
+Result = TypeVar("Result")
+#: An operation under way: it yields effects, is sent their answers, and returns what it found out.
+Operation: TypeAlias = Generator[Effect, Answer, Result]
+
+#: How often one bulk change is planned anew because somebody else wrote the same states in between.
+ATTEMPTS_MAX = 16
+#: Names given in a log line that speaks of many partitions.
+NAMES_LOGGED = 10
+
+
+class Context:
+    """The state that the operations of one controller share. Cleared on resignation by making a new one."""
+
+    def __init__(
+        self, cluster: ClusterState, config: ControllerConfig, selection: Selection, controller_id: int, controller_epoch: int
+    ) -> None:  # fmt: skip
+        self.cluster = cluster
+        self.config = config
+        self.selection = selection
+        self.controller_id = controller_id
+        self.controller_epoch = controller_epoch
+        self.counters: Counter[str] = Counter()
+        """Meters by Kafka's name, such as UncleanLeaderElectionsPerSec."""
+        self.state_change_log = logging.getLogger("kframe.statechange")
+
+    def batch(self) -> RequestBatch:
+        """An empty batch."""
+        return RequestBatch(self.cluster)
+
+    def send(self, batch: RequestBatch) -> Operation[None]:
+        """Hand a batch to the transport, unless there is nothing in it for anybody."""
+        requests = batch.close(self.controller_id, self.controller_epoch)
+        if not requests.empty:
+            yield Send(requests)
+
+    def write(self, change: StateChange) -> Operation[WriteResult]:
+        """Store a change and take over the rows that storage accepted."""
+        if len(change) == 0:
+            return WriteResult(np.empty(0, np.uint8), np.empty(0, np.int32))
+        answer = yield WriteStates(change)
+        if not isinstance(answer, StatesWritten):
+            raise BrokenInvariant(f"WriteStates was answered by {type(answer).__name__}")
+        result = answer.result
+        accepted = result.accepted
+        if accepted.all():
+            self.cluster.apply(change, result.partition_epoch)
+        else:
+            self.cluster.apply(change.take(accepted), result.partition_epoch[accepted])
+        return result
+
+    def read(self, rows: Int32) -> Operation[StoredStates]:
+        """Read states back from storage."""
+        answer = yield ReadStates(rows)
+        if not isinstance(answer, StatesRead):
+            raise BrokenInvariant(f"ReadStates was answered by {type(answer).__name__}")
+        return answer.stored
+
+    def refresh(self, rows: Int32) -> Operation[tuple[Int32, Bool]]:
+        """Read ``rows`` again and take over what storage has.
+
+        Returns the rows that a plan may be made for (they have a state, and no later controller has written it) and a
+        mask of those among them whose state is another one than we knew.
+        """
+        if len(rows) == 0:
+            return rows, np.empty(0, np.bool_)
+        stored = yield from self.read(rows)
+        usable = stored.found & (stored.controller_epoch <= self.controller_epoch)
+        moved = stored.partition_epoch != self.cluster.partitions.partition_epoch[rows]
+        self.cluster.reload(stored)
+        return rows[usable], moved[usable]
+
+    def choose(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
+        """The leader of each row by the selector in charge, NO_LEADER where it finds none."""
+
+        def built_in(chosen: Int32) -> Int32:
+            allowed = unclean_allowed if chosen is rows else unclean_allowed[np.isin(rows, chosen)]
+            return self._built_in(kind, chosen, allowed)
+
+        return self.selection.choose(self.cluster, kind, rows, unclean_allowed, built_in)
+
+    def log_refused(self, kind: str, positions: Sequence[int] | NDArray[Any], reason: str) -> None:
+        """State-change log line about rows that were not changed, in the manner of Kafka's ``state.change.logger``."""
+        if len(positions) == 0:
+            return
+        names = ", ".join(self.cluster.name(int(row)) for row in positions[:NAMES_LOGGED])
+        more = f" and {len(positions) - NAMES_LOGGED} more" if len(positions) > NAMES_LOGGED else ""
+        self.state_change_log.error(
+            "[Controller id=%d epoch=%d] %s %s%s: %s", self.controller_id, self.controller_epoch, kind, names, more, reason
+        )
+
+    def log_changed(self, count: int, what: str) -> None:
+        """State-change log line that sums a bulk change up."""
+        if count:
+            self.state_change_log.info(
+                "[Controller id=%d epoch=%d] %d %s", self.controller_id, self.controller_epoch, count, what
+            )
+
+    def _built_in(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
+        p = self.cluster.partitions
+        leader = np.empty(len(rows), np.int32)
+        kernels.choose_leaders(
+            int(kind), rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags,
+            self.cluster.brokers.live, unclean_allowed, leader,
+        )  # fmt: skip
+        return leader
+
+
+def stale(result: WriteResult) -> Bool:
+    """Mask of the rows that somebody else has written since we read them."""
+    return result.codes == WriteCode.STALE

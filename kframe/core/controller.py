@@ -1,0 +1,225 @@
+"""The controller: one event in, effects out.
+
+    events ──▶ step ──▶ effects ──▶ the world ──▶ answers ──▶ step ──▶ …
+
+``step`` never waits and never acts. Each event starts an *operation*, a generator in the modules beside this one, that
+yields effects and is sent their answers; while it is under way only answers may come in. Nothing here knows the time,
+a thread, a socket or a plugin.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kframe.core import elections, failover, membership, shutdown
+from kframe.core.context import Context, Operation
+from kframe.core.selection import Selection
+from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, ErrorCode, KframeError
+from kframe.model.cluster import ClusterState
+from kframe.model.config import ControllerConfig
+from kframe.model.effects import Claim, Effect, Load, Prepare, ReadController, Reply, Resigned
+from kframe.model.events import (
+    NOBODY,
+    Answer,
+    BrokerModified,
+    BrokersChanged,
+    Claimed,
+    ControlledShutdownRequested,
+    ControllerChanged,
+    Elect,
+    ElectionRequested,
+    Event,
+    Failed,
+    Held,
+    LeaderAndIsrAnswered,
+    Loaded,
+    ResignRequested,
+    SessionExpired,
+    UpdateMetadataAnswered,
+)
+from kframe.model.ids import NO_LEADER
+
+_log = logging.getLogger("kframe.controller")
+
+
+class Controller:
+    """Decides what the cluster must do next (Kafka 3.9 ``KafkaController``).
+
+    Effects are performed in order, and nothing reaches a broker before storage has accepted the state it announces.
+    """
+
+    def __init__(self, controller_id: int, config: ControllerConfig, selection: Selection) -> None:
+        self.controller_id = controller_id
+        self.config = config
+        self.selection = selection
+        self.active_controller = -1
+        """Id of whoever is controller as far as we know; -1 for nobody."""
+        self._context: Context | None = None
+        self._operation: Operation[None] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether we are the controller."""
+        return self._context is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether an operation waits for an answer; only answers may be handed to ``step`` then."""
+        return self._operation is not None
+
+    @property
+    def controller_epoch(self) -> int:
+        """Our controller epoch; -1 while we are not the controller."""
+        return self._context.controller_epoch if self._context else -1
+
+    @property
+    def context(self) -> Context:
+        """What the active controller works with. Raises BrokenInvariant while we are not the controller."""
+        if self._context is None:
+            raise BrokenInvariant("this controller is not active")
+        return self._context
+
+    @property
+    def cluster(self) -> ClusterState:
+        """The cluster as the active controller sees it; not to be changed from outside."""
+        return self.context.cluster
+
+    def step(self, event: Event | Answer) -> list[Effect]:
+        """Take one event, or the answer to the last effect returned; return what is to be done now, in order.
+
+        The list is empty when the operation is over and no effect is left; if its last effect is ``answered``, the
+        operation goes on with that answer. Raises BrokenInvariant for an event while an answer is due, or the reverse.
+        """
+        if isinstance(event, Answer) != self.busy:
+            raise BrokenInvariant(f"{type(event).__name__} came while {'busy' if self.busy else 'idle'}")
+        if isinstance(event, Answer):
+            return self._advance(event)
+        self._operation = self._handle(event)
+        return self._advance(None)
+
+    def preempt(self, event: Event) -> list[Effect]:
+        """Answer whoever waits for an event that will not be handled, since we stop being controller first."""
+        return list(_declined(event))
+
+    def abandon(self, reason: str) -> list[Effect]:
+        """Stop an operation that failed unexpectedly and give the role up: what we know cannot be trusted any more."""
+        self._operation = None
+        return self._resign(reason, release=True)
+
+    def _advance(self, answer: Answer | None) -> list[Effect]:
+        assert self._operation is not None
+        effects: list[Effect] = []
+        try:
+            if isinstance(answer, Failed):
+                effect = self._operation.throw(answer.error)
+            else:
+                effect = self._operation.send(answer)  # type: ignore[arg-type]
+            effects.append(effect)
+            while not effect.answered:
+                effect = next(self._operation)
+                effects.append(effect)
+        except StopIteration:
+            self._operation = None
+        except KframeError as error:
+            if type(error) not in CONSEQUENCE:
+                raise
+            self._operation = None
+            _log.error("operation failed: %s", error)
+            effects += self._resign(str(error), release=not isinstance(error, ControllerFenced))
+        return effects
+
+    def _handle(self, event: Event) -> Operation[None]:
+        """The operation that an event asks for."""
+        match event:
+            case Elect():
+                yield from self._elect()
+            case ControllerChanged():
+                yield from self._follow()
+            case SessionExpired():
+                yield from self._step_down("our session with storage expired", release=False)
+            case ResignRequested():
+                yield from self._step_down("asked to resign", release=True)
+            case _ if self._context is None:
+                yield from _declined(event)
+            case _:
+                yield from _operate(self._context, event)
+
+    def _elect(self) -> Operation[None]:
+        """The role may be free: step down if we had it, try to take it, and take over the cluster on success."""
+        holder = yield from self._follow()
+        if holder.controller_id != NO_LEADER:
+            return
+        answer = yield Claim()
+        if isinstance(answer, Held):
+            self.active_controller = answer.controller_id
+            return
+        if not isinstance(answer, Claimed):
+            raise BrokenInvariant(f"Claim was answered by {type(answer).__name__}")
+        yield Prepare()
+        loaded = yield Load()
+        if not isinstance(loaded, Loaded):
+            raise BrokenInvariant(f"Load was answered by {type(loaded).__name__}")
+        self.active_controller = self.controller_id
+        self._context = Context(
+            loaded.cluster, self.config, self.selection, self.controller_id, answer.controller_epoch
+        )
+        _log.info("controller %d takes over with epoch %d", self.controller_id, answer.controller_epoch)
+        yield from failover.take_over(self._context)
+
+    def _follow(self) -> Operation[Held]:
+        """Read who is controller; step down if we were and are not any more (Kafka: ``maybeResign``)."""
+        holder = yield ReadController()
+        if not isinstance(holder, Held):
+            raise BrokenInvariant(f"ReadController was answered by {type(holder).__name__}")
+        if self.active and not holder.ours:
+            yield from self._step_down("our session does not hold the role any more", release=False)
+        self.active_controller = holder.controller_id
+        return holder
+
+    def _step_down(self, reason: str, release: bool) -> Operation[None]:
+        for effect in self._resign(reason, release):
+            yield effect
+
+    def _resign(self, reason: str, release: bool) -> list[Effect]:
+        """Forget everything that only the controller may know."""
+        if not self.active:
+            return []
+        _log.info("controller %d resigns: %s", self.controller_id, reason)
+        self._context = None
+        self.active_controller = NO_LEADER
+        return [Resigned(reason, release)]
+
+
+def _operate(context: Context, event: Event) -> Operation[None]:
+    """The operation of the active controller that an event asks for."""
+    match event:
+        case BrokersChanged():
+            yield from membership.brokers_changed(context)
+        case BrokerModified(broker_id=broker_id):
+            yield from membership.broker_modified(context, broker_id)
+        case ElectionRequested(token=token):
+            yield from _answer(token, elections.elect_leaders(context, event))
+        case ControlledShutdownRequested(token=token):
+            yield from _answer(token, shutdown.shut_down(context, event))
+        case LeaderAndIsrAnswered() | UpdateMetadataAnswered():
+            if event.error is not ErrorCode.NONE:
+                _log.warning("broker %d: %s to %s", event.broker_id, event.error.name, type(event).__name__)
+        case _:
+            raise BrokenInvariant(f"no operation for {type(event).__name__}")
+
+
+def _answer(token: int, operation: Operation[Any]) -> Operation[None]:
+    """Run an operation and give its result to whoever waits."""
+    response = yield from operation
+    if token != NOBODY:
+        yield Reply(token, response)
+
+
+def _declined(event: Event) -> Operation[None]:
+    """What a controller that is not active answers (``spec/controller.md`` section 1)."""
+    match event:
+        case ElectionRequested(token=token) if token != NOBODY:
+            yield Reply(token, elections.refused(event, ErrorCode.NOT_CONTROLLER))
+        case ControlledShutdownRequested(token=token) if token != NOBODY:
+            yield Reply(token, shutdown.refused(ErrorCode.STALE_CONTROLLER_EPOCH))

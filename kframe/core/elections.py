@@ -1,0 +1,90 @@
+"""Elections that somebody asks for (ElectLeaders; Kafka 3.9 ``processReplicaLeaderElection``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.core import leadership, partition_machine
+from kframe.core.context import Context, Operation
+from kframe.errors import ErrorCode
+from kframe.model.columns import Int16, Int32
+from kframe.model.events import ElectionRequested, ElectionType, TopicPartition
+from kframe.model.ids import NO_STATE, PartitionState
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ElectionResponse:
+    """The answer to ElectLeaders: a code for each known row, and one for each partition that is not known.
+
+    ``rows`` ascend. In an election of all partitions those that needed none are left out.
+    """
+
+    rows: Int32
+    codes: Int16
+    unknown: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+    error: ErrorCode = ErrorCode.NONE
+
+
+#: What a partition is told for which no leader could be elected.
+_NOBODY_FOUND = {
+    ElectionType.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+def elect_leaders(context: Context, request: ElectionRequested) -> Operation[ElectionResponse]:
+    """Elect leaders for the partitions named, or for all.
+
+    A partition that never had a leader is answered as one for which none can be elected. Kafka 3.9 fails on it and
+    answers nobody (``reliability.md`` X11).
+    """
+    cluster = context.cluster
+    p = cluster.partitions
+    rows, unknown = _resolve(context, request)
+    codes = np.zeros(len(rows), np.int16)
+    deleting = cluster.topics.deleting[p.topic[rows]] != 0
+    stateless = p.partition_epoch[rows] == NO_STATE
+    settled = ~deleting & ~stateless & _already_valid(context, request.election_type, rows)
+    codes[deleting] = ErrorCode.INVALID_TOPIC_EXCEPTION
+    codes[stateless & ~deleting] = _NOBODY_FOUND[request.election_type]
+    codes[settled] = ErrorCode.ELECTION_NOT_NEEDED
+    electable = rows[codes == 0]
+    strategy = leadership.PREFERRED if request.election_type is ElectionType.PREFERRED else leadership.UNCLEAN
+    moves = yield from partition_machine.move(context, electable, PartitionState.ONLINE, strategy)
+    codes[np.isin(rows, moves.failed)] = _NOBODY_FOUND[request.election_type]
+    codes[np.isin(rows, moves.invalid)] = ErrorCode.UNKNOWN_SERVER_ERROR
+    if request.partitions is None:
+        told = codes != ErrorCode.ELECTION_NOT_NEEDED
+        rows, codes = rows[told], codes[told]
+    return ElectionResponse(rows, codes, unknown)
+
+
+def refused(request: ElectionRequested, error: ErrorCode) -> ElectionResponse:
+    """The answer of a controller that is not active: every partition named gets ``error``."""
+    unknown = tuple((partition, error) for partition in request.partitions or ())
+    return ElectionResponse(np.empty(0, np.int32), np.empty(0, np.int16), unknown, error)
+
+
+def _resolve(
+    context: Context, request: ElectionRequested
+) -> tuple[Int32, tuple[tuple[TopicPartition, ErrorCode], ...]]:
+    """Rows of the partitions named, ascending and each once, and the names that the controller does not know."""
+    if request.partitions is None:
+        return np.flatnonzero(context.cluster.partitions.topic >= 0).astype(np.int32), ()
+    found = {name: context.cluster.row(*name) for name in request.partitions}
+    unknown = tuple((name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name, row in found.items() if row is None)
+    return np.array(sorted({row for row in found.values() if row is not None}), np.int32), unknown
+
+
+def _already_valid(context: Context, election_type: ElectionType, rows: Int32) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether the present leader already is what the election would be held for."""
+    cluster = context.cluster
+    p = cluster.partitions
+    leader = p.leader[rows]
+    if election_type is ElectionType.PREFERRED:
+        valid = leader == p.replica[p.slot_start[rows]]
+    else:
+        valid = (leader >= 0) & (np.append(cluster.brokers.live, 0)[leader] != 0)
+    return np.asarray(valid, np.bool_)

@@ -1,0 +1,23 @@
+"""Taking over as controller, in Kafka's order (3.9 ``onControllerFailover``; ``spec/controller.md`` section 3.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.core import membership, partition_machine, replica_machine
+from kframe.core.context import Context, Operation
+from kframe.model.effects import OpenChannels
+
+
+def take_over(context: Context) -> Operation[None]:
+    """Tell every broker who is registered, then derive and send all states, then elect what has no leader.
+
+    Brokers must know each other's endpoints before the first LeaderAndIsr names a leader, hence the metadata first.
+    Who was shutting down and which log dirs were offline is not known to a new controller.
+    """
+    brokers = context.cluster.brokers
+    registered = np.flatnonzero(brokers.registered).astype(np.int32)
+    yield OpenChannels(tuple(int(index) for index in registered))
+    yield from membership.announce_brokers(context, registered)
+    yield from replica_machine.startup(context)
+    yield from partition_machine.startup(context)

@@ -1,0 +1,155 @@
+"""Giving partitions leaders: plan from the columns, store by compare-and-set, tell the replicas.
+
+The rules are ``spec/elections.md`` (Kafka 3.9 ``Election`` and ``ZkPartitionStateMachine``). Kafka reads each state
+before it elects; here the plan is made from memory, and only rows that storage refuses, or for which nobody could be
+elected, are read again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe import kernels
+from kframe.core.batch import RequestBatch
+from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
+from kframe.model.changes import StateChange
+from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
+from kframe.model.topics import UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How leaders are elected; ``allow_unclean`` overrides the topics' settings (an operator's unclean election)."""
+
+    kind: ElectionKind
+    allow_unclean: bool = False
+
+
+OFFLINE: Final = Strategy(ElectionKind.OFFLINE)
+UNCLEAN: Final = Strategy(ElectionKind.OFFLINE, allow_unclean=True)
+REASSIGN: Final = Strategy(ElectionKind.REASSIGN)
+PREFERRED: Final = Strategy(ElectionKind.PREFERRED)
+CONTROLLED_SHUTDOWN: Final = Strategy(ElectionKind.CONTROLLED_SHUTDOWN)
+
+
+def initialise(context: Context, rows: Int32, batch: RequestBatch) -> Operation[Int32]:
+    """Give new partitions their first leader; return the rows that got one (initial-leader rule).
+
+    Rows without an online replica, and those whose state exists in storage already, stay as they are.
+    """
+    if len(rows) == 0:
+        return rows
+    leader = context.choose(ElectionKind.INITIAL, rows, np.zeros(len(rows), np.uint8))
+    led = leader != NO_LEADER
+    context.log_refused("Partition", rows[~led], "stays New: no replica is online")
+    change, _ = _plan(context, ElectionKind.INITIAL, rows[led], leader[led])
+    result = yield from context.write(change)
+    context.log_refused("Partition", change.rows[~result.accepted], "stays New: storage has a state for it already")
+    started = change.rows[result.accepted]
+    tell(context, batch, ElectionKind.INITIAL, started)
+    return started
+
+
+def elect(
+    context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch
+) -> Operation[tuple[Int32, Int32]]:
+    """Elect leaders for partitions that have a state; return the rows with a new leader, and those that found none.
+
+    A row that somebody else wrote meanwhile is read again and elected anew. A row for which nobody can be elected is
+    read once more before it is given up: its leader may have changed the ISR in storage by itself (inter-broker
+    protocol before 2.7-IV2).
+    """
+    elected: list[Int32] = []
+    failed: list[Int32] = []
+    remaining, known = rows, np.zeros(len(rows), np.bool_)
+    for _ in range(ATTEMPTS_MAX):
+        if len(remaining) == 0:
+            break
+        leader = context.choose(strategy.kind, remaining, unclean_allowed(context, remaining, strategy))
+        led = leader != NO_LEADER
+        change, unclean = _plan(context, strategy.kind, remaining[led], leader[led])
+        result = yield from context.write(change)
+        context.counters["UncleanLeaderElectionsPerSec"] += unclean
+        won = change.rows[result.accepted]
+        tell(context, batch, strategy.kind, won)
+        elected.append(won)
+        failed += [change.rows[~result.accepted & ~stale(result)], remaining[~led & known]]
+        raced, hopeless = change.rows[stale(result)], remaining[~led & ~known]
+        raced, _ = yield from context.refresh(raced)
+        readable, moved = yield from context.refresh(hopeless)
+        failed += [np.setdiff1d(hopeless, readable[moved]).astype(np.int32)]
+        remaining = np.concatenate([raced, readable[moved]])
+        known = np.arange(len(remaining)) >= len(raced)
+    failed.append(remaining)
+    lost = np.sort(np.concatenate(failed)) if failed else rows[:0]
+    context.log_refused("Partition", lost, f"no leader could be elected under {strategy.kind.name}")
+    return np.sort(np.concatenate(elected)) if elected else rows[:0], lost
+
+
+def unclean_allowed(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
+    """1 for rows where an out-of-sync leader is permitted: no ISR member online, and the operator or topic allows it."""
+    cluster = context.cluster
+    p, topics = cluster.partitions, cluster.topics
+    dead = np.zeros(len(rows), np.uint8)
+    if strategy.kind is not ElectionKind.OFFLINE:
+        return dead
+    kernels.mark_dead_isr(
+        rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, cluster.brokers.live, dead
+    )
+    if strategy.allow_unclean or not dead.any():
+        return dead
+    setting = topics.unclean[p.topic[rows]]
+    return dead & np.where(setting == UNSET, context.config.unclean_by_default, setting == 1).astype(np.uint8)
+
+
+def tell(context: Context, batch: RequestBatch, kind: ElectionKind, rows: Int32) -> None:
+    """Queue the new leadership of ``rows`` for those whom the kind of election names (``spec/elections.md`` section 3).
+
+    OFFLINE tells online replicas, INITIAL the ISR (which is those, too), REASSIGN all target replicas, PREFERRED all
+    replicas, CONTROLLED_SHUTDOWN also the brokers that are shutting down.
+    """
+    brokers = context.cluster.brokers
+    if kind in (ElectionKind.OFFLINE, ElectionKind.INITIAL):
+        allowed, skip = brokers.live, ReplicaFlag.OFFLINE_DIR
+    elif kind is ElectionKind.CONTROLLED_SHUTDOWN:
+        allowed, skip = brokers.registered, ReplicaFlag.OFFLINE_DIR
+    else:
+        allowed, skip = brokers.registered, ReplicaFlag(ReplicaFlag.REMOVING) if kind is ElectionKind.REASSIGN else 0
+    tell_replicas(context, batch, rows, allowed, int(skip), is_new=kind is ElectionKind.INITIAL)
+
+
+def tell_replicas(
+    context: Context, batch: RequestBatch, rows: Int32, allowed: NDArray[Any], skip_flags: int, is_new: bool
+) -> None:
+    """Queue the state of ``rows`` for their replicas on ``allowed`` brokers that carry none of ``skip_flags``."""
+    if len(rows) == 0:
+        return
+    p = context.cluster.partitions
+    most = int(p.replica_count[rows].sum())
+    told_brokers, told_rows = np.empty(most, np.int32), np.empty(most, np.int32)
+    count = kernels.list_recipients(
+        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, allowed, skip_flags, told_brokers, told_rows
+    )
+    batch.add_leader_and_isr(told_brokers[:count], told_rows[:count], rows, is_new)
+
+
+def _plan(context: Context, kind: ElectionKind, rows: Int32, leader: Int32) -> tuple[StateChange, int]:
+    """The state that each row gets with its chosen leader, and how many of these elections are unclean."""
+    cluster, count = context.cluster, len(rows)
+    p = cluster.partitions
+    room = int(np.maximum(p.replica_count[rows], p.isr_count[rows]).sum())
+    leader_epoch, recovery = np.empty(count, np.int32), np.empty(count, np.uint8)
+    isr = Ragged(np.empty(count + 1, np.int32), np.empty(room, np.int32))
+    unclean = kernels.plan_elections(
+        int(kind), context.config.protocol.recovery_state, rows, leader, p.leader_epoch, p.recovery, p.slot_start,
+        p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, cluster.brokers.live,
+        cluster.brokers.shutting_down, leader_epoch, recovery, isr.offsets, isr.values,
+    )  # fmt: skip
+    isr = Ragged(isr.offsets, isr.values[: isr.offsets[-1]])
+    expected = np.full(count, NO_STATE, np.int32) if kind is ElectionKind.INITIAL else p.partition_epoch[rows]
+    return StateChange(rows, leader, leader_epoch, recovery, isr, expected, context.controller_epoch), unclean

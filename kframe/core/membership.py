@@ -1,0 +1,150 @@
+"""Brokers come, go, return under a new broker epoch, or change their endpoints (``spec/controller.md`` section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe import kernels
+from kframe.core import partition_machine, replica_machine
+from kframe.core.context import Context, Operation
+from kframe.core.replica_machine import Replicas
+from kframe.errors import BrokenInvariant
+from kframe.model.brokers import Registration
+from kframe.model.columns import Int32, UInt8
+from kframe.model.effects import CloseChannels, OpenChannels, ReadBrokers
+from kframe.model.events import BrokersRead
+from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+
+_NOBODY = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a fresh read of all registrations says against what the controller knew."""
+
+    new: tuple[Registration, ...]
+    bounced: tuple[Registration, ...]
+    dead: tuple[int, ...]
+
+    @staticmethod
+    def between(context: Context, registrations: tuple[Registration, ...]) -> Difference:
+        """Same id with a higher broker epoch is a death and a birth (Kafka 3.9 ``processBrokerChange``)."""
+        brokers = context.cluster.brokers
+        known = {int(brokers.ids[index]): int(brokers.broker_epoch[index]) for index in np.flatnonzero(brokers.registered)}
+        current = sorted(registrations, key=lambda registration: registration.broker_id)
+        return Difference(
+            new=tuple(one for one in current if one.broker_id not in known),
+            bounced=tuple(one for one in current if one.broker_epoch > known.get(one.broker_id, one.broker_epoch)),
+            dead=tuple(sorted(known.keys() - {one.broker_id for one in current})),
+        )
+
+
+def brokers_changed(context: Context) -> Operation[None]:
+    """Compare registrations with what is known: first the new ones, then the bounced, then the dead."""
+    registrations = yield from read_brokers(context)
+    found = Difference.between(context, registrations)
+    brokers = context.cluster.brokers
+    if found.new:
+        yield from _register(context, found.new)
+    if found.bounced:
+        bounced = brokers.index_of([one.broker_id for one in found.bounced])
+        yield from _unregister(context, bounced)
+        yield from _register(context, found.bounced)
+    if found.dead:
+        yield from _unregister(context, brokers.index_of(found.dead))
+
+
+def broker_modified(context: Context, broker_id: int) -> Operation[None]:
+    """A registration changed in place: new endpoints are told to everybody; a new rack alone is not news."""
+    registrations = yield from read_brokers(context)
+    brokers = context.cluster.brokers
+    index = brokers.find(broker_id)
+    fresh = next((one for one in registrations if one.broker_id == broker_id), None)
+    if fresh is None or index is None or not brokers.registered[index]:
+        return
+    known = brokers.registrations[index]
+    if known is not None and known.endpoints == fresh.endpoints:
+        return
+    brokers.registrations[index] = fresh
+    yield from announce_brokers(context, np.flatnonzero(brokers.registered).astype(np.int32))
+
+
+def read_brokers(context: Context) -> Operation[tuple[Registration, ...]]:
+    """All registrations as storage has them now."""
+    answer = yield ReadBrokers()
+    if not isinstance(answer, BrokersRead):
+        raise BrokenInvariant(f"ReadBrokers was answered by {type(answer).__name__}")
+    return answer.registrations
+
+
+def announce_brokers(context: Context, told: Int32, rows: Int32 = _NOBODY) -> Operation[None]:
+    """UpdateMetadata with all registered brokers, and with the metadata of ``rows``, to the brokers ``told``."""
+    batch = context.batch()
+    batch.add_metadata(told, rows)
+    yield from context.send(batch)
+
+
+def mask(context: Context, indexes: Int32) -> UInt8:
+    """1 at the given broker indexes."""
+    chosen = np.zeros(len(context.cluster.brokers), np.uint8)
+    chosen[indexes] = 1
+    return chosen
+
+
+def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
+    """Replicas became unreachable: elect new leaders, then take them out of the ISRs (``onReplicasBecomeOffline``).
+
+    Every partition without an online leader is tried, not only those of ``replicas``. If nothing at all was told to
+    the brokers that way, they are told who is left.
+    """
+    cluster = context.cluster
+    p = cluster.partitions
+    kept = replicas.where(cluster.topics.deleting[p.topic[replicas.rows]] == 0)
+    found = np.empty(len(cluster), np.int32)
+    count = kernels.list_leaderless(
+        p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags,
+        cluster.brokers.live, cluster.topics.deleting, found,
+    )  # fmt: skip
+    yield from partition_machine.move(context, found[:count].copy(), PartitionState.OFFLINE)
+    moves = yield from partition_machine.trigger_online(context)
+    yield from replica_machine.move(context, kept, ReplicaState.OFFLINE)
+    if len(kept) == 0 and len(moves.elected) == 0:
+        yield from announce_brokers(context, np.flatnonzero(cluster.brokers.registered).astype(np.int32))
+
+
+def _register(context: Context, registrations: tuple[Registration, ...]) -> Operation[None]:
+    """Brokers have registered (``onBrokerStartup``): the others learn of them, they learn of everything, and what was
+    without a leader is tried again."""
+    cluster = context.cluster
+    indexes = cluster.brokers.register(registrations)
+    yield OpenChannels(tuple(int(index) for index in indexes))
+    new = mask(context, indexes)
+    replicas = _forget_offline_dirs(context, new)
+    others = np.flatnonzero((cluster.brokers.registered != 0) & (new == 0)).astype(np.int32)
+    yield from announce_brokers(context, others)
+    yield from announce_brokers(context, indexes, _stated_rows(context))
+    yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
+    yield from partition_machine.trigger_online(context)
+
+
+def _unregister(context: Context, indexes: Int32) -> Operation[None]:
+    """Registrations are gone (``onBrokerFailure``)."""
+    context.cluster.brokers.unregister(indexes)
+    yield CloseChannels(tuple(int(index) for index in indexes))
+    yield from replicas_offline(context, _forget_offline_dirs(context, mask(context, indexes)))
+
+
+def _forget_offline_dirs(context: Context, broker_mask: UInt8) -> Replicas:
+    """All replicas on these brokers; what was known of their log dirs belongs to an earlier registration."""
+    replicas = replica_machine.hosted_by(context, broker_mask)
+    context.cluster.partitions.replica_flags[replicas.slots] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
+    return replicas
+
+
+def _stated_rows(context: Context) -> Int32:
+    """Rows that have a state, those of topics queued for deletion left out."""
+    topics, p = context.cluster.topics, context.cluster.partitions
+    kept = np.append(topics.deleting == 0, False)[p.topic]
+    return np.flatnonzero((p.partition_epoch != NO_STATE) & kept).astype(np.int32)

@@ -1,0 +1,94 @@
+"""The partition state machine: bulk moves between NonExistent, New, Online and Offline.
+
+Kafka 3.9 ``ZkPartitionStateMachine``. A partition comes Online by the initial-leader rule if it is New, else by an
+election; New, Offline and NonExistent change only what the controller remembers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kframe import kernels
+from kframe.core import leadership
+from kframe.core.context import Context, Operation
+from kframe.core.leadership import Strategy
+from kframe.core.transitions import PARTITION_MOVES, bits, leaves
+from kframe.model.columns import Int32
+from kframe.model.ids import PartitionState
+
+
+
+def _nobody() -> Int32:
+    return np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionMoves:
+    """What became of a bulk move. Rows initialised from New stand in ``initialised``, not in ``elected``, since Kafka
+    does not report them either; whoever asks "did any leader change?" looks at ``elected``."""
+
+    initialised: Int32 = field(default_factory=_nobody)
+    elected: Int32 = field(default_factory=_nobody)
+    failed: Int32 = field(default_factory=_nobody)
+    invalid: Int32 = field(default_factory=_nobody)
+
+
+def startup(context: Context) -> Operation[None]:
+    """Derive every partition's state from its leadership, then bring online what can be."""
+    p, live = context.cluster.partitions, context.cluster.brokers.live
+    kernels.start_partitions(
+        p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.state
+    )
+    yield from trigger_online(context)
+
+
+def trigger_online(context: Context) -> Operation[PartitionMoves]:
+    """Try to bring every New or Offline partition online, those of topics queued for deletion left out."""
+    cluster = context.cluster
+    found = np.empty(len(cluster), np.int32)
+    wanted = bits([PartitionState.NEW, PartitionState.OFFLINE])
+    count = kernels.list_in_states(
+        cluster.partitions.topic, cluster.partitions.state, wanted, cluster.topics.deleting, found
+    )
+    moves = yield from move(context, found[:count].copy(), PartitionState.ONLINE, leadership.OFFLINE)
+    return moves
+
+
+def move(
+    context: Context, rows: Int32, target: PartitionState, strategy: Strategy | None = None
+) -> Operation[PartitionMoves]:
+    """Move ``rows`` (unique, ascending) to ``target``; ``strategy`` elects those that come online and had a leader.
+
+    Illegal moves change nothing, are logged and returned as ``invalid``; the others go on. One batch is sent at the end.
+    """
+    if len(rows) == 0:
+        return PartitionMoves()
+    state = context.cluster.partitions.state
+    legal = np.empty(len(rows), np.uint8)
+    if kernels.check_moves(rows, state, leaves(PARTITION_MOVES, target), legal) == len(rows):
+        invalid = _nobody()
+    else:
+        rows, invalid = rows[legal != 0], rows[legal == 0]
+        context.log_refused("Partition", invalid, f"no legal move to {target.name}")
+    if target is PartitionState.ONLINE:
+        moves = yield from _bring_online(context, rows, strategy or leadership.OFFLINE, invalid)
+        return moves
+    state[rows] = target
+    return PartitionMoves(invalid=invalid)
+
+
+def _bring_online(context: Context, rows: Int32, strategy: Strategy, invalid: Int32) -> Operation[PartitionMoves]:
+    """New partitions first, then elections; requests of both go out in one batch."""
+    state = context.cluster.partitions.state
+    batch = context.batch()
+    fresh = state[rows] == PartitionState.NEW
+    initialised = yield from leadership.initialise(context, rows[fresh], batch)
+    state[initialised] = PartitionState.ONLINE
+    elected, failed = yield from leadership.elect(context, rows[~fresh], strategy, batch)
+    state[elected] = PartitionState.ONLINE
+    context.log_changed(len(initialised), "new partitions online")
+    context.log_changed(len(elected), f"leaders elected under {strategy.kind.name}")
+    yield from context.send(batch)
+    return PartitionMoves(initialised, elected, failed, invalid)

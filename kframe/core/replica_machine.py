@@ -1,0 +1,182 @@
+"""The replica state machine: bulk moves between the seven replica states (Kafka 3.9 ``ZkReplicaStateMachine``).
+
+A replica is named by its slot and the row that owns it; both arrays go together through every function here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe import kernels
+from kframe.core.batch import RequestBatch
+from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
+from kframe.core.leadership import tell_replicas
+from kframe.core.ordering import scala_hash_order
+from kframe.core.transitions import REPLICA_MOVES, leaves
+from kframe.model.changes import StateChange, WriteCode
+from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.ids import NO_STATE, ReplicaState
+
+_NOBODY = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replicas:
+    """Replicas as (row, slot) pairs."""
+
+    rows: Int32
+    slots: Int32
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def where(self, mask: UInt8 | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Replicas:
+        """Those that a mask chooses."""
+        chosen = mask.astype(np.bool_, copy=False)
+        return self if chosen.all() else Replicas(self.rows[chosen], self.slots[chosen])
+
+
+def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
+    """All replicas on the brokers (by index) that the mask chooses."""
+    p = context.cluster.partitions
+    count = kernels.count_hosted(broker_mask, p.slot_start, p.replica_count, p.replica)
+    rows, slots = np.empty(count, np.int32), np.empty(count, np.int32)
+    kernels.list_hosted(broker_mask, p.slot_start, p.replica_count, p.replica, rows, slots)
+    return Replicas(rows, slots)
+
+
+def startup(context: Context) -> Operation[None]:
+    """Derive every replica's state from its broker, tell every broker all that it hosts, and drop the dead from ISRs."""
+    p, brokers = context.cluster.partitions, context.cluster.brokers
+    kernels.start_replicas(
+        p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state
+    )
+    everywhere = hosted_by(context, np.ones(len(brokers), np.uint8))
+    online = p.replica_state[everywhere.slots] == ReplicaState.ONLINE
+    yield from move(context, everywhere.where(online), ReplicaState.ONLINE)
+    yield from move(context, everywhere.where(~online), ReplicaState.OFFLINE)
+
+
+def move(context: Context, replicas: Replicas, target: ReplicaState) -> Operation[Replicas]:
+    """Move replicas to ``target`` with the effects of ``spec/state-machines.md`` section 3.2; return the refused ones.
+
+    Illegal moves change nothing and are logged. One batch is sent at the end.
+    """
+    refused = Replicas(_NOBODY, _NOBODY)
+    if len(replicas) == 0:
+        return refused
+    states = context.cluster.partitions.replica_state
+    legal = np.empty(len(replicas), np.uint8)
+    if kernels.check_moves(replicas.slots, states, leaves(REPLICA_MOVES, target), legal) < len(replicas):
+        refused, replicas = replicas.where(legal == 0), replicas.where(legal)
+        context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
+    batch = context.batch()
+    if target is ReplicaState.OFFLINE:
+        yield from _take_offline(context, replicas, batch)
+    elif target is ReplicaState.NEW:
+        _welcome(context, replicas, batch)
+    elif target is ReplicaState.ONLINE:
+        _bring_online(context, replicas, batch)
+    else:
+        states[replicas.slots] = target
+        if target is ReplicaState.DELETION_STARTED:
+            batch.add_stop_replica(_brokers(context, replicas), replicas.rows, delete=True)
+    yield from context.send(batch)
+    return refused
+
+
+def _brokers(context: Context, replicas: Replicas) -> Int32:
+    return context.cluster.partitions.replica[replicas.slots]
+
+
+def _tell_each(context: Context, batch: RequestBatch, replicas: Replicas, is_new: bool) -> None:
+    """Queue for each replica's broker, as far as the partition has a state, that state; metadata for everybody."""
+    stated = replicas.where(context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE)
+    if len(stated):
+        rows = stated.rows
+        ascending = bool((rows[1:] >= rows[:-1]).all())
+        changed = rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if ascending else np.unique(rows)
+        batch.add_leader_and_isr(_brokers(context, stated), rows, changed, is_new)
+
+
+def _welcome(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
+    """NonExistent → New. A replica that leads its partition already cannot be new: it is refused and logged."""
+    p = context.cluster.partitions
+    leads = p.leader[replicas.rows] == _brokers(context, replicas)
+    leads &= p.partition_epoch[replicas.rows] != NO_STATE
+    context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
+    replicas = replicas.where(~leads)
+    _tell_each(context, batch, replicas, is_new=True)
+    p.replica_state[replicas.slots] = ReplicaState.NEW
+
+
+def _bring_online(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
+    """New replicas were told already; all others learn the state of their partition."""
+    states = context.cluster.partitions.replica_state
+    _tell_each(context, batch, replicas.where(states[replicas.slots] != ReplicaState.NEW), is_new=False)
+    states[replicas.slots] = ReplicaState.ONLINE
+
+
+def _take_offline(context: Context, replicas: Replicas, batch: RequestBatch) -> Operation[None]:
+    """Stop the replicas and take them out of their ISRs, broker by broker in Kafka's order."""
+    brokers = context.cluster.brokers
+    on = _brokers(context, replicas)
+    for broker_id in scala_hash_order(brokers.ids[np.unique(on)].tolist()):
+        broker = brokers.find(broker_id)
+        assert broker is not None, "a broker index without a broker id"
+        yield from _take_broker_offline(context, broker, replicas.where(on == broker), batch)
+
+
+def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batch: RequestBatch) -> Operation[None]:
+    cluster = context.cluster
+    p = cluster.partitions
+    batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
+    stated = p.partition_epoch[replicas.rows] != NO_STATE
+    left = yield from _leave_isrs(context, broker, replicas.where(stated).rows)
+    told = left[cluster.topics.deleting[p.topic[left]] == 0]
+    others = cluster.brokers.registered.copy()
+    others[broker] = 0
+    tell_replicas(context, batch, told, others, skip_flags=0, is_new=False)
+    if not stated.all():
+        batch.add_metadata(np.flatnonzero(cluster.brokers.registered), _NOBODY)
+    gone = ~stated | np.isin(replicas.rows, left)
+    p.replica_state[replicas.slots[gone]] = ReplicaState.OFFLINE
+
+
+def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
+    """Take ``broker`` out of the ISRs of ``rows``; return those rows whose ISR lacks it now (or keeps it as the last).
+
+    Rows that it had left before cost no write and no leader epoch. Rows of a topic under deletion whose state is gone
+    are passed over silently.
+    """
+    left: list[Int32] = []
+    remaining = rows
+    for _ in range(ATTEMPTS_MAX):
+        if len(remaining) == 0:
+            break
+        change = _plan_removal(context, broker, remaining)
+        result = yield from context.write(change)
+        left += [np.setdiff1d(remaining, change.rows, assume_unique=True), change.rows[result.accepted]]
+        lost = change.rows[(result.codes != WriteCode.OK) & ~stale(result)]
+        deleting = context.cluster.topics.deleting[context.cluster.partitions.topic[lost]] != 0
+        context.log_refused("Replica of", lost[~deleting], "stays as it is: storage has no state for its partition")
+        remaining, _ = yield from context.refresh(change.rows[stale(result)])
+    context.log_refused("Replica of", remaining, "stays as it is: its partition's state keeps changing")
+    return np.sort(np.concatenate(left)) if left else rows
+
+
+def _plan_removal(context: Context, broker: int, rows: Int32) -> StateChange:
+    p = context.cluster.partitions
+    changed, leader = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+    offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(p.isr_count[rows].sum()), np.int32)
+    count = kernels.plan_removals(
+        broker, rows, p.leader, p.slot_start, p.isr_count, p.isr, changed, leader, offsets, values
+    )
+    changed = changed[:count]
+    isr = Ragged(offsets[: count + 1], values[: offsets[count]])
+    return StateChange(
+        changed, leader[:count], p.leader_epoch[changed] + np.int32(1), p.recovery[changed], isr,
+        p.partition_epoch[changed], context.controller_epoch,
+    )  # fmt: skip

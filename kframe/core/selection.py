@@ -1,0 +1,271 @@
+"""Asking a leader selector, and not believing it: every choice passes the safety rules before it is used.
+
+A selector that is not ours sees an ElectionBatch, copied out of the columns, and writes into an array of ours. What it
+chose is then held to the rules below; where it breaks one, and everywhere if it raised or touched what is not its own,
+the built-in rule decides. The fault is counted and logged, one line a batch. Nothing that a selector does can make a
+dead, leaving or, unless that was allowed, out-of-sync broker the leader.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.errors import SelectorFault, ShapeError
+from kframe.model.brokers import Brokers
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, UInt8
+from kframe.model.elections import ElectionBatch, LeaderSelector
+from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
+
+_log = logging.getLogger("kframe.selection")
+
+#: How many partitions a fault names.
+SAMPLES: Final = 3
+#: Stands before and after the array that a selector writes into; a selector that wrote there overran it.
+_GUARD: Final = np.int32(-0x5AFE5AFE)
+
+
+class FaultKind(StrEnum):
+    """What a selector did wrong. The first two concern its whole batch, the others one partition."""
+
+    RAISED = "raised an exception"
+    OVERREACHED = "touched more than its leader array"
+    NOT_A_CANDIDATE = "chose a broker that is not a candidate"
+    NOT_PREFERRED = "chose another than the preferred replica"
+    NOT_ELIGIBLE = "chose a broker that is dead, shutting down or has the log directory offline"
+    NOT_IN_SYNC = "chose an out-of-sync replica where that is not allowed"
+
+
+class BatchFault(SelectorFault):
+    """A selector failed for its whole batch: RAISED, or OVERREACHED."""
+
+    def __init__(self, selector: str, fault_kind: FaultKind, problem: str) -> None:
+        super().__init__(selector, f"{fault_kind}: {problem}")
+        self.fault_kind = fault_kind
+
+
+class Selection:
+    """Chooses leaders by the selectors set for some kinds of election, and by the built-in rule for all else."""
+
+    def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector]) -> None:
+        self._selectors = {kind: (selector.name, selector) for kind, selector in selectors.items()}
+        self.faults: Counter[tuple[str, FaultKind]] = Counter()
+        """Partitions that the built-in rule decided instead, by selector name and fault."""
+        self.last_fault: SelectorFault | None = None
+
+    def choose(
+        self,
+        cluster: ClusterState,
+        kind: ElectionKind,
+        rows: Int32,
+        unclean_allowed: UInt8,
+        builtin: Callable[[Int32], Int32],
+    ) -> Int32:
+        """Choose a leader (broker index or NO_LEADER) for each of ``rows`` (k,); return them as a new array (k,).
+
+        ``unclean_allowed`` (k,) is 1 where an out-of-sync leader is permitted. ``builtin`` is Kafka's rule for this
+        kind: given a part of ``rows`` it returns their leaders. It is called where no selector is set and where the
+        selector failed, at most once. Raises ShapeError if ``rows`` and ``unclean_allowed`` differ in length.
+        """
+        if len(rows) != len(unclean_allowed):
+            raise ShapeError(f"{len(rows)} rows, {len(unclean_allowed)} unclean_allowed")
+        if kind not in self._selectors or not len(rows):
+            return builtin(rows)
+        name, selector = self._selectors[kind]
+        batch = election_batch(cluster, kind, rows, unclean_allowed)
+        try:
+            leader = run_selector(name, selector, batch)
+        except BatchFault as fault:
+            self._note(fault, {fault.fault_kind: len(rows)})
+            return builtin(rows)
+        faulty = find_faults(batch, leader)
+        if faulty:
+            problem = _describe(cluster, batch, leader, faulty)
+            self._note(SelectorFault(name, problem), {one: len(positions) for one, positions in faulty.items()})
+            replaced = np.sort(np.concatenate(list(faulty.values())))
+            leader[replaced] = builtin(rows[replaced])
+        return leader
+
+    def _note(self, fault: SelectorFault, counts: Mapping[FaultKind, int]) -> None:
+        self.last_fault = fault
+        for fault_kind, count in counts.items():
+            self.faults[fault.selector, fault_kind] += count
+        _log.error("%s; the built-in rule decided instead", fault, exc_info=fault.__cause__)
+
+
+def election_batch(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> ElectionBatch:
+    """Copy what selectors may see of ``rows`` (k,) out of the columns.
+
+    One liveness rule serves every kind: the broker is registered and not shutting down, and the replica's log
+    directory is not offline. In a controlled shutdown brokers that are shutting down count as online for other
+    purposes, but none of them may lead. Cost O(k * r * r) in array passes, r being the replicas of a partition.
+    """
+    partitions, brokers = cluster.partitions, cluster.brokers
+    candidates, eligible = _candidates(partitions, kind, rows, brokers.live)
+    if kind == ElectionKind.INITIAL:
+        isr, in_sync = _where(candidates, eligible != 0), eligible
+    else:
+        isr = partitions.lists("isr", rows)
+        in_sync = membership(candidates, isr)
+    clean = _any_of(candidates, (eligible & in_sync) != 0)
+    unclean = unclean_allowed.astype(np.uint8) if kind == ElectionKind.OFFLINE else np.zeros(len(rows), np.uint8)
+    racks, broker_rack = _racks(brokers)
+    topic, partition = partitions.topic[rows], partitions.partition[rows]
+    leader_epoch = partitions.leader_epoch[rows]
+    return ElectionBatch(
+        kind=kind,
+        rows=_frozen(rows.copy()),
+        topic=_frozen(topic),
+        partition=_frozen(partition),
+        candidates=Ragged(_frozen(candidates.offsets), _frozen(candidates.values)),
+        eligible=_frozen(eligible),
+        in_sync=_frozen(in_sync),
+        isr=Ragged(_frozen(isr.offsets), _frozen(isr.values)),
+        leader=_frozen(partitions.leader[rows]),
+        leader_epoch=_frozen(leader_epoch),
+        unclean_allowed=_frozen(np.where(clean, np.uint8(0), unclean)),
+        broker_ids=_frozen(brokers.ids.copy()),
+        broker_rack=_frozen(broker_rack),
+        broker_live=_frozen(brokers.live),
+        broker_shutting_down=_frozen(brokers.shutting_down.copy()),
+        racks=racks,
+        topic_names=tuple(cluster.topics.names),
+        seed=_seed(kind, topic, partition, leader_epoch),
+    )
+
+
+def run_selector(name: str, selector: LeaderSelector, batch: ElectionBatch) -> Int32:
+    """Let a selector choose, and return what it wrote, unchecked, as an array of its own (k,).
+
+    Raises BatchFault if it raises (its exception is the cause), returns something, changes the array's shape or
+    dtype, or writes beside it.
+    """
+    guarded = np.full(len(batch) + 2, NO_LEADER, np.int32)
+    guarded[0] = guarded[-1] = _GUARD
+    leader = guarded[1:-1]
+    try:
+        elect: Callable[[ElectionBatch, Int32], object] = selector.elect
+        returned = elect(batch, leader)
+    except Exception as error:
+        raise BatchFault(name, FaultKind.RAISED, f"{type(error).__name__}: {error}") from error
+    if returned is not None:
+        problem = f"it returned {type(returned).__name__}, expected None and the leaders in the array"
+    elif leader.shape != (len(batch),) or leader.dtype != np.int32:
+        problem = f"the array is {leader.dtype} {leader.shape} now, expected int32 {(len(batch),)}"
+    elif guarded[0] != _GUARD or guarded[-1] != _GUARD:
+        problem = "it wrote before the first or after the last partition"
+    else:
+        return guarded[1:-1].copy()
+    raise BatchFault(name, FaultKind.OVERREACHED, problem)
+
+
+def find_faults(batch: ElectionBatch, leader: Int32) -> dict[FaultKind, Int64]:
+    """Positions in the batch whose chosen ``leader`` (k,) breaks a safety rule, ascending, by the first rule broken.
+
+    The rules (invariants I4, I6 and I7): a leader is a candidate (in a PREFERRED election the first one), is eligible,
+    and is in sync unless ``unclean_allowed``. NO_LEADER breaks none.
+    """
+    candidates = batch.candidates
+    chosen = candidates.values == np.repeat(leader, candidates.counts)
+    candidate = _any_of(candidates, chosen)
+    wrong = {FaultKind.NOT_A_CANDIDATE: ~candidate}
+    if batch.kind == ElectionKind.PREFERRED:
+        first = np.zeros(len(candidates.values), np.bool_)
+        first[candidates.offsets[:-1][candidates.counts > 0]] = True
+        wrong[FaultKind.NOT_PREFERRED] = ~_any_of(candidates, chosen & first)
+    wrong[FaultKind.NOT_ELIGIBLE] = ~_any_of(candidates, chosen & (batch.eligible != 0))
+    in_sync = _any_of(candidates, chosen & (batch.in_sync != 0))
+    wrong[FaultKind.NOT_IN_SYNC] = ~in_sync & (batch.unclean_allowed == 0)
+    remaining = leader != NO_LEADER
+    faults = {}
+    for fault_kind, mask in wrong.items():
+        positions = np.flatnonzero(mask & remaining)
+        if len(positions):
+            faults[fault_kind] = positions
+            remaining &= ~mask
+    return faults
+
+
+def membership(lists: Ragged, others: Ragged) -> UInt8:
+    """1 beside each value of list ``i`` that stands in ``others[i]`` too; shape (len(lists.values),).
+
+    One pass for each position of the longest list of ``others``, over the lists that are at least as long.
+    """
+    found = np.zeros(len(lists.values), np.uint8)
+    owner, counts = _owners(lists), others.counts
+    within = np.arange(len(owner))
+    for position in range(int(counts.max(initial=0))):
+        within = within[counts[owner[within]] > position]
+        same = lists.values[within] == others.values[others.offsets[owner[within]] + position]
+        found[within[same]] = 1
+    return found
+
+
+def _candidates(partitions: Partitions, kind: ElectionKind, rows: Int32, live: UInt8) -> tuple[Ragged, UInt8]:
+    candidates, slots = partitions.lists("replica", rows), partitions.slots_of(rows)
+    flags = partitions.replica_flags[slots]
+    eligible = live[candidates.values] & ((flags & ReplicaFlag.OFFLINE_DIR) == 0)
+    if kind != ElectionKind.REASSIGN:
+        return candidates, eligible
+    kept = (flags & ReplicaFlag.REMOVING) == 0
+    return _where(candidates, kept), eligible[kept]
+
+
+def _where(lists: Ragged, kept: Bool) -> Ragged:
+    """The lists with only those values for which ``kept`` holds."""
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(np.bincount(_owners(lists)[kept], minlength=len(lists)), out=offsets[1:])
+    return Ragged(offsets, lists.values[kept])
+
+
+def _any_of(lists: Ragged, mask: Bool) -> Bool:
+    """Per list: whether ``mask`` holds for any of its values."""
+    return np.bincount(_owners(lists)[mask], minlength=len(lists)) > 0
+
+
+def _owners(lists: Ragged) -> Int32:
+    """The number of the list that each value stands in."""
+    return np.repeat(np.arange(len(lists), dtype=np.int32), lists.counts)
+
+
+def _racks(brokers: Brokers) -> tuple[tuple[str, ...], Int32]:
+    named = [None if one is None else one.rack for one in brokers.registrations]
+    racks = tuple(sorted({rack for rack in named if rack is not None}))
+    number = {rack: position for position, rack in enumerate(racks)}
+    return racks, np.array([-1 if rack is None else number[rack] for rack in named], np.int32)
+
+
+def _seed(kind: ElectionKind, *columns: Int32) -> int:
+    seed = int(kind)
+    for column in columns:
+        seed = zlib.crc32(column.astype("<i4", copy=False).data, seed)
+    return seed
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view of a read-only array: unlike an array that owns its data it cannot be made writable again."""
+    array.flags.writeable = False
+    return array.view()
+
+
+def _describe(cluster: ClusterState, batch: ElectionBatch, leader: Int32, faulty: Mapping[FaultKind, Int64]) -> str:
+    parts = []
+    for fault_kind, positions in faulty.items():
+        samples = [
+            f"{cluster.name(int(batch.rows[at]))} → {_broker(batch, int(leader[at]))}" for at in positions[:SAMPLES]
+        ]
+        more = ", ..." if len(positions) > SAMPLES else ""
+        parts.append(f"{fault_kind} for {len(positions)} of {len(batch)} partitions ({', '.join(samples)}{more})")
+    return "; ".join(parts)
+
+
+def _broker(batch: ElectionBatch, index: int) -> str:
+    return f"broker {batch.broker_ids[index]}" if 0 <= index < len(batch.broker_ids) else f"broker index {index}"

@@ -1,0 +1,71 @@
+"""Controlled shutdown: a broker hands its leaders over before it stops (``spec/controller.md`` section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.core import leadership, membership, partition_machine, replica_machine
+from kframe.core.context import Context, Operation
+from kframe.errors import ErrorCode
+from kframe.model.columns import Int32
+from kframe.model.events import ControlledShutdownRequested
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
+
+_NOBODY = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlledShutdownResponse:
+    """The answer: an error, or the rows that the broker still leads although they have other replicas."""
+
+    error: ErrorCode
+    remaining: Int32
+
+
+def refused(error: ErrorCode) -> ControlledShutdownResponse:
+    """The answer of a controller that cannot look at the request, such as one that is not active."""
+    return ControlledShutdownResponse(error, _NOBODY)
+
+
+def shut_down(context: Context, request: ControlledShutdownRequested) -> Operation[ControlledShutdownResponse]:
+    """Move leaders off the broker and take it out of the ISRs that it follows.
+
+    It counts as shutting down from here until it goes or the controller fails over, even if leaders remain. Partitions
+    with one replica are left alone and not counted.
+    """
+    cluster = context.cluster
+    brokers, p = cluster.brokers, cluster.partitions
+    broker = brokers.find(request.broker_id)
+    error = _refusal(context, request, broker)
+    if error is not ErrorCode.NONE or broker is None:
+        return refused(error)
+    brokers.shutting_down[broker] = 1
+    hosted = replica_machine.hosted_by(context, membership.mask(context, np.array([broker], np.int32)))
+    rows = hosted.rows
+    acted = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & (cluster.topics.deleting[p.topic[rows]] == 0)
+    hosted = hosted.where(acted)
+    led = p.leader[hosted.rows] == broker
+    followed = hosted.where(~led)
+    yield from partition_machine.move(
+        context, hosted.where(led).rows, PartitionState.ONLINE, leadership.CONTROLLED_SHUTDOWN
+    )
+    batch = context.batch()
+    batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)
+    yield from context.send(batch)
+    yield from replica_machine.move(context, followed, ReplicaState.OFFLINE)
+    remaining = hosted.rows[p.leader[hosted.rows] == broker]
+    return ControlledShutdownResponse(ErrorCode.NONE, remaining)
+
+
+def _refusal(context: Context, request: ControlledShutdownRequested, broker: int | None) -> ErrorCode:
+    """Kafka 3.9's checks in its order; an unregistered broker that shows an epoch is an unexpected error there."""
+    brokers = context.cluster.brokers
+    registered = broker is not None and brokers.registered[broker] != 0
+    if request.broker_epoch != NO_BROKER_EPOCH:
+        if broker is None or not registered:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        if request.broker_epoch < brokers.broker_epoch[broker]:
+            return ErrorCode.STALE_BROKER_EPOCH
+    return ErrorCode.NONE if registered else ErrorCode.BROKER_NOT_AVAILABLE

@@ -1,0 +1,200 @@
+"""Brokers that take control requests and answer them as a scenario says; no thread, no socket, no real time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from kframe.embedded.clock import VirtualClock
+from kframe.embedded.describe import Api, Request, describe_requests
+from kframe.embedded.transport import drop_unconnected
+from kframe.errors import ErrorCode, InputError
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Event, LeaderAndIsrAnswered, TopicPartition, UpdateMetadataAnswered
+from kframe.model.ports import Notify
+from kframe.model.requests import ControlRequests
+
+#: Instead of an error's name: requests are taken, but not answered.
+SILENT: Final = "SILENT"
+NONE: Final = "NONE"
+#: How long a request waits for its answer before it is sent again (request.timeout.ms).
+REQUEST_TIMEOUT_MS: Final = 30_000
+
+
+class AnswerTable:
+    """How brokers answer: an error by broker and api, or by broker, api and partition; NONE where nothing is said."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[int, Api, str | None], str] = {}
+
+    def say(self, broker_id: int, error: str, api: Api | None, partitions: tuple[str, ...]) -> None:
+        """From now on: without ``api`` for all three, without ``partitions`` for the whole of it; NONE takes back what
+        was said. Raises InputError for an error that Kafka has not, and for SILENT for some partitions."""
+        where = f"answer of broker {broker_id}"
+        if error not in ErrorCode.__members__ and error != SILENT:
+            raise InputError(where, f"error {error!r}", "NONE, SILENT or an error by Kafka's name")
+        if error == SILENT and partitions:
+            raise InputError(where, "SILENT for some partitions", "SILENT for a whole api")
+        for name in Api if api is None else (api,):
+            if error == NONE and not partitions:
+                self._said = {key: said for key, said in self._said.items() if key[:2] != (broker_id, name)}
+            for partition in partitions or (None,):
+                if error == NONE:
+                    self._said.pop((broker_id, name, partition), None)
+                else:
+                    self._said[broker_id, name, partition] = error
+
+    def silent(self, request: Request) -> bool:
+        """Whether the broker takes this request without answering it."""
+        return self._said.get((request["broker"], request["api"], None)) == SILENT
+
+    def answer(self, request: Request) -> Event | None:
+        """What a controller is told of this request's answer, once it comes.
+
+        An error for the whole api stands at the top level, and for each partition that has none of its own.
+        StopReplica's answer tells a controller nothing, unless it is deleting topics (``spec/wire.md`` section 3).
+        """
+        broker_id, api = request["broker"], Api(request["api"])
+        top = self._error(broker_id, api, None, ErrorCode.NONE)
+        match api:
+            case Api.LEADER_AND_ISR:
+                errors = ((name, self._error(broker_id, api, name, top)) for name in request["partitions"])
+                told = tuple((_split(name), error) for name, error in errors if error is not ErrorCode.NONE)
+                return LeaderAndIsrAnswered(broker_id, top, told)
+            case Api.UPDATE_METADATA:
+                return UpdateMetadataAnswered(broker_id, top)
+            case Api.STOP_REPLICA:
+                return None
+
+    def _error(self, broker_id: int, api: Api, partition: str | None, otherwise: ErrorCode) -> ErrorCode:
+        said = self._said.get((broker_id, api, partition))
+        return otherwise if said is None or said == SILENT else ErrorCode[said]
+
+
+@dataclass(slots=True)
+class _Channel:
+    """The requests for one registration of a broker, first in, first out; one in flight."""
+
+    waiting: deque[Request] = field(default_factory=deque)
+    in_flight: Request | None = None
+    """Received by the broker, which is silent."""
+    answer: Event | None = None
+    """What the broker will say to it, should it ever."""
+
+
+class EmbeddedBrokers:
+    """Implements ``ports.Transport``: brokers that answer at once and without error, unless told otherwise.
+
+    A silent broker holds back its own queue only; after ``request_timeout_ms`` of the clock it is sent the same request
+    again, and so on. Answers are told to ``notify`` as LeaderAndIsrAnswered and UpdateMetadataAnswered. How brokers
+    answer outlasts their registrations; what is queued for them does not.
+    """
+
+    def __init__(self, clock: VirtualClock, request_timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
+        self._clock = clock
+        self._request_timeout_ms = request_timeout_ms
+        self._notify: Notify | None = None
+        self._channels: dict[int, _Channel] = {}
+        self._answers = AnswerTable()
+        self._received: dict[int, list[Request]] = {}
+
+    def open(self, notify: Notify) -> None:
+        """Get ready; ``notify`` hears the brokers' answers."""
+        self._notify = notify
+
+    def close(self) -> None:
+        """Drop every queue and connection; what was received stays to be read."""
+        for broker_id in tuple(self._channels):
+            self._drop(broker_id)
+        self._notify = None
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers (indexes) have registered: each gets a new, empty queue."""
+        for broker_id in cluster.brokers.ids_of(brokers):
+            self._drop(broker_id)
+            self._channels[broker_id] = _Channel()
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers (indexes) are gone, and what was queued for them with them."""
+        for broker_id in cluster.brokers.ids_of(brokers):
+            self._drop(broker_id)
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Queue a batch, with what the columns say now, and let every broker take what it can."""
+        for request in tuple(describe_requests(cluster, requests)):
+            channel = self._channels.get(request["broker"])
+            if channel is None:
+                drop_unconnected(request)
+                continue
+            channel.waiting.append(request)
+            self._deliver(channel)
+
+    def answer(
+        self, broker_id: int, error: str, api: Api | None = None, partitions: Iterable[str] | None = None
+    ) -> None:
+        """How a broker answers from now on (step ``answer`` of a scenario; partitions are written ``t-0``).
+
+        ``error`` is Kafka's name of one, or SILENT; NONE takes back what was said before. A broker that is not silent
+        any more answers what it has held back, as it would have when it received it. Raises InputError for an unknown
+        error, and for SILENT for some partitions only.
+        """
+        self._answers.say(broker_id, error, api, tuple(partitions or ()))
+        channel = self._channels.get(broker_id)
+        if channel is not None and channel.in_flight is not None and not self._answers.silent(channel.in_flight):
+            self._clock.cancel(_timer(broker_id))
+            self._answered(channel)
+            self._deliver(channel)
+
+    def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
+        """A log directory of a broker has died: from now on it answers KAFKA_STORAGE_ERROR to LeaderAndIsr and
+        StopReplica for these partitions (``spec/broker-partition.md`` section 12)."""
+        for api in (Api.LEADER_AND_ISR, Api.STOP_REPLICA):
+            self.answer(broker_id, ErrorCode.KAFKA_STORAGE_ERROR.name, api, partitions)
+
+    def take(self) -> list[Request]:
+        """What brokers have received since the last call: by broker id, and for one broker in order. Only read it."""
+        received, self._received = self._received, {}
+        return [request for broker_id in sorted(received) for request in received[broker_id]]
+
+    def queue_size(self, broker_id: int) -> int:
+        """Requests that wait behind one in flight (Kafka: QueueSize)."""
+        channel = self._channels.get(broker_id)
+        return 0 if channel is None else len(channel.waiting)
+
+    def _deliver(self, channel: _Channel) -> None:
+        while channel.waiting and channel.in_flight is None:
+            self._receive(channel, channel.waiting.popleft())
+
+    def _receive(self, channel: _Channel, request: Request) -> None:
+        """The broker takes a request: for the first time, or again."""
+        broker_id = request["broker"]
+        self._received.setdefault(broker_id, []).append(request)
+        channel.in_flight, channel.answer = request, self._answers.answer(request)
+        if self._answers.silent(request):
+            again = partial(self._receive, channel, request)
+            self._clock.schedule(_timer(broker_id), self._request_timeout_ms, again)
+        else:
+            self._answered(channel)
+
+    def _answered(self, channel: _Channel) -> None:
+        answer, channel.in_flight, channel.answer = channel.answer, None, None
+        if answer is not None and self._notify is not None:
+            self._notify(answer)
+
+    def _drop(self, broker_id: int) -> None:
+        channel = self._channels.pop(broker_id, None)
+        if channel is not None:
+            channel.waiting.clear()
+            self._clock.cancel(_timer(broker_id))
+
+
+def _timer(broker_id: int) -> str:
+    return f"embedded-brokers/request-timeout/{broker_id}"
+
+
+def _split(name: str) -> TopicPartition:
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)

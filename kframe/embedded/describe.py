@@ -1,0 +1,140 @@
+"""Partitions and control requests as a trace shows them (``kframe.trace/v1``): plain dicts, for people and for files.
+
+Makes an object per partition, and so has no place on a bulk path: there, ``CountingTransport`` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import UInt8
+from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, ReplicaFlag
+from kframe.model.requests import ControlRequests
+
+#: One entry of a trace's ``requests``: broker (id), api, controller_epoch, partitions...
+Request: TypeAlias = dict[str, Any]
+
+#: The fields of a partition that its stored state gives; null in a trace where there is none.
+STATE_FIELDS: Final = ("leader", "isr", "leader_epoch", "controller_epoch", "leader_recovery_state", "partition_epoch")
+
+
+class Api(StrEnum):
+    """The three control requests by Kafka's names."""
+
+    LEADER_AND_ISR = "LeaderAndIsr"
+    UPDATE_METADATA = "UpdateMetadata"
+    STOP_REPLICA = "StopReplica"
+
+
+def describe_partition(cluster: ClusterState, row: int) -> dict[str, Any]:
+    """Assignment and stored state of one row, as a trace's ``partitions`` show it."""
+    view = cluster.view(row)
+    state = dict.fromkeys(STATE_FIELDS)
+    if view.partition_epoch != NO_STATE:
+        values = (view.leader, list(view.isr), view.leader_epoch, view.controller_epoch, int(view.recovery),
+                  view.partition_epoch)  # fmt: skip
+        state = dict(zip(STATE_FIELDS, values, strict=True))
+    return {
+        "replicas": list(view.replicas),
+        "adding_replicas": list(view.adding_replicas),
+        "removing_replicas": list(view.removing_replicas),
+        **state,
+    }
+
+
+def describe_requests(cluster: ClusterState, requests: ControlRequests) -> Iterator[Request]:
+    """Every request of a batch: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica.
+
+    Read it to the end before the columns change. The UpdateMetadata of a batch share one ``partitions`` dict.
+    """
+    yield from _leader_and_isr(cluster, requests)
+    yield from _update_metadata(cluster, requests)
+    yield from _stop_replica(cluster, requests)
+
+
+def _request(cluster: ClusterState, broker: int, api: Api, requests: ControlRequests, **content: Any) -> Request:
+    broker_id = int(cluster.brokers.ids[broker])
+    return {"broker": broker_id, "api": api.value, "controller_epoch": requests.controller_epoch, **content}
+
+
+def _leader_and_isr(cluster: ClusterState, requests: ControlRequests) -> Iterator[Request]:
+    batch, partitions, registered = requests.leader_and_isr, cluster.partitions, cluster.brokers.registered
+    told = {row: _leader_and_isr_partition(cluster, row) for row in np.unique(batch.rows).tolist()}
+    for broker, part in batch.slices():
+        leaders = np.unique(partitions.leader[batch.rows[part]])
+        live_leaders = [leader for leader in leaders.tolist() if leader >= 0 and registered[leader]]
+        is_new = dict(zip(batch.rows[part].tolist(), requests.is_new[part].tolist(), strict=True))
+        rows = _by_name(cluster, is_new)
+        yield _request(
+            cluster, broker, Api.LEADER_AND_ISR, requests,
+            live_leaders=sorted(cluster.brokers.ids_of(live_leaders)),
+            partitions={cluster.name(row): told[row] | {"is_new": bool(is_new[row])} for row in rows},
+        )  # fmt: skip
+
+
+def _leader_and_isr_partition(cluster: ClusterState, row: int) -> dict[str, Any]:
+    view = cluster.view(row)
+    return {
+        "leader": view.leader,
+        "leader_epoch": view.leader_epoch,
+        "isr": list(view.isr),
+        "partition_epoch": view.partition_epoch,
+        "replicas": list(view.replicas),
+        "adding_replicas": list(view.adding_replicas),
+        "removing_replicas": list(view.removing_replicas),
+        "is_new": False,
+        "leader_recovery_state": int(view.recovery),
+    }
+
+
+def _update_metadata(cluster: ClusterState, requests: ControlRequests) -> Iterator[Request]:
+    live = cluster.brokers.live
+    rows = _by_name(cluster, requests.metadata_rows.tolist())
+    partitions = {cluster.name(row): _metadata_partition(cluster, row, live) for row in rows}
+    live_brokers = cluster.brokers.registered_ids()
+    for broker in requests.metadata_brokers.tolist():
+        yield _request(
+            cluster, broker, Api.UPDATE_METADATA, requests, live_brokers=list(live_brokers), partitions=partitions
+        )
+
+
+def _metadata_partition(cluster: ClusterState, row: int, live: UInt8) -> dict[str, Any]:
+    """Offline are the replicas whose broker is not registered or is shutting down, or whose log directory is dead. A
+    partition whose topic is being deleted is told without leader and epochs (``spec/wire.md`` section 3)."""
+    view, replicas = cluster.view(row), cluster.partitions.replicas_of(row)
+    dead = np.isin(replicas, cluster.partitions.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR)) | (live[replicas] == 0)
+    deleting = bool(cluster.topics.deleting[cluster.partitions.topic[row]])
+    return {
+        "leader": LEADER_DURING_DELETE if deleting else view.leader,
+        "leader_epoch": 0 if deleting else view.leader_epoch,
+        "isr": list(view.isr),
+        "partition_epoch": 0 if deleting else view.partition_epoch,
+        "replicas": list(view.replicas),
+        "offline_replicas": cluster.brokers.ids_of(replicas[dead]),
+    }
+
+
+def _stop_replica(cluster: ClusterState, requests: ControlRequests) -> Iterator[Request]:
+    batch = requests.stop_replica
+    for broker, part in batch.slices():
+        rows = batch.rows[part].tolist()
+        how = zip(requests.stop_leader_epoch[part].tolist(), requests.stop_delete[part].tolist(), strict=True)
+        told = dict(zip(rows, how, strict=True))
+        yield _request(
+            cluster, broker, Api.STOP_REPLICA, requests,
+            partitions={
+                cluster.name(row): {"leader_epoch": told[row][0], "delete_partition": bool(told[row][1])}
+                for row in _by_name(cluster, rows)
+            },
+        )  # fmt: skip
+
+
+def _by_name(cluster: ClusterState, rows: Iterable[int]) -> list[int]:
+    """Rows by topic name and partition."""
+    names, partitions = cluster.topics.names, cluster.partitions
+    return sorted(rows, key=lambda row: (names[partitions.topic[row]], int(partitions.partition[row])))

@@ -1,0 +1,146 @@
+"""The world that embedded controllers and brokers share: records, stored states, registrations; and what befalls it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from kframe.embedded.layout import (
+    BROKERS,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    NOTIFICATIONS,
+    broker_path,
+    encode_registration,
+    read_registrations,
+)
+from kframe.embedded.records import Create, Delete, Operation, RecordCode, RecordError, RecordTree, SetData
+from kframe.embedded.states import StateColumns
+from kframe.embedded.store import MemoryStore
+from kframe.errors import InputError
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.ids import NO_BROKER_EPOCH
+
+
+class MemoryEnsemble:
+    """What controllers share: the records, the stored states, and the brokers' registrations.
+
+    ::
+
+        ensemble = MemoryEnsemble.from_cluster(cluster)
+        store = ensemble.connect()
+        store.open(events.append)
+        controller_epoch = store.claim(controller_id=1000)
+    """
+
+    def __init__(self, states: StateColumns, controller_epoch: int = 0) -> None:
+        """Hold these states; no broker is registered. ``controller_epoch`` is the last controller's: the first claim
+        here gets the next one."""
+        self.records = RecordTree()
+        self.states = states
+        self._operator = self.records.open_session(lambda _event: None)
+        for path in (BROKERS, *NOTIFICATIONS):
+            self.records.ensure(self._operator, path)
+        self.records.create(self._operator, CONTROLLER_EPOCH, str(controller_epoch).encode())
+
+    @classmethod
+    def from_cluster(cls, cluster: ClusterState, controller_epoch: int = 0) -> MemoryEnsemble:
+        """Hold what ``cluster`` says: topics, states, delete markers, and its registered brokers with their broker
+        epochs. ``cluster`` stays the caller's."""
+        ensemble, brokers = cls(StateColumns(cluster), controller_epoch), cluster.brokers
+        ensemble.register_brokers(
+            brokers.registrations[index] or Registration(int(brokers.ids[index]), int(brokers.broker_epoch[index]))
+            for index in brokers.registered.nonzero()[0]
+        )
+        return ensemble
+
+    def connect(self) -> MemoryStore:
+        """A new session for one controller, not open yet."""
+        return MemoryStore(self.records, self.states)
+
+    def expire(self, store: MemoryStore) -> None:
+        """Let the session of a controller expire: its ephemeral records go, it is told SessionExpired and gets a new
+        session, and then Elect."""
+        store.lose_session()
+
+    def settle(self) -> None:
+        """Return when all that happened has been notified: here that is at once."""
+
+    def drop_controller(self) -> None:
+        """Delete ``/controller``, as an operator does to move the role; its holder keeps its session. Raises InputError
+        if there is no controller."""
+        try:
+            self.records.delete(self._operator, CONTROLLER)
+        except RecordError as error:
+            raise InputError(CONTROLLER, "no controller", "one to depose") from error
+
+    # -- brokers
+
+    def register_brokers(self, registrations: Iterable[Registration]) -> tuple[int, ...]:
+        """Register brokers in one instant and return their broker epochs.
+
+        A registration whose ``broker_epoch`` is NO_BROKER_EPOCH gets the zxid, another keeps its own. Raises
+        InputError, and registers nobody, if one of them is registered already.
+        """
+        wanted = tuple(registrations)
+        self._change_brokers(_create(registration) for registration in wanted)
+        self.states.name_brokers(registration.broker_id for registration in wanted)
+        return self._broker_epochs(registration.broker_id for registration in wanted)
+
+    def unregister_brokers(self, broker_ids: Iterable[int]) -> None:
+        """Let registrations vanish in one instant. Raises InputError, and changes nothing, if one is not there."""
+        self._change_brokers(Delete(broker_path(broker_id)) for broker_id in broker_ids)
+
+    def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
+        """Replace registrations by equal ones with new broker epochs, in one instant; return those. Raises InputError,
+        and changes nothing, if one is not there."""
+        wanted = tuple(broker_ids)
+        now = {registration.broker_id: registration for registration in self.registrations()}
+        operations: list[Operation] = []
+        for broker_id in wanted:
+            registration = now.get(broker_id, Registration(broker_id, NO_BROKER_EPOCH))
+            operations += [Delete(broker_path(broker_id)), _create(replace(registration, broker_epoch=NO_BROKER_EPOCH))]
+        self._change_brokers(operations)
+        return self._broker_epochs(wanted)
+
+    def modify_broker(self, registration: Registration) -> None:
+        """Replace the content of a registration; its broker epoch stays. Raises InputError if it is not there."""
+        self._change_brokers([SetData(broker_path(registration.broker_id), encode_registration(registration))])
+
+    def registrations(self) -> tuple[Registration, ...]:
+        """All registrations that exist now, by broker id."""
+        return read_registrations(self.records, self._operator, watch=False)
+
+    def _change_brokers(self, operations: Iterable[Operation]) -> None:
+        try:
+            self.records.multi(self._operator, list(operations))
+        except RecordError as error:
+            found, expected = "none", "a registration"
+            if error.code is RecordCode.NODE_EXISTS:
+                found, expected = expected, found
+            raise InputError(error.path, found, expected) from error
+
+    def _broker_epochs(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
+        paths = (broker_path(broker_id) for broker_id in broker_ids)
+        return tuple(self.records.get(self._operator, path)[1].czxid for path in paths)
+
+    # -- states
+
+    def write_state(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
+                    leader_epoch: int | None = None, controller_epoch: int | None = None,
+                    recovery: int | None = None) -> int:  # fmt: skip
+        """Write a state past every controller, as a broker with an old inter-broker protocol does; return its new
+        version. Brokers are ids; what is not given stays. Raises InputError if there is no such partition."""
+        return self.states.overwrite(
+            topic, partition, leader=leader, isr=isr, leader_epoch=leader_epoch, controller_epoch=controller_epoch,
+            recovery=recovery,
+        )  # fmt: skip
+
+
+def _create(registration: Registration) -> Create:
+    given = registration.broker_epoch
+    return Create(
+        broker_path(registration.broker_id), encode_registration(registration), ephemeral=True,
+        czxid=None if given == NO_BROKER_EPOCH else given,
+    )  # fmt: skip

@@ -1,0 +1,341 @@
+"""A tree of small records that keeps ZooKeeper's observable rules, in memory and without threads.
+
+Records have data, a version that counts writes, and the zxid of their creation; ephemeral ones go with their session.
+Watches are one-shot, per session and path. ``exists`` arms one on a missing record, ``get`` and ``children`` do not
+(``spec/zookeeper.md`` section 7). Whoever watches is called after the whole transaction stands, never in the middle.
+Every transaction, a multi or the end of a session included, takes one zxid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Final, TypeAlias
+
+from kframe.errors import KframeError
+
+#: As an expected version: whatever stands there.
+ANY_VERSION: Final = -1
+#: The owner of a record that is not ephemeral.
+NO_SESSION: Final = 0
+
+
+class RecordCode(IntEnum):
+    """Why an operation was refused; ZooKeeper's codes."""
+
+    BAD_ARGUMENTS = -8
+    NO_NODE = -101
+    BAD_VERSION = -103
+    NO_CHILDREN_FOR_EPHEMERALS = -108
+    NODE_EXISTS = -110
+    NOT_EMPTY = -111
+    SESSION_EXPIRED = -112
+
+
+class RecordError(KframeError):
+    """An operation was refused, and with it its whole multi; ``position`` says which operation of it."""
+
+    def __init__(self, code: RecordCode, path: str, position: int = 0) -> None:
+        super().__init__(f"{code.name} at {path}")
+        self.code = code
+        self.path = path
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What is known of a record beside its data. ``czxid`` and ``mzxid`` are those of its creation and last write."""
+
+    czxid: int
+    mzxid: int
+    version: int
+    owner: int
+    children: int
+
+
+class Change(Enum):
+    """What a watch was told."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    DATA = "data"
+    CHILDREN = "children"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One watch that went off, and is thereby gone."""
+
+    change: Change
+    path: str
+
+
+Listener: TypeAlias = Callable[[WatchEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create a record → its path. ``sequential`` appends the ten-digit count of children ever created beside it.
+
+    ``czxid`` restores a record that was created elsewhere at that zxid; the tree's own count goes on from the higher.
+    """
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+    czxid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """Replace a record's data → its new version, as text."""
+
+    path: str
+    data: bytes
+    expected_version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a record that has no children → its path."""
+
+    path: str
+    expected_version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Go on only if a record has this version → its path."""
+
+    path: str
+    expected_version: int
+
+
+Operation: TypeAlias = Create | SetData | Delete | Check
+
+
+@dataclass(slots=True)
+class _Record:
+    data: bytes
+    czxid: int
+    mzxid: int
+    owner: int = NO_SESSION
+    version: int = 0
+    children: dict[str, None] = field(default_factory=dict)
+    children_created: int = 0
+
+    def stat(self) -> Stat:
+        return Stat(self.czxid, self.mzxid, self.version, self.owner, len(self.children))
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """Changes under way: what each would tell watchers, and how to take it back."""
+
+    session: int
+    zxid: int
+    changes: list[tuple[Change, str]] = field(default_factory=list)
+    undo: list[Callable[[], None]] = field(default_factory=list)
+
+
+class RecordTree:
+    """The records, the sessions and their watches. Not safe for several threads."""
+
+    def __init__(self) -> None:
+        self.zxid = 0
+        """Of the last transaction that changed or checked anything."""
+        self._records = {"/": _Record(b"", 0, 0)}
+        self._listeners: dict[int, Listener] = {}
+        self._sessions = NO_SESSION
+        self._watches: dict[tuple[bool, str], dict[int, None]] = {}
+        """Sessions by (whether they watch children, path), in the order in which they armed."""
+
+    def open_session(self, listener: Listener) -> int:
+        """Open a session; ``listener`` hears its watches."""
+        self._sessions += 1
+        self._listeners[self._sessions] = listener
+        return self._sessions
+
+    def close_session(self, session: int) -> None:
+        """End a session, whether closed or expired: its watches and ephemeral records go, the latter in one instant."""
+        self._require(session)
+        del self._listeners[session]
+        for sessions in self._watches.values():
+            sessions.pop(session, None)
+        self._commit(session, [Delete(path) for path, record in self._records.items() if record.owner == session])
+
+    def multi(self, session: int, operations: Sequence[Operation]) -> list[str]:
+        """Do all of ``operations`` in order, or raise RecordError and have done none of them."""
+        self._require(session)
+        return self._commit(session, operations)
+
+    def create(self, session: int, path: str, data: bytes = b"", *, ephemeral: bool = False,
+               sequential: bool = False) -> str:  # fmt: skip
+        """Create one record and return its path."""
+        return self.multi(session, [Create(path, data, ephemeral, sequential)])[0]
+
+    def ensure(self, session: int, path: str) -> None:
+        """Create a record without data, and its parents, where they are not there yet."""
+        parts = path.strip("/").split("/")
+        for depth in range(1, len(parts) + 1):
+            if (prefix := "/" + "/".join(parts[:depth])) not in self._records:
+                self.create(session, prefix)
+
+    def set(self, session: int, path: str, data: bytes, expected_version: int = ANY_VERSION) -> int:
+        """Replace a record's data and return its new version."""
+        return int(self.multi(session, [SetData(path, data, expected_version)])[0])
+
+    def delete(self, session: int, path: str, expected_version: int = ANY_VERSION) -> None:
+        """Delete one record."""
+        self.multi(session, [Delete(path, expected_version)])
+
+    def exists(self, session: int, path: str, *, watch: bool = False) -> Stat | None:
+        """A record's stat, or None. ``watch`` arms on creation, deletion and data, whether it is there or not."""
+        self._require(session)
+        if watch:
+            self._arm(session, path, of_children=False)
+        record = self._records.get(path)
+        return None if record is None else record.stat()
+
+    def get(self, session: int, path: str, *, watch: bool = False) -> tuple[bytes, Stat]:
+        """A record's data and stat. ``watch`` arms on deletion and data."""
+        self._require(session)
+        record = self._find(path)
+        if watch:
+            self._arm(session, path, of_children=False)
+        return record.data, record.stat()
+
+    def children(self, session: int, path: str, *, watch: bool = False) -> list[str]:
+        """Names of a record's children, sorted. ``watch`` arms on children coming and going and on its deletion."""
+        self._require(session)
+        record = self._find(path)
+        if watch:
+            self._arm(session, path, of_children=True)
+        return sorted(record.children)
+
+    def _require(self, session: int) -> None:
+        if session not in self._listeners:
+            raise RecordError(RecordCode.SESSION_EXPIRED, f"session {session}")
+
+    def _find(self, path: str) -> _Record:
+        record = self._records.get(path)
+        if record is None:
+            raise RecordError(RecordCode.NO_NODE, path)
+        return record
+
+    def _arm(self, session: int, path: str, *, of_children: bool) -> None:
+        self._watches.setdefault((of_children, path), {})[session] = None
+
+    # -- transactions
+
+    def _commit(self, session: int, operations: Sequence[Operation]) -> list[str]:
+        transaction = _Transaction(session, self.zxid + 1)
+        results = []
+        for position, operation in enumerate(operations):
+            try:
+                results.append(self._apply(transaction, operation))
+            except RecordError as error:
+                for take_back in reversed(transaction.undo):
+                    take_back()
+                raise RecordError(error.code, error.path, position) from None
+        self.zxid = transaction.zxid
+        self._tell(transaction.changes)
+        return results
+
+    def _apply(self, transaction: _Transaction, operation: Operation) -> str:
+        match operation:
+            case Create():
+                return self._create(transaction, operation)
+            case SetData(path, data, expected_version):
+                return self._set(transaction, path, data, expected_version)
+            case Delete(path, expected_version):
+                return self._delete(transaction, path, expected_version)
+            case Check(path, expected_version):
+                self._at_version(path, expected_version)
+                return path
+
+    def _create(self, transaction: _Transaction, operation: Create) -> str:
+        parent_path = _parent(operation.path)
+        parent = self._find(parent_path)
+        path = f"{operation.path}{parent.children_created:010d}" if operation.sequential else operation.path
+        _check(path)
+        if path in self._records:
+            raise RecordError(RecordCode.NODE_EXISTS, path)
+        if parent.owner != NO_SESSION:
+            raise RecordError(RecordCode.NO_CHILDREN_FOR_EPHEMERALS, path)
+        czxid = transaction.zxid if operation.czxid is None else operation.czxid
+        transaction.zxid = max(transaction.zxid, czxid)
+        name = path.rpartition("/")[2]
+        owner = transaction.session if operation.ephemeral else NO_SESSION
+        self._records[path] = _Record(operation.data, czxid, czxid, owner)
+        parent.children[name] = None
+        parent.children_created += 1
+
+        def take_back() -> None:
+            del self._records[path]
+            del parent.children[name]
+            parent.children_created -= 1
+
+        transaction.undo.append(take_back)
+        transaction.changes += [(Change.CREATED, path), (Change.CHILDREN, parent_path)]
+        return path
+
+    def _set(self, transaction: _Transaction, path: str, data: bytes, expected_version: int) -> str:
+        record = self._at_version(path, expected_version)
+        before = record.data, record.mzxid, record.version
+
+        def take_back() -> None:
+            record.data, record.mzxid, record.version = before
+
+        transaction.undo.append(take_back)
+        record.data, record.mzxid, record.version = data, transaction.zxid, record.version + 1
+        transaction.changes.append((Change.DATA, path))
+        return str(record.version)
+
+    def _delete(self, transaction: _Transaction, path: str, expected_version: int) -> str:
+        record = self._at_version(path, expected_version)
+        if path == "/":
+            raise RecordError(RecordCode.BAD_ARGUMENTS, path)
+        if record.children:
+            raise RecordError(RecordCode.NOT_EMPTY, path)
+        parent_path, name = _parent(path), path.rpartition("/")[2]
+        parent = self._records[parent_path]
+        del self._records[path]
+        del parent.children[name]
+
+        def take_back() -> None:
+            self._records[path] = record
+            parent.children[name] = None
+
+        transaction.undo.append(take_back)
+        transaction.changes += [(Change.DELETED, path), (Change.CHILDREN, parent_path)]
+        return path
+
+    def _at_version(self, path: str, expected_version: int) -> _Record:
+        record = self._find(path)
+        if expected_version not in (ANY_VERSION, record.version):
+            raise RecordError(RecordCode.BAD_VERSION, path)
+        return record
+
+    def _tell(self, changes: Sequence[tuple[Change, str]]) -> None:
+        """Call the watchers of what has changed. Those who arm anew while they are called hear only what is next."""
+        calls: list[tuple[int, WatchEvent]] = []
+        for change, path in changes:
+            watchers = {} if change is Change.CHILDREN else self._watches.pop((False, path), {})
+            if change in (Change.CHILDREN, Change.DELETED):
+                watchers = watchers | self._watches.pop((True, path), {})
+            calls += [(session, WatchEvent(change, path)) for session in watchers]
+        for session, event in calls:
+            if session in self._listeners:  # one who was called before may have ended the session
+                self._listeners[session](event)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _check(path: str) -> None:
+    if not path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in path[1:].split("/")):
+        raise RecordError(RecordCode.BAD_ARGUMENTS, path)

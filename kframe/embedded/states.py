@@ -1,0 +1,189 @@
+"""Partition states as storage holds them: columns of its own, read and written by rows of anybody's columns.
+
+A controller numbers topics, brokers and rows as it met them; so does storage. Rows are found by topic name and
+partition, brokers by id, through tables that are made once per topic or broker, never per partition. Where both sides
+number alike, as after a load, the tables are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.errors import InputError
+from kframe.model.brokers import Brokers
+from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.topics import Topics
+
+
+class StateColumns:
+    """The stored topics, assignments and states of a cluster. Brokers are only ids here, none is registered."""
+
+    def __init__(self, cluster: ClusterState) -> None:
+        """Take an independent copy of what storage would know of ``cluster``; what only a controller knows is left out
+        (partition and replica states, dead log directories, brokers shutting down)."""
+        self.cluster = cluster.copy()
+        """As stored; read it, write through the methods."""
+        self._topic_tables: WeakKeyDictionary[Topics, tuple[tuple[int, int], Int32 | None]] = WeakKeyDictionary()
+        partitions, brokers = self.cluster.partitions, self.cluster.brokers
+        partitions.state[:] = PartitionState.NON_EXISTENT
+        partitions.replica_state[:] = ReplicaState.NON_EXISTENT
+        partitions.replica_flags[:] &= 0xFF ^ ReplicaFlag.OFFLINE_DIR
+        brokers.registered[:] = 0
+        brokers.shutting_down[:] = 0
+        brokers.broker_epoch[:] = NO_BROKER_EPOCH
+        brokers.registrations = [None] * len(brokers)
+
+    def name_brokers(self, broker_ids: Iterable[int]) -> None:
+        """Give these broker ids an index, so that later loads number them as storage does."""
+        self.cluster.brokers.index_of(broker_ids)
+
+    def write(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        """Create or compare-and-set the rows of ``change``, which are rows of ``cluster``; each fares by itself.
+
+        ``partition_epoch`` of the result is the version that the state now has, NO_STATE where the row was refused.
+        """
+        rows = self._rows(cluster, change.rows)
+        stored = self._versions(rows)
+        creating = change.expected == NO_STATE
+        codes = np.full(len(rows), WriteCode.OK, np.uint8)
+        codes[stored != change.expected] = WriteCode.STALE
+        codes[creating & (stored != NO_STATE)] = WriteCode.EXISTS
+        codes[(~creating & (stored == NO_STATE)) | (rows < 0)] = WriteCode.MISSING
+        accepted = codes == WriteCode.OK
+        versions = np.where(accepted, stored + 1, np.int32(NO_STATE))
+        table = _broker_table(cluster.brokers, self.cluster.brokers)
+        translated = StateChange(
+            rows, _translate(table, change.leader), change.leader_epoch, change.recovery,
+            Ragged(change.isr.offsets, _translate(table, change.isr.values)), change.expected, change.controller_epoch,
+        )  # fmt: skip
+        if accepted.all():
+            self.cluster.apply(translated, versions)
+        else:
+            self.cluster.apply(translated.take(accepted), versions[accepted])
+        return WriteResult(codes, versions)
+
+    def read(self, cluster: ClusterState, rows: Int32) -> StoredStates:
+        """The states of these rows of ``cluster``. A stored broker that ``cluster`` has not met gets an index there."""
+        own_rows = self._rows(cluster, rows)
+        versions = self._versions(own_rows)
+        found = versions != NO_STATE
+        source, partitions = own_rows[found], self.cluster.partitions
+        isr = partitions.lists("isr", source)
+        offsets = np.zeros(len(rows) + 1, np.int32)
+        offsets[1:][found] = isr.counts
+        np.cumsum(offsets, out=offsets)
+        leader = partitions.leader[source]
+        table = _broker_table(self.cluster.brokers, cluster.brokers, (leader, isr.values))
+        return StoredStates(
+            rows=rows,
+            found=found,
+            leader=_spread(found, _translate(table, leader), NO_LEADER),
+            leader_epoch=_spread(found, partitions.leader_epoch[source], -1),
+            controller_epoch=_spread(found, partitions.controller_epoch[source], -1),
+            partition_epoch=versions,
+            recovery=_spread(found, partitions.recovery[source], 0),
+            isr=Ragged(offsets, _translate(table, isr.values)),
+        )
+
+    def overwrite(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
+                  leader_epoch: int | None = None, controller_epoch: int | None = None,
+                  recovery: int | None = None) -> int:  # fmt: skip
+        """Write one state whatever its version is, and return its new version. Brokers are ids.
+
+        What is not given stays; a state that does not exist yet starts with leader -1, an empty ISR and zeros. Raises
+        InputError if there is no such partition.
+        """
+        row = self.cluster.row(topic, partition)
+        if row is None:
+            raise InputError(f"{topic}-{partition}", "no such partition", "one that storage knows")
+        kept, brokers = self.read(self.cluster, np.array([row], np.int32)), self.cluster.brokers
+
+        def choose(given: int | None, column: Int32) -> Int32:
+            return np.maximum(column, 0) if given is None else np.array([given], np.int32)
+
+        change = StateChange(
+            rows=kept.rows,
+            leader=kept.leader if leader is None else brokers.index_of([leader]) if leader >= 0 else _NOBODY,
+            leader_epoch=choose(leader_epoch, kept.leader_epoch),
+            recovery=kept.recovery if recovery is None else np.array([recovery], np.uint8),
+            isr=kept.isr if isr is None else Ragged(np.array([0, len(isr)], np.int32), brokers.index_of(isr)),
+            expected=kept.partition_epoch,
+            controller_epoch=int(choose(controller_epoch, kept.controller_epoch)[0]),
+        )
+        versions = kept.partition_epoch + 1
+        self.cluster.apply(change, versions)
+        return int(versions[0])
+
+    def _rows(self, cluster: ClusterState, rows: Int32) -> Int32:
+        """Our rows of the partitions at ``rows`` of ``cluster``; -1 where we have no such partition."""
+        topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
+        table = self._topic_table(cluster.topics)
+        if table is not None:
+            topic = table[topic]
+        known = topic >= 0
+        if known.all():
+            return self.cluster.topics.locate(topic, partition)
+        return _spread(known, self.cluster.topics.locate(topic[known], partition[known]), -1)
+
+    def _versions(self, rows: Int32) -> Int32:
+        """Versions of our rows, NO_STATE where there is no state or no row."""
+        known = rows >= 0
+        return _spread(known, self.cluster.partitions.partition_epoch[rows[known]], NO_STATE)
+
+    def _topic_table(self, topics: Topics) -> Int32 | None:
+        """Our topic index by theirs, -1 where we have none and behind the last; None where both number alike."""
+        own = self.cluster.topics
+        sizes = len(topics), len(own)
+        known = self._topic_tables.get(topics)
+        if known is not None and known[0] == sizes:
+            return known[1]
+        table = None
+        if topics.names != own.names:
+            found = [own.find(name) for name in topics.names]
+            table = np.array([*(-1 if index is None else index for index in found), -1], np.int32)
+        self._topic_tables[topics] = sizes, table
+        return table
+
+
+_NOBODY = np.array([NO_LEADER], np.int32)
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def _broker_table(source: Brokers, target: Brokers, used: tuple[Int32, ...] | None = None) -> Int32 | None:
+    """Index in ``target`` by index in ``source``, with NO_LEADER behind the last; None where both number alike.
+
+    A broker that ``target`` has not met is given an index there; with ``used``, only if those arrays name it.
+    """
+    if np.array_equal(source.ids, target.ids):
+        return None
+    if used is None:
+        return np.append(target.index_of(source.ids), np.int32(NO_LEADER))
+    named = np.zeros(len(source) + 1, np.bool_)
+    for indexes in used:
+        named[indexes] = True
+    met = np.flatnonzero(named[:-1])
+    table = np.full(len(source) + 1, NO_LEADER, np.int32)
+    table[met] = target.index_of(source.ids[met])
+    return table
+
+
+def _translate(table: Int32 | None, indexes: Int32) -> Int32:
+    """Indexes through a broker table; NO_LEADER, being -1, finds the entry behind the last."""
+    return indexes if table is None else table[indexes]
+
+
+def _spread(chosen: Bool, values: NDArray[_Scalar], fill: int) -> NDArray[_Scalar]:
+    """``values`` at the places of the mask ``chosen``, ``fill`` at the others."""
+    if len(values) == len(chosen):
+        return values
+    spread = np.full(len(chosen), fill, values.dtype)
+    spread[chosen] = values
+    return spread

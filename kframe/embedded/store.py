@@ -1,0 +1,193 @@
+"""One controller's session with the store in memory.
+
+What is small stands as records with ZooKeeper's rules (``/controller``, ``/controller_epoch``, ``/brokers/ids/N``); the
+partition states stand in columns, so that a write of a million of them is a few array passes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from kframe.embedded.layout import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    FEATURE,
+    NO_FEATURES,
+    NOTIFICATIONS,
+    read_registrations,
+)
+from kframe.embedded.records import (
+    Change,
+    Check,
+    Create,
+    Delete,
+    Operation,
+    RecordError,
+    RecordTree,
+    SetData,
+    WatchEvent,
+)
+from kframe.embedded.states import StateColumns
+from kframe.errors import ControllerFenced, StoreError
+from kframe.model.brokers import Registration
+from kframe.model.changes import StateChange, StoredStates, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.events import BrokerModified, BrokersChanged, ControllerChanged, Elect, SessionExpired
+from kframe.model.ports import Notify
+
+#: The id of a controller that there is not.
+NO_CONTROLLER: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A role that was won: in which session, and the version of ``/controller_epoch`` that fences its writes."""
+
+    session: int
+    epoch_version: int
+
+
+class MemoryStore:
+    """Implements ``ports.Store`` for one controller of a MemoryEnsemble.
+
+    When its session expires it goes on in a new one, as a ZooKeeper client does; a claim does not survive that.
+    """
+
+    def __init__(self, records: RecordTree, states: StateColumns) -> None:
+        self._records = records
+        self._states = states
+        self._notify: Notify = _ignore
+        self._session: int | None = None
+        self._claim: _Claim | None = None
+        self._follows_brokers = False
+        """Whether changes of registrations are notified: not any more once the role is given up."""
+
+    def open(self, notify: Notify) -> None:
+        """Connect and watch who is controller. Raises StoreError if open already."""
+        if self._session is not None:
+            raise StoreError("the store is open already")
+        self._notify = notify
+        self._start_session()
+
+    def close(self) -> None:
+        """Disconnect; ``/controller`` goes if it is ours. Nothing is notified any more. May be called again."""
+        session, self._session, self._notify = self._session, None, _ignore
+        if session is not None:
+            self._records.close_session(session)
+
+    def lose_session(self) -> None:
+        """What ``MemoryEnsemble.expire`` does to this store. Raises StoreError if it is not open."""
+        self._records.close_session(self._connected())
+        self._follows_brokers = False
+        self._start_session()
+        self._notify(SessionExpired())
+        self._notify(Elect())
+
+    def claim(self, controller_id: int) -> int | None:
+        """Take the role if it is free, and return the controller epoch: one more than the last."""
+        session = self._connected()
+        data, stat = self._records.get(session, CONTROLLER_EPOCH)
+        controller_epoch = int(data) + 1
+        try:
+            _, version = self._records.multi(session, [
+                Create(CONTROLLER, str(controller_id).encode(), ephemeral=True),
+                SetData(CONTROLLER_EPOCH, str(controller_epoch).encode(), stat.version),
+            ])  # fmt: skip
+        except RecordError:
+            return None
+        finally:
+            self._records.exists(session, CONTROLLER, watch=True)
+        self._claim = _Claim(session, int(version))
+        return controller_epoch
+
+    def controller(self) -> int:
+        """Id of the present controller, -1 if there is none."""
+        session = self._connected()
+        if self._records.exists(session, CONTROLLER, watch=True) is None:
+            return NO_CONTROLLER
+        return int(self._records.get(session, CONTROLLER)[0])
+
+    def owns_role(self) -> bool:
+        """Whether ``/controller`` is an ephemeral record of our own session."""
+        stat = self._records.exists(self._connected(), CONTROLLER)
+        return stat is not None and stat.owner == self._session
+
+    def prepare(self) -> None:
+        """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications."""
+        session = self._connected()
+        operations: list[Operation] = []
+        if self._records.exists(session, FEATURE) is None:
+            operations.append(Create(FEATURE, NO_FEATURES))
+        for path in NOTIFICATIONS:
+            operations += [Delete(f"{path}/{name}") for name in self._records.children(session, path)]
+        self._write_fenced(*operations)
+
+    def load(self) -> ClusterState:
+        """An independent copy of all that is stored, with the brokers that are registered now. Arms their watches."""
+        registrations = self.read_brokers()
+        cluster = self._states.cluster.copy()
+        cluster.brokers.register(registrations)
+        return cluster
+
+    def read_brokers(self) -> tuple[Registration, ...]:
+        """All registrations, by broker id; arms the watches on their coming, going and content."""
+        registrations = read_registrations(self._records, self._connected(), watch=True)
+        self._follows_brokers = True
+        return registrations
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        """Create or compare-and-set each row; a few array passes over columns."""
+        self._write_fenced()
+        return self._states.write(cluster, change)
+
+    def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
+        """Read the states of these rows; a stored broker that ``cluster`` has not met gets an index in it."""
+        self._connected()
+        return self._states.read(cluster, rows)
+
+    def release(self) -> None:
+        """Delete ``/controller`` if the role is still ours; registrations are not followed any more."""
+        with suppress(ControllerFenced, StoreError):  # taken over or vanished: there is nothing of ours to give up
+            self._write_fenced(Delete(CONTROLLER))
+        self._claim = None
+        self._follows_brokers = False
+
+    def _connected(self) -> int:
+        if self._session is None:
+            raise StoreError("the store is not open")
+        return self._session
+
+    def _start_session(self) -> None:
+        self._session = self._records.open_session(self._hear)
+        self._records.exists(self._session, CONTROLLER, watch=True)
+
+    def _write_fenced(self, *operations: Operation) -> None:
+        """Do ``operations`` in one multi that first checks our claim. Raises ControllerFenced or StoreError."""
+        session, claim = self._connected(), self._claim
+        if claim is None or claim.session != session:
+            raise ControllerFenced("this session has not claimed the role")
+        try:
+            self._records.multi(session, [Check(CONTROLLER_EPOCH, claim.epoch_version), *operations])
+        except RecordError as error:
+            if error.position == 0:
+                raise ControllerFenced("another controller has claimed the role") from error
+            raise StoreError(str(error)) from error
+
+    def _hear(self, event: WatchEvent) -> None:
+        """Turn what a watch says into what a controller is told; what it does not act on is passed over."""
+        match event.change, event.path.rpartition("/"):
+            case Change.DELETED, ("", _, "controller"):
+                self._notify(Elect())
+            case _, ("", _, "controller"):
+                self._notify(ControllerChanged())
+            case Change.CHILDREN, _ if self._follows_brokers:
+                self._notify(BrokersChanged())
+            case Change.DATA, (_, _, broker_id) if self._follows_brokers:
+                self._notify(BrokerModified(int(broker_id)))
+
+
+def _ignore(_event: object) -> None:
+    """Notified while nobody listens."""

@@ -1,0 +1,133 @@
+"""Transports that keep no connection: one records what each broker would be sent, one only counts it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.embedded.describe import Api, Request, describe_requests
+from kframe.model.brokers import Brokers
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Int64
+from kframe.model.ports import Notify
+from kframe.model.requests import BrokerRows, ControlRequests
+
+__all__ = ["Api", "CountingTransport", "RecordingTransport", "Request", "Sent", "drop_unconnected"]
+
+_log = logging.getLogger(__name__)
+
+
+def drop_unconnected(request: Request) -> None:
+    """What every transport does with a request to a broker that it is not connected to: warn, and nothing else."""
+    _log.warning("%s to broker %d dropped: not connected", request["api"], request["broker"])
+
+
+class RecordingTransport:
+    """Implements ``ports.Transport``: keeps what each connected broker is sent, as a trace shows it. Nobody answers."""
+
+    def __init__(self) -> None:
+        self._sent: dict[int, list[Request]] = {}
+        self._connected: set[int] = set()
+
+    def open(self, notify: Notify) -> None:
+        """Get ready. Nothing is ever notified."""
+
+    def close(self) -> None:
+        """Drop every connection; what was sent stays to be read."""
+        self._connected.clear()
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """Send to these brokers (indexes) from now on."""
+        self._connected.update(cluster.brokers.ids_of(brokers))
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """Send nothing to these brokers (indexes) any more."""
+        self._connected.difference_update(cluster.brokers.ids_of(brokers))
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Record a batch, with what the columns say now."""
+        for request in describe_requests(cluster, requests):
+            if request["broker"] in self._connected:
+                self._sent.setdefault(request["broker"], []).append(request)
+            else:
+                drop_unconnected(request)
+
+    def take(self) -> list[Request]:
+        """What was sent since the last call: by broker id, and for one broker in order. Only read it."""
+        sent, self._sent = self._sent, {}
+        return [request for broker_id in sorted(sent) for request in sent[broker_id]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sent:
+    """How many requests of one api each broker was sent, and how many partitions they held; beside ``broker_ids``."""
+
+    broker_ids: Int32
+    requests: Int64
+    partitions: Int64
+
+
+class CountingTransport:
+    """Implements ``ports.Transport``: counts what each connected broker is sent, for clusters of any size.
+
+    Costs a few array passes a batch, whatever the number of partitions. Nobody answers.
+    """
+
+    def __init__(self) -> None:
+        self._brokers = Brokers()
+        """Our own numbering, so that counts outlast the columns of one controller; registered means connected."""
+        self._requests: dict[Api, Int64] = {api: np.empty(0, np.int64) for api in Api}
+        self._partitions: dict[Api, Int64] = {api: np.empty(0, np.int64) for api in Api}
+
+    def open(self, notify: Notify) -> None:
+        """Get ready. Nothing is ever notified."""
+
+    def close(self) -> None:
+        """Drop every connection; the counts stay."""
+        self._brokers.registered[:] = 0
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """Count for these brokers (indexes) from now on."""
+        self._brokers.registered[self._indexes(cluster, np.array(brokers, np.int32))] = 1
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """Count nothing for these brokers (indexes) any more."""
+        self._brokers.registered[self._indexes(cluster, np.array(brokers, np.int32))] = 0
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Count a batch."""
+        metadata = requests.metadata_brokers
+        everywhere = np.full(len(metadata), len(requests.metadata_rows), np.int64)
+        self._count(Api.LEADER_AND_ISR, cluster, *_lengths(requests.leader_and_isr))
+        self._count(Api.UPDATE_METADATA, cluster, metadata, everywhere)
+        self._count(Api.STOP_REPLICA, cluster, *_lengths(requests.stop_replica))
+
+    def sent(self, api: Api) -> Sent:
+        """All counts of one api since the start or ``reset``; brokers in the order in which they were first named."""
+        return Sent(self._brokers.ids.copy(), self._requests[api].copy(), self._partitions[api].copy())
+
+    def reset(self) -> None:
+        """Count from zero again."""
+        for counts in (*self._requests.values(), *self._partitions.values()):
+            counts[:] = 0
+
+    def _count(self, api: Api, cluster: ClusterState, brokers: Int32, partitions: Int64) -> None:
+        indexes = self._indexes(cluster, brokers)
+        connected = self._brokers.registered[indexes] != 0
+        np.add.at(self._requests[api], indexes[connected], 1)
+        np.add.at(self._partitions[api], indexes[connected], partitions[connected])
+        if not connected.all():
+            _log.warning("%s to %d brokers dropped: not connected", api, int(np.count_nonzero(~connected)))
+
+    def _indexes(self, cluster: ClusterState, brokers: Int32) -> Int32:
+        indexes = self._brokers.index_of(cluster.brokers.ids[brokers])
+        for table in (self._requests, self._partitions):
+            for api, counts in table.items():
+                table[api] = np.append(counts, np.zeros(len(self._brokers) - len(counts), np.int64))
+        return indexes
+
+
+def _lengths(batch: BrokerRows) -> tuple[Int32, Int64]:
+    return batch.brokers, np.diff(batch.offsets).astype(np.int64)

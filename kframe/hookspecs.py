@@ -1,0 +1,42 @@
+"""Everything that a plugin imports from kframe, in one place.
+
+Names that stand here keep their meaning; a plugin that uses only these runs on every kframe of the same major version.
+"""
+
+from __future__ import annotations
+
+from kframe.core.selectors import take_first
+from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.elections import ElectionBatch, LeaderSelector
+from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.plug.hookspecs import KframeHooks, hookimpl, hookspec
+from kframe.plug.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
+from kframe.plug.scalar import PartitionElection, ScalarSelector
+from kframe.plug.specs import Observer, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
+
+__all__ = [
+    "NO_LEADER",
+    "SIGNATURE",
+    "ElectionBatch",
+    "ElectionKind",
+    "Int32",
+    "KframeHooks",
+    "LeaderSelector",
+    "NativeFunction",
+    "NativeSelector",
+    "Observer",
+    "ObserverSpec",
+    "Option",
+    "PartitionElection",
+    "Ragged",
+    "ScalarSelector",
+    "SelectorSpec",
+    "StoreSpec",
+    "Tier",
+    "TransportSpec",
+    "UInt8",
+    "hookimpl",
+    "hookspec",
+    "include_dir",
+    "take_first",
+]

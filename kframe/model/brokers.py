@@ -1,0 +1,114 @@
+"""The broker columns: every broker id that the cluster has ever named, registered or not, under a dense index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.model.columns import Bool, Int32, Int64, UInt8
+from kframe.model.ids import NO_BROKER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a broker listens. ``security_protocol`` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One registration of a broker, as it stands in ``/brokers/ids``; ``broker_epoch`` is its czxid."""
+
+    broker_id: int
+    broker_epoch: int
+    endpoints: tuple[Endpoint, ...] = ()
+    rack: str | None = None
+
+
+class Brokers:
+    """Brokers by index. Arrays have one entry a broker and are replaced when a broker id is first named."""
+
+    def __init__(self) -> None:
+        self.ids: Int32 = np.empty(0, np.int32)
+        self.registered: UInt8 = np.empty(0, np.uint8)
+        """1 while the broker is registered ("live or shutting down")."""
+        self.shutting_down: UInt8 = np.empty(0, np.uint8)
+        """1 after the broker has asked for controlled shutdown, until it goes or the controller fails over."""
+        self.broker_epoch: Int64 = np.empty(0, np.int64)
+        self.registrations: list[Registration | None] = []
+        """The last registration of each; kept after the broker has gone (its epoch is still asked for)."""
+        self._index: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __contains__(self, broker_id: object) -> bool:
+        return broker_id in self._index
+
+    @property
+    def live(self) -> UInt8:
+        """1 where the broker is registered and not shutting down: the only ones that may lead or join an ISR."""
+        return self.registered & (self.shutting_down ^ 1)
+
+    def index_of(self, broker_ids: Iterable[int]) -> Int32:
+        """Indexes of broker ids; an id not seen before gets the next index, unregistered."""
+        wanted = np.asarray(broker_ids if isinstance(broker_ids, np.ndarray) else list(broker_ids), np.int64)
+        if wanted.size == 0:
+            return np.empty(0, np.int32)
+        distinct, inverse = np.unique(wanted, return_inverse=True)
+        fresh = [int(broker_id) for broker_id in distinct if int(broker_id) not in self._index]
+        if fresh:
+            self._extend(fresh)
+        table = np.array([self._index[int(broker_id)] for broker_id in distinct], np.int32)
+        return table[inverse]
+
+    def find(self, broker_id: int) -> int | None:
+        """Index of a broker id, or None if it has never been named."""
+        return self._index.get(broker_id)
+
+    def ids_of(self, indexes: Iterable[int] | Int32 | Int64 | Bool) -> list[int]:
+        """Broker ids at ``indexes``; negative ones (no leader) pass unchanged."""
+        return [int(self.ids[index]) if index >= 0 else int(index) for index in indexes]
+
+    def registered_ids(self) -> list[int]:
+        """Ids of the brokers that are live or shutting down, ascending."""
+        return sorted(int(broker_id) for broker_id in self.ids[self.registered != 0])
+
+    def register(self, registrations: Sequence[Registration]) -> Int32:
+        """Record that these brokers are registered; return their indexes. They are not shutting down."""
+        indexes = self.index_of([registration.broker_id for registration in registrations])
+        for index, registration in zip(indexes, registrations, strict=True):
+            self.registrations[index] = registration
+            self.broker_epoch[index] = registration.broker_epoch
+        self.registered[indexes] = 1
+        self.shutting_down[indexes] = 0
+        return indexes
+
+    def unregister(self, indexes: Int32) -> None:
+        """Record that these brokers' registrations are gone."""
+        self.registered[indexes] = 0
+        self.shutting_down[indexes] = 0
+
+    def copy(self) -> Brokers:
+        """An independent copy."""
+        twin = Brokers()
+        twin.ids, twin.registered, twin.shutting_down = self.ids.copy(), self.registered.copy(), self.shutting_down.copy()
+        twin.broker_epoch, twin.registrations = self.broker_epoch.copy(), list(self.registrations)
+        twin._index = dict(self._index)
+        return twin
+
+    def _extend(self, fresh: list[int]) -> None:
+        for broker_id in fresh:
+            self._index[broker_id] = len(self._index)
+        count = len(fresh)
+        self.ids = np.concatenate([self.ids, np.array(fresh, np.int32)])
+        self.registered = np.concatenate([self.registered, np.zeros(count, np.uint8)])
+        self.shutting_down = np.concatenate([self.shutting_down, np.zeros(count, np.uint8)])
+        self.broker_epoch = np.concatenate([self.broker_epoch, np.full(count, NO_BROKER_EPOCH, np.int64)])
+        self.registrations += [None] * count

@@ -1,0 +1,85 @@
+"""A planned change of leadership state of many partitions, and what storage answered to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from numpy.typing import NDArray
+
+from kframe.model.columns import Bool, Int32, Ragged, UInt8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateChange:
+    """New leadership state for ``k`` partitions, to be stored by compare-and-set.
+
+    ``rows`` are unique. ``expected`` is the partition epoch (the store's version) that must still stand; NO_STATE means
+    that no state may exist yet and this one is created with version 0.
+    """
+
+    rows: Int32
+    leader: Int32
+    leader_epoch: Int32
+    recovery: UInt8
+    isr: Ragged
+    expected: Int32
+    controller_epoch: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, chosen: NDArray[Any]) -> StateChange:
+        """The part of the change that a mask or positions choose."""
+        positions = chosen.nonzero()[0] if chosen.dtype == bool else chosen
+        return StateChange(
+            self.rows[positions],
+            self.leader[positions],
+            self.leader_epoch[positions],
+            self.recovery[positions],
+            self.isr.take(positions),
+            self.expected[positions],
+            self.controller_epoch,
+        )
+
+
+class WriteCode(IntEnum):
+    """What became of one row of a bulk write."""
+
+    OK = 0
+    STALE = 1
+    """The stored version is not the expected one (ZooKeeper: BADVERSION)."""
+    MISSING = 2
+    """There is no such record (NONODE)."""
+    EXISTS = 3
+    """The record to create is there already (NODEEXISTS)."""
+    FAILED = 4
+    """Storage failed for this row alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WriteResult:
+    """Per row of a StateChange: its WriteCode, and the version that the state has now where that is OK."""
+
+    codes: UInt8
+    partition_epoch: Int32
+
+    @property
+    def accepted(self) -> Bool:
+        """Mask of the rows that were stored."""
+        return self.codes == WriteCode.OK
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredStates:
+    """Leadership states read back for ``rows``; ``found`` masks those that exist. ISRs hold broker indexes."""
+
+    rows: Int32
+    found: Bool
+    leader: Int32
+    leader_epoch: Int32
+    controller_epoch: Int32
+    partition_epoch: Int32
+    recovery: UInt8
+    isr: Ragged

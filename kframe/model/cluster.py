@@ -1,0 +1,155 @@
+"""The controller context: everything that a controller knows of its cluster (Kafka 3.9 ``ControllerContext``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.brokers import Brokers
+from kframe.model.changes import StateChange, StoredStates
+from kframe.model.columns import Int32, Partitions, Ragged, UInt8, ragged_positions
+from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
+from kframe.model.topics import Topics
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """One partition as an object, for people; never used in a bulk path. Brokers are ids."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    leader_epoch: int
+    controller_epoch: int
+    partition_epoch: int
+    recovery: RecoveryState
+    state: PartitionState
+    replica_states: tuple[ReplicaState, ...]
+
+
+class ClusterState:
+    """Brokers, topics and partitions in columns. Only the controller core writes to the one that it controls."""
+
+    def __init__(self) -> None:
+        self.brokers = Brokers()
+        self.topics = Topics()
+        self.partitions = Partitions()
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __getitem__(self, key: tuple[str, int]) -> PartitionView:
+        row = self.row(*key)
+        if row is None:
+            raise KeyError(f"{key[0]}-{key[1]}")
+        return self.view(row)
+
+    def __iter__(self) -> Iterator[PartitionView]:
+        return (self.view(int(row)) for row in np.flatnonzero(self.partitions.topic >= 0))
+
+    def row(self, topic: str, partition: int) -> int | None:
+        """Row of a partition, or None."""
+        index = self.topics.find(topic)
+        return None if index is None else self.topics.row_of(index, partition)
+
+    def name(self, row: int) -> str:
+        """``topic-partition`` of a row."""
+        partitions = self.partitions
+        return f"{self.topics.names[partitions.topic[row]]}-{int(partitions.partition[row])}"
+
+    def view(self, row: int) -> PartitionView:
+        """One row as an object."""
+        p, ids = self.partitions, self.brokers.ids_of
+        stored = int(p.partition_epoch[row]) != NO_STATE
+        start = int(p.slot_start[row])
+        states = p.replica_state[start : start + int(p.replica_count[row])]
+        return PartitionView(
+            topic=self.topics.names[p.topic[row]],
+            partition=int(p.partition[row]),
+            replicas=tuple(ids(p.replicas_of(row))),
+            adding_replicas=tuple(ids(p.flagged_replicas(row, ReplicaFlag.ADDING))),
+            removing_replicas=tuple(ids(p.flagged_replicas(row, ReplicaFlag.REMOVING))),
+            leader=ids([int(p.leader[row])])[0] if stored else None,
+            isr=tuple(ids(p.isr_of(row))),
+            leader_epoch=int(p.leader_epoch[row]),
+            controller_epoch=int(p.controller_epoch[row]),
+            partition_epoch=int(p.partition_epoch[row]),
+            recovery=RecoveryState(int(p.recovery[row])),
+            state=PartitionState(int(p.state[row])),
+            replica_states=tuple(ReplicaState(int(state)) for state in states),
+        )
+
+    def add_topics(
+        self,
+        names: Sequence[str],
+        counts: NDArray[Any],
+        replicas: Ragged,
+        isr: Ragged | None = None,
+        values: Mapping[str, NDArray[Any]] | None = None,
+        ids: Sequence[bytes | None] | None = None,
+    ) -> Int32:
+        """Add topics that are not there yet with partitions ``0 .. counts[i] - 1`` each; return the new rows.
+
+        ``replicas``, ``isr`` (broker indexes) and ``values`` (row columns) stand topic by topic in partition order.
+        """
+        topics = self.topics.add(names, ids)
+        counts = np.asarray(counts, np.int32)
+        topic = np.repeat(topics, counts).astype(np.int32)
+        partition = ragged_positions(np.zeros(len(counts), np.int32), counts).astype(np.int32)
+        rows = self.partitions.append(topic, partition, replicas, isr, values)
+        first_row = int(rows[0]) if len(rows) else len(self.partitions)
+        self.topics.note_blocks(topics, (first_row + np.cumsum(counts) - counts).astype(np.int32), counts)
+        return rows
+
+    def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:
+        """Set ``flag`` on those replicas of a row that are on ``broker_indexes``."""
+        slots = self.partitions.slots_of(np.array([row]))
+        hit = np.isin(self.partitions.replica[slots], broker_indexes)
+        self.partitions.replica_flags[slots[hit]] |= np.uint8(flag)
+
+    def apply(self, change: StateChange, partition_epoch: Int32) -> None:
+        """Take over a change that storage has accepted, each row now at ``partition_epoch``."""
+        self._store(
+            change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, partition_epoch,
+            np.full(len(change), change.controller_epoch, np.int32),
+        )  # fmt: skip
+
+    def reload(self, stored: StoredStates) -> None:
+        """Replace what is known of these rows by what storage holds; a row without state has none here either."""
+        gone = stored.rows[~stored.found]
+        self.partitions.partition_epoch[gone] = NO_STATE
+        self.partitions.isr_count[gone] = 0
+        found = stored.found
+        self._store(
+            stored.rows[found], stored.leader[found], stored.leader_epoch[found], stored.recovery[found],
+            stored.isr.take(np.flatnonzero(found)), stored.partition_epoch[found], stored.controller_epoch[found],
+        )  # fmt: skip
+
+    def copy(self) -> ClusterState:
+        """An independent copy."""
+        twin = ClusterState()
+        twin.brokers, twin.topics = self.brokers.copy(), self.topics.copy()
+        twin.partitions = self.partitions.copy()
+        return twin
+
+    def _store(
+        self, rows: Int32, leader: Int32, leader_epoch: Int32, recovery: UInt8, isr: Ragged,
+        partition_epoch: Int32, controller_epoch: Int32,
+    ) -> None:  # fmt: skip
+        p, counts = self.partitions, isr.counts
+        p.ensure_capacity(rows, counts)
+        p.leader[rows] = leader
+        p.leader_epoch[rows] = leader_epoch
+        p.recovery[rows] = recovery
+        p.partition_epoch[rows] = partition_epoch
+        p.controller_epoch[rows] = controller_epoch
+        p.isr_count[rows] = counts
+        p.isr[ragged_positions(p.slot_start[rows], counts)] = isr.values

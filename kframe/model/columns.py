@@ -1,0 +1,277 @@
+"""The dtype table of the partition columns, and the struct of arrays that it describes.
+
+A partition is a *row*. What a partition has one of (leader, epochs, states) stands in row columns; what it has several
+of (replicas, in-sync replicas, replica states) stands in slot columns: row ``r`` owns the slots
+``slot_start[r] .. slot_start[r] + slot_capacity[r]``; the first ``replica_count[r]`` of them hold its assigned replicas
+and the first ``isr_count[r]`` its in-sync replicas, each in Kafka's list order. Slots are handed out from the end, so a
+row of three replicas pays for three, whatever the widest row of the cluster is. At RF 3 a partition takes 66 bytes.
+
+Brokers stand in the columns as dense indexes (``Brokers.index_of``), topics likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.errors import ShapeError
+from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+
+Int8: TypeAlias = NDArray[np.int8]
+UInt8: TypeAlias = NDArray[np.uint8]
+Int16: TypeAlias = NDArray[np.int16]
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+Bool: TypeAlias = NDArray[np.bool_]
+
+#: No row has more replicas or in-sync replicas than this (Kafka's replication factor is an int16 on the wire).
+REPLICAS_MAX: Final = 32_767
+#: Slots are numbered by int32.
+SLOTS_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its dtype, what there is one of per entry, the value of a fresh entry, and what it means."""
+
+    name: str
+    dtype: Any
+    per: Literal["row", "slot"]
+    fresh: int
+    meaning: str
+
+
+#: Every partition column. Kernels, checks, tests and the documentation read this table.
+COLUMNS: Final[tuple[Column, ...]] = (
+    Column("topic", np.int32, "row", -1, "topic index; -1 in a row whose topic is gone"),
+    Column("partition", np.int32, "row", -1, "partition number within the topic"),
+    Column("leader", np.int32, "row", NO_LEADER, "broker index of the leader, or NO_LEADER"),
+    Column("leader_epoch", np.int32, "row", -1, "raised by every change of leadership that a controller makes"),
+    Column("controller_epoch", np.int32, "row", -1, "controller epoch of the last stored change"),
+    Column("partition_epoch", np.int32, "row", NO_STATE, "version of the stored state; NO_STATE where none is stored"),
+    Column("state", np.uint8, "row", PartitionState.NON_EXISTENT, "PartitionState"),
+    Column("recovery", np.uint8, "row", 0, "RecoveryState"),
+    Column("slot_start", np.int32, "row", 0, "first slot of the row"),
+    Column("slot_capacity", np.int16, "row", 0, "slots that the row owns"),
+    Column("replica_count", np.int16, "row", 0, "assigned replicas"),
+    Column("isr_count", np.int16, "row", 0, "in-sync replicas"),
+    Column("replica", np.int32, "slot", -1, "broker index of the assigned replica"),
+    Column("isr", np.int32, "slot", -1, "broker index of the in-sync replica"),
+    Column("replica_state", np.uint8, "slot", ReplicaState.NON_EXISTENT, "ReplicaState of the assigned replica"),
+    Column("replica_flags", np.uint8, "slot", 0, "ReplicaFlag bits of the assigned replica"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ragged:
+    """Lists of different lengths in two arrays: list ``i`` is ``values[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: Int32
+    values: Int32
+
+    @staticmethod
+    def of(lists: list[list[int]] | list[tuple[int, ...]]) -> Ragged:
+        """Pack Python lists; for tests and other small things."""
+        offsets = np.zeros(len(lists) + 1, np.int32)
+        np.cumsum([len(one) for one in lists], out=offsets[1:])
+        flat = [value for one in lists for value in one]
+        return Ragged(offsets, np.array(flat, np.int32))
+
+    @staticmethod
+    def empty(count: int) -> Ragged:
+        """``count`` empty lists."""
+        return Ragged(np.zeros(count + 1, np.int32), np.empty(0, np.int32))
+
+    @property
+    def counts(self) -> Int32:
+        """Length of each list."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Int32:
+        return self.values[self.offsets[index] : self.offsets[index + 1]]
+
+    def take(self, chosen: NDArray[Any]) -> Ragged:
+        """The lists numbered ``chosen``, in that order."""
+        counts = self.counts[chosen]
+        offsets = np.zeros(len(counts) + 1, np.int32)
+        np.cumsum(counts, out=offsets[1:])
+        return Ragged(offsets, self.values[ragged_positions(self.offsets[:-1][chosen], counts)])
+
+
+def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
+    """Flat positions ``starts[i] .. starts[i] + counts[i]`` of every ``i``, one after another."""
+    counts = counts.astype(np.int64, copy=False)
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)
+
+
+class Partitions:
+    """The partition columns. Attributes are arrays of exactly ``len(self)`` rows or ``slot_count`` slots.
+
+    They are views on buffers that grow by doubling: keep the object, not a view, across an ``append``.
+    """
+
+    topic: Int32
+    partition: Int32
+    leader: Int32
+    leader_epoch: Int32
+    controller_epoch: Int32
+    partition_epoch: Int32
+    state: UInt8
+    recovery: UInt8
+    slot_start: Int32
+    slot_capacity: Int16
+    replica_count: Int16
+    isr_count: Int16
+    replica: Int32
+    isr: Int32
+    replica_state: UInt8
+    replica_flags: UInt8
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, NDArray[Any]] = {column.name: np.empty(0, column.dtype) for column in COLUMNS}
+        self._rows = 0
+        self._slots = 0
+        self.in_topic_order = True
+        """Whether rows ascend by (topic, partition), which lets batches skip a sort."""
+        self._lend()
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @property
+    def slot_count(self) -> int:
+        """Slots handed out, those that rows have outgrown included."""
+        return self._slots
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all columns, room to grow included."""
+        return sum(buffer.nbytes for buffer in self._buffers.values())
+
+    def copy(self) -> Partitions:
+        """An independent copy without room to grow."""
+        twin = Partitions()
+        twin._buffers = {
+            column.name: self._buffers[column.name][: self._size(column)].copy() for column in COLUMNS
+        }
+        twin._rows, twin._slots, twin.in_topic_order = self._rows, self._slots, self.in_topic_order
+        twin._lend()
+        return twin
+
+    def append(
+        self,
+        topic: Int32,
+        partition: Int32,
+        replicas: Ragged,
+        isr: Ragged | None = None,
+        values: Mapping[str, NDArray[Any]] | None = None,
+    ) -> Int32:
+        """Add rows and return their numbers.
+
+        ``replicas`` and ``isr`` hold broker indexes, a list a row; ``values`` gives further row columns by name, and
+        what it leaves out starts fresh. Raises ShapeError if lengths differ or a limit is passed.
+        """
+        count = len(topic)
+        isr = Ragged.empty(count) if isr is None else isr
+        if not len(partition) == len(replicas) == len(isr) == count:
+            raise ShapeError(f"{count} topics, {len(partition)} partitions, {len(replicas)} replica lists, {len(isr)} ISRs")
+        replica_counts, isr_counts = replicas.counts, isr.counts
+        capacity = np.maximum(replica_counts, isr_counts)
+        if count and int(capacity.max()) > REPLICAS_MAX:
+            raise ShapeError(f"a row of {int(capacity.max())} replicas; the most is {REPLICAS_MAX}")
+        first_row, first_slot = self._grow(count, int(capacity.sum()))
+        rows = np.arange(first_row, first_row + count, dtype=np.int32)
+        if count and first_row and int(topic[0]) <= int(self.topic[first_row - 1]):
+            self.in_topic_order = False
+        if count > 1 and bool(np.any(topic[1:] < topic[:-1])):
+            self.in_topic_order = False
+        fixed = {"topic": topic, "partition": partition, "slot_capacity": capacity,
+                 "replica_count": replica_counts, "isr_count": isr_counts}  # fmt: skip
+        for name, column in {**(values or {}), **fixed}.items():
+            getattr(self, name)[first_row:] = column
+        starts = self.slot_start[first_row:]
+        np.cumsum(capacity[:-1], out=starts[1:])
+        starts[:1] = 0
+        starts += first_slot
+        self.replica[ragged_positions(starts, replica_counts)] = replicas.values
+        self.isr[ragged_positions(starts, isr_counts)] = isr.values
+        return rows
+
+    def replicas_of(self, row: int) -> Int32:
+        """Broker indexes of the row's assigned replicas, preferred one first."""
+        start = self.slot_start[row]
+        return self.replica[start : start + self.replica_count[row]]
+
+    def isr_of(self, row: int) -> Int32:
+        """Broker indexes of the row's in-sync replicas in stored order."""
+        start = self.slot_start[row]
+        return self.isr[start : start + self.isr_count[row]]
+
+    def flagged_replicas(self, row: int, flag: ReplicaFlag) -> Int32:
+        """Broker indexes of the row's replicas that carry ``flag``, in assignment order."""
+        start = self.slot_start[row]
+        stop = start + self.replica_count[row]
+        return self.replica[start:stop][(self.replica_flags[start:stop] & np.uint8(flag)) != 0]
+
+    def lists(self, which: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
+        """Replica or ISR lists of ``rows`` as a copy."""
+        counts = (self.replica_count if which == "replica" else self.isr_count)[rows].astype(np.int32)
+        offsets = np.zeros(len(rows) + 1, np.int32)
+        np.cumsum(counts, out=offsets[1:])
+        column: Int32 = getattr(self, which)
+        return Ragged(offsets, column[ragged_positions(self.slot_start[rows], counts)])
+
+    def slots_of(self, rows: NDArray[Any]) -> Int64:
+        """Slots of the assigned replicas of ``rows``, row by row."""
+        return ragged_positions(self.slot_start[rows], self.replica_count[rows])
+
+    def ensure_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
+        """Move each of ``rows`` (unique) that owns fewer than ``capacity`` slots to the end, with what it holds."""
+        short = self.slot_capacity[rows] < capacity
+        if not short.any():
+            return
+        rows, capacity = rows[short], capacity[short].astype(np.int64)
+        old_starts, held = self.slot_start[rows], self.slot_capacity[rows]
+        _, first_slot = self._grow(0, int(capacity.sum()))
+        starts = first_slot + np.cumsum(capacity) - capacity
+        source, target = ragged_positions(old_starts, held), ragged_positions(starts, held)
+        for column in COLUMNS:
+            if column.per == "slot":
+                values = getattr(self, column.name)
+                values[target] = values[source]
+        self.slot_start[rows] = starts
+        self.slot_capacity[rows] = capacity
+
+    def _size(self, column: Column) -> int:
+        return self._rows if column.per == "row" else self._slots
+
+    def _grow(self, rows: int, slots: int) -> tuple[int, int]:
+        """Make room; return the first new row and slot."""
+        first_row, first_slot = self._rows, self._slots
+        self._rows += rows
+        self._slots += slots
+        if self._slots > SLOTS_MAX:
+            raise ShapeError(f"{self._slots} replica slots; the most is {SLOTS_MAX}")
+        for column in COLUMNS:
+            used, size = (first_row, self._rows) if column.per == "row" else (first_slot, self._slots)
+            buffer = self._buffers[column.name]
+            if size > len(buffer):
+                grown = np.empty(size if used == 0 else max(size, used + used // 2), column.dtype)
+                grown[:used] = buffer[:used]
+                self._buffers[column.name] = buffer = grown
+            buffer[used:size] = column.fresh
+        self._lend()
+        return first_row, first_slot
+
+    def _lend(self) -> None:
+        for column in COLUMNS:
+            setattr(self, column.name, self._buffers[column.name][: self._size(column)])

@@ -1,0 +1,103 @@
+"""Kafka's configuration keys as far as a controller reads them: one table, from which everything else derives."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kframe.errors import ConfigError
+from kframe.model.protocol import InterBrokerProtocol
+
+_TRUE_FALSE: Final = {"true": True, "false": False}
+
+
+def _boolean(where: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in _TRUE_FALSE:
+        return _TRUE_FALSE[value.strip().lower()]
+    raise ConfigError(where, repr(value), "true or false")
+
+
+def _whole(least: int, most: int = 2**31 - 1) -> Callable[[str, object], int]:
+    def read(where: str, value: object) -> int:
+        expected = f"a whole number from {least} to {most}"
+        if isinstance(value, str) and value.strip().lstrip("-").isascii() and value.strip().lstrip("-").isdigit():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ConfigError(where, repr(value), expected)
+        return value
+
+    return read
+
+
+def _text(where: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(where, repr(value), "a text that is not empty")
+    return value.strip()
+
+
+def _protocol(where: str, value: object) -> InterBrokerProtocol:
+    return InterBrokerProtocol.parse(value.strip() if isinstance(value, str) else str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One configuration key: Kafka's spelling, how a value is read, the default, and what it is for."""
+
+    name: str
+    read: Callable[[str, object], Any]
+    default: str
+    doc: str
+
+
+#: Every key that kframe reads. Names, defaults and meaning are Kafka 3.9's.
+KEYS: Final[Mapping[str, Key]] = {
+    key.name: key
+    for key in (
+        Key("auto.leader.rebalance.enable", _boolean, "true", "Move leadership back to preferred replicas by itself."),
+        Key("leader.imbalance.check.interval.seconds", _whole(1), "300", "How often leadership imbalance is checked."),
+        Key("leader.imbalance.per.broker.percentage", _whole(0), "10", "Imbalance of a broker that is tolerated."),
+        Key("unclean.leader.election.enable", _boolean, "false", "Let a replica outside the ISR lead as a last resort."),
+        Key("min.insync.replicas", _whole(1), "1", "ISR size below which acks=all producers are refused."),
+        Key("delete.topic.enable", _boolean, "true", "Whether topics can be deleted."),
+        Key("inter.broker.protocol.version", _protocol, "3.9", "The release whose rules all brokers follow."),
+        Key("inter.broker.listener.name", _text, "PLAINTEXT", "Listener on which brokers and controller talk."),
+        Key("request.timeout.ms", _whole(1), "30000", "How long a broker may take to answer a request."),
+    )
+}
+
+
+class ControllerConfig:
+    """Configuration of one controller: a value for every key of ``KEYS``, by Kafka's name."""
+
+    def __init__(self, values: Mapping[str, object] | None = None, source: str = "config") -> None:
+        """Read ``values``; ``source`` names where they come from in errors.
+
+        Raises ConfigError for an unknown key, naming the nearest known one, and for a value that does not fit.
+        """
+        given = dict(values or {})
+        for name in given:
+            if name not in KEYS:
+                near = difflib.get_close_matches(name, KEYS, n=1)
+                hint = f"{near[0]!r} perhaps" if near else "one of " + ", ".join(sorted(KEYS))
+                raise ConfigError(source, f"unknown key {name!r}", hint)
+        self._values = {
+            name: key.read(f"{source} key {name}", given.get(name, key.default)) for name, key in KEYS.items()
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    @property
+    def unclean_by_default(self) -> bool:
+        """``unclean.leader.election.enable`` for topics that do not set it."""
+        return bool(self._values["unclean.leader.election.enable"])
+
+    @property
+    def protocol(self) -> InterBrokerProtocol:
+        """``inter.broker.protocol.version``."""
+        protocol: InterBrokerProtocol = self._values["inter.broker.protocol.version"]
+        return protocol

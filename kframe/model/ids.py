@@ -1,0 +1,84 @@
+"""The vocabulary of the controller: identifiers, state codes and sentinels.
+
+Codes and sentinels are Kafka's own (3.9 ``PartitionState``, ``ReplicaState``, ``LeaderAndIsr``), so that they can be
+read off a log, a metric or the wire without a table of translation.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NewType
+
+BrokerId = NewType("BrokerId", int)
+"""The number a broker is registered under; what storage, the wire and people use."""
+BrokerIndex = NewType("BrokerIndex", int)
+"""Dense position of a broker in the broker columns; what partition columns hold."""
+TopicIndex = NewType("TopicIndex", int)
+"""Dense position of a topic in the topic columns."""
+Row = NewType("Row", int)
+"""Position of a partition in the partition columns."""
+ControllerEpoch = NewType("ControllerEpoch", int)
+"""Counts controllers; a broker obeys the highest that it has seen."""
+BrokerEpoch = NewType("BrokerEpoch", int)
+"""Names one registration of a broker (ZooKeeper's czxid)."""
+
+NO_LEADER: Final = -1
+"""The leader of a partition that has none."""
+LEADER_DURING_DELETE: Final = -2
+"""The leader that UpdateMetadata names for a partition whose topic is being deleted."""
+EPOCH_DURING_DELETE: Final = -2
+"""The leader epoch that StopReplica carries for a topic that is being deleted."""
+NO_EPOCH: Final = -1
+"""The leader epoch that StopReplica carries for a partition that never had a leader."""
+NO_STATE: Final = -1
+"""The partition epoch of a partition that has no leadership state in storage yet."""
+NO_BROKER_EPOCH: Final = -1
+"""The broker epoch of a broker that is not registered."""
+INITIAL_LEADER_EPOCH: Final = 0
+INITIAL_PARTITION_EPOCH: Final = 0
+
+
+class PartitionState(IntEnum):
+    """Where a partition stands (Kafka 3.9 ``PartitionState``)."""
+
+    NEW = 0
+    ONLINE = 1
+    OFFLINE = 2
+    NON_EXISTENT = 3
+
+
+class ReplicaState(IntEnum):
+    """Where a replica stands (Kafka 3.9 ``ReplicaState``)."""
+
+    NEW = 1
+    ONLINE = 2
+    OFFLINE = 3
+    DELETION_STARTED = 4
+    DELETION_SUCCESSFUL = 5
+    DELETION_INELIGIBLE = 6
+    NON_EXISTENT = 7
+
+
+class RecoveryState(IntEnum):
+    """Whether a leader still has to recover from an unclean election (inter-broker protocol 3.2 and later)."""
+
+    RECOVERED = 0
+    RECOVERING = 1
+
+
+class ReplicaFlag(IntEnum):
+    """Bits of the ``replica_flags`` column, one byte a slot."""
+
+    ADDING = 1
+    REMOVING = 2
+    OFFLINE_DIR = 4
+
+
+class ElectionKind(IntEnum):
+    """The leader election strategies (Kafka 3.9 ``Election``); ``INITIAL`` is the rule for a new partition."""
+
+    OFFLINE = 0
+    REASSIGN = 1
+    PREFERRED = 2
+    CONTROLLED_SHUTDOWN = 3
+    INITIAL = 4

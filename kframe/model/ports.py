@@ -1,0 +1,88 @@
+"""What the engine needs from outside, as protocols: where state is kept, how requests travel, what time it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from kframe.model.brokers import Registration
+from kframe.model.changes import StateChange, StoredStates, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.events import Event
+from kframe.model.requests import ControlRequests
+
+#: How a port tells that something happened; safe to call from any thread.
+Notify = Callable[[Event], None]
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where leadership is written down and found again. One instance serves one controller.
+
+    Every write between ``claim`` and ``release`` is fenced: it raises ControllerFenced, and changes nothing, once
+    another controller has claimed the role. Other failures of the whole call raise StoreError.
+    The contract suite ``kframe.testing.store_contract`` says the rest.
+    """
+
+    def open(self, notify: Notify) -> None:
+        """Connect. From now on ControllerChanged, Elect, BrokersChanged... are notified, at most once until the thing
+        is read again (one-shot watches)."""
+
+    def close(self) -> None:
+        """Disconnect; what was ephemeral goes."""
+
+    def claim(self, controller_id: int) -> int | None:
+        """Become controller and return the new controller epoch; None if the role is taken. Arms the watch on it."""
+
+    def controller(self) -> int:
+        """Id of the present controller, -1 if there is none. Arms the watch on it."""
+
+    def owns_role(self) -> bool:
+        """Whether our own session holds the controller record; an equal id alone proves nothing."""
+
+    def prepare(self) -> None:
+        """Settle the feature record and drop pending log-dir and ISR notifications (Kafka 3.9 failover steps 0 to 3)."""
+
+    def load(self) -> ClusterState:
+        """Read everything. Broken records are left out and reported, never raised."""
+
+    def read_brokers(self) -> tuple[Registration, ...]:
+        """All registrations. Arms the watch on them."""
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        """Create or compare-and-set each row of ``change``; rows fare independently of each other."""
+
+    def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
+        """Read the states of these rows."""
+
+    def release(self) -> None:
+        """Give the role up if it is still ours."""
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """How control requests reach brokers. Keeps one queue a broker, in order, one request in flight."""
+
+    def open(self, notify: Notify) -> None:
+        """Get ready; answers of brokers are notified as events."""
+
+    def close(self) -> None:
+        """Drop every queue and connection."""
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers (indexes) have registered; anything queued for an earlier registration is dropped."""
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers (indexes) are gone."""
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Queue a batch. Must have read the columns when it returns; must not wait for any broker."""
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """Monotonic time."""
+
+    def now_ms(self) -> float:
+        """Milliseconds since some fixed moment."""

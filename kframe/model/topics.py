@@ -1,0 +1,141 @@
+"""The topic columns: name, id, where its partitions stand, and the settings that a controller acts on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.columns import Int8, Int32, UInt8
+
+ZERO_TOPIC_ID: Final = bytes(16)
+#: In ``unclean``: the topic has no setting of its own, the broker default decides.
+UNSET: Final = -1
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
+
+
+def topic_name_problem(name: str) -> str | None:
+    """What Kafka expects of a topic name, if ``name`` is not one; None if it is (3.9 ``Topic.validate``)."""
+    if _NAME.fullmatch(name) and name not in (".", ".."):
+        return None
+    return "a topic name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', other than '.' and '..'"
+
+
+class Topics:
+    """Topics by index. Per-topic arrays are replaced when topics are added; a dropped topic keeps its index."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.ids: UInt8 = np.empty((0, 16), np.uint8)
+        """Topic ids, big-endian, one row a topic; zeros where the topic has none."""
+        self.first_row: Int32 = np.empty(0, np.int32)
+        """Row of partition 0."""
+        self.block_length: Int32 = np.empty(0, np.int32)
+        """Partitions that stand in consecutive rows from ``first_row``."""
+        self.partition_count: Int32 = np.empty(0, np.int32)
+        self.unclean: Int8 = np.empty(0, np.int8)
+        """``unclean.leader.election.enable`` of the topic: 0, 1 or UNSET."""
+        self.min_insync: Int32 = np.empty(0, np.int32)
+        """``min.insync.replicas`` of the topic, or UNSET."""
+        self.deleting: UInt8 = np.empty(0, np.uint8)
+        """1 while the topic is queued for deletion."""
+        self._index: dict[str, int] = {}
+        self._later: dict[int, list[tuple[int, int, int]]] = {}
+        self._wire_names: tuple[Int32, bytes] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def find(self, name: str) -> int | None:
+        """Index of a topic, or None."""
+        return self._index.get(name)
+
+    def add(self, names: Sequence[str], ids: Sequence[bytes | None] | None = None) -> Int32:
+        """Add topics that are not there yet, without partitions; return their indexes."""
+        first, count = len(self.names), len(names)
+        for offset, name in enumerate(names):
+            self._index[name] = first + offset
+        self.names += names
+        given = ids if ids is not None else [None] * count
+        raw = b"".join(topic_id or ZERO_TOPIC_ID for topic_id in given)
+        self.ids = np.concatenate([self.ids, np.frombuffer(raw, np.uint8).reshape(count, 16)])
+        for name, fill in (("first_row", 0), ("block_length", 0), ("partition_count", 0), ("unclean", UNSET),
+                           ("min_insync", UNSET), ("deleting", 0)):  # fmt: skip
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate([column, np.full(count, fill, column.dtype)]))
+        self._wire_names = None
+        return np.arange(first, first + count, dtype=np.int32)
+
+    def note_rows(self, topic: int, first_partition: int, first_row: int, count: int) -> None:
+        """Record that partitions ``first_partition ..`` of ``topic`` stand in ``count`` rows from ``first_row``."""
+        if self.partition_count[topic] == 0:
+            self.first_row[topic] = first_row
+            self.block_length[topic] = count
+        elif first_row == self.first_row[topic] + self.block_length[topic] and topic not in self._later:
+            self.block_length[topic] += count
+        else:
+            self._later.setdefault(topic, []).append((first_partition, first_row, count))
+        self.partition_count[topic] += count
+
+    def note_blocks(self, topics: Int32, first_rows: Int32, counts: Int32) -> None:
+        """``note_rows`` for many topics that had no partitions yet."""
+        self.first_row[topics] = first_rows
+        self.block_length[topics] = counts
+        self.partition_count[topics] = counts
+
+    def row_of(self, topic: int, partition: int) -> int | None:
+        """Row of a partition, or None."""
+        if 0 <= partition < self.block_length[topic]:
+            return int(self.first_row[topic]) + partition
+        for first_partition, first_row, count in self._later.get(topic, ()):
+            if first_partition <= partition < first_partition + count:
+                return first_row + partition - first_partition
+        return None
+
+    def rows_of(self, topic: int) -> Int32:
+        """Rows of all partitions of a topic, in partition order."""
+        first = int(self.first_row[topic])
+        blocks = [np.arange(first, first + int(self.block_length[topic]), dtype=np.int32)]
+        blocks += [np.arange(row, row + count, dtype=np.int32) for _, row, count in self._later.get(topic, ())]
+        return np.concatenate(blocks)
+
+    def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
+        """Rows of many partitions; -1 where there is none."""
+        rows = self.first_row[topic] + partition
+        outside = np.flatnonzero((partition < 0) | (partition >= self.block_length[topic]))
+        for position in outside:
+            row = self.row_of(int(topic[position]), int(partition[position]))
+            rows[position] = -1 if row is None else row
+        return rows.astype(np.int32, copy=False)
+
+    def drop(self, topic: int) -> None:
+        """Forget a topic's name and rows; its index is not used again."""
+        del self._index[self.names[topic]]
+        self._later.pop(topic, None)
+        self.block_length[topic] = self.partition_count[topic] = 0
+        self.deleting[topic] = 0
+
+    def wire_names(self) -> tuple[Int32, bytes]:
+        """All names in UTF-8, one after another, and the offsets between them; made once until a topic is added."""
+        if self._wire_names is None:
+            encoded = [name.encode() for name in self.names]
+            offsets = np.zeros(len(encoded) + 1, np.int32)
+            np.cumsum([len(name) for name in encoded], out=offsets[1:])
+            self._wire_names = offsets, b"".join(encoded)
+        return self._wire_names
+
+    def copy(self) -> Topics:
+        """An independent copy."""
+        twin = Topics()
+        twin.names, twin._index = list(self.names), dict(self._index)
+        twin._later = {topic: list(blocks) for topic, blocks in self._later.items()}
+        for name in ("ids", "first_row", "block_length", "partition_count", "unclean", "min_insync", "deleting"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin

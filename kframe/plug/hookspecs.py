@@ -1,0 +1,125 @@
+"""The hooks. A plugin is a module, or any object, with functions marked ``hookimpl`` under these names.
+
+It is found through an entry point in the group ``kframe`` of its distribution, as a file in ``--plugins-dir``, or
+handed to ``build_registry``. Hooks are called once, while a registry is built, and only offer: nothing is made,
+connected or computed until somebody chooses what was offered by its name. No hook is called while a controller works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import pluggy
+
+from kframe.plug.specs import ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
+
+if TYPE_CHECKING:
+    import click
+
+#: The name of the pluggy project, and of the entry-point group.
+PROJECT: Final = "kframe"
+
+hookspec: Final = pluggy.HookspecMarker(PROJECT)
+hookimpl: Final = pluggy.HookimplMarker(PROJECT)
+
+
+class KframeHooks:
+    """What a plugin may implement; all of it is optional."""
+
+    @hookspec
+    def kframe_leader_selectors(self) -> Iterable[SelectorSpec]:  # type: ignore[empty-body]
+        """Offer leader selectors.
+
+        A selector has a unique name (lower case, dashes) and one of three tiers; see Tier for what the factory makes.
+        What it chooses is checked before it is used, as LeaderSelector says. Two selectors of one name stop the
+        start-up with both distributions named. A complete plugin::
+
+            from kframe.hookspecs import ElectionKind, PartitionElection, SelectorSpec, Tier, hookimpl
+
+
+            def lowest(election: PartitionElection) -> int | None:
+                return min((broker for broker in election.eligible if broker in election.isr), default=None)
+
+
+            @hookimpl
+            def kframe_leader_selectors():
+                return [
+                    SelectorSpec(
+                        name="lowest-id",
+                        tier=Tier.SCALAR,
+                        factory=lambda: lowest,
+                        kinds=(ElectionKind.OFFLINE,),
+                        doc="The in-sync replica with the lowest broker id.",
+                    )
+                ]
+        """
+
+    @hookspec
+    def kframe_stores(self) -> Iterable[StoreSpec]:  # type: ignore[empty-body]
+        """Offer stores, each for the URLs of one scheme; ``factory(url)`` makes a ``kframe.model.ports.Store``.
+
+        Two stores for one scheme stop the start-up with both distributions named. A complete plugin::
+
+            from kframe.hookspecs import StoreSpec, hookimpl
+
+
+            @hookimpl
+            def kframe_stores():
+                return [StoreSpec(scheme="etcd", factory="kframe_etcd.store:open_store", doc="etcd 3.5 and later.")]
+        """
+
+    @hookspec
+    def kframe_transports(self) -> Iterable[TransportSpec]:  # type: ignore[empty-body]
+        """Offer transports, each for the URLs of one scheme; ``factory(url)`` makes a ``kframe.model.ports.Transport``.
+
+        Two transports for one scheme stop the start-up with both distributions named. A complete plugin::
+
+            from kframe.hookspecs import TransportSpec, hookimpl
+
+
+            @hookimpl
+            def kframe_transports():
+                return [TransportSpec(scheme="pcap", factory="kframe_pcap:Writer", doc="Writes requests to a file.")]
+        """
+
+    @hookspec
+    def kframe_register_commands(self, cli: click.Group) -> None:
+        """Add commands to the command line. Commands that are there already cannot be replaced.
+
+        Called only by the command line, after all plugins have been loaded. A complete plugin::
+
+            import click
+
+            from kframe.hookspecs import hookimpl
+
+
+            @hookimpl
+            def kframe_register_commands(cli):
+                @cli.command()
+                def greet():
+                    "Say hello."
+                    click.echo("hello")
+        """
+
+    @hookspec
+    def kframe_observers(self) -> Iterable[ObserverSpec]:  # type: ignore[empty-body]
+        """Offer observers, which see each step of a controller: what came in and the effects that it asks for.
+
+        A complete plugin::
+
+            from kframe.hookspecs import ObserverSpec, hookimpl
+
+
+            class Counter:
+                def __init__(self):
+                    self.steps = 0
+
+                def stepped(self, cause, effects):
+                    self.steps += 1
+
+
+            @hookimpl
+            def kframe_observers():
+                return [ObserverSpec(name="counter", factory=Counter, doc="Counts steps.")]
+        """

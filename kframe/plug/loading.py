@@ -1,0 +1,114 @@
+"""Loading one plugin: import it, register it with pluggy, ask what it offers, and believe none of it.
+
+Each plugin has a pluggy manager of its own. So a plugin that is broken in any way (does not import, implements a hook
+that does not exist or with wrong arguments, raises, offers something else than specs) fails alone and as a whole, and
+whose an offer is never has to be worked out afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pluggy
+
+from kframe.errors import PluginError
+from kframe.plug.hookspecs import PROJECT, KframeHooks
+from kframe.plug.sources import Offered, Source
+from kframe.plug.specs import ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
+
+if TYPE_CHECKING:
+    import click
+
+_log = logging.getLogger("kframe.plugins")
+
+Spec: TypeAlias = SelectorSpec | StoreSpec | TransportSpec | ObserverSpec
+#: Called with one line for each plugin loaded and each hook called.
+Trace: TypeAlias = Callable[[str], None]
+
+#: What each offering hook offers.
+OFFERS: Final[Mapping[str, type[Spec]]] = {
+    "kframe_leader_selectors": SelectorSpec,
+    "kframe_stores": StoreSpec,
+    "kframe_transports": TransportSpec,
+    "kframe_observers": ObserverSpec,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A plugin that was found, and what became of it.
+
+    ``disabled``: it was not loaded, on request. ``error``: why it is broken; it offers nothing then.
+    """
+
+    name: str
+    distribution: str
+    source: Source
+    disabled: bool = False
+    error: str | None = None
+    offers: tuple[Spec, ...] = ()
+    register_commands: Callable[[click.Group], None] | None = None
+
+    @property
+    def state(self) -> str:
+        """``loaded``, ``disabled`` or ``broken``."""
+        return "disabled" if self.disabled else "broken" if self.error is not None else "loaded"
+
+
+def load_plugin(offered: Offered, trace: Trace) -> Plugin:
+    """Load a plugin and ask its hooks; one that is broken is logged and comes back with its error."""
+    try:
+        trace(f"{offered.name} ({offered.distribution}): load")
+        manager = _register(offered)
+        offers = tuple(spec for hook in OFFERS for spec in _ask(manager, offered.name, hook, trace))
+    except (Exception, SystemExit) as error:
+        _log.warning("plugin %s (%s) is broken and left out", offered.name, offered.distribution, exc_info=error)
+        problem = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+        return Plugin(offered.name, offered.distribution, offered.source, error=problem)
+
+    def register_commands(cli: click.Group) -> None:
+        trace(f"{offered.name}: kframe_register_commands")
+        manager.hook.kframe_register_commands(cli=cli)
+
+    has_commands = bool(manager.hook.kframe_register_commands.get_hookimpls())
+    return Plugin(
+        offered.name, offered.distribution, offered.source,
+        offers=offers, register_commands=register_commands if has_commands else None,
+    )  # fmt: skip
+
+
+def _register(offered: Offered) -> pluggy.PluginManager:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(KframeHooks)
+    plugin = offered.load()
+    manager.register(plugin, offered.name)
+    manager.check_pending()
+    if not manager.get_hookcallers(plugin):
+        raise PluginError(
+            "it implements no hook: hooks are plain Python functions marked with kframe.hookspecs.hookimpl"
+        )
+    return manager
+
+
+def _ask(manager: pluggy.PluginManager, name: str, hook: str, trace: Trace) -> list[Spec]:
+    caller = getattr(manager.hook, hook)
+    if not caller.get_hookimpls():
+        return []
+    given: list[Any] = [one for result in caller() for one in result]
+    trace(f"{name}: {hook} -> {', '.join(str(getattr(one, KEY[OFFERS[hook]], one)) for one in given)}")
+    for one in given:
+        if not isinstance(one, OFFERS[hook]):
+            raise PluginError(f"{hook} offers {type(one).__name__} {one!r}, expected {OFFERS[hook].__name__}")
+    return given
+
+
+#: The field of each kind of spec that no two of it may share.
+KEY: Final[Mapping[type[Spec], str]] = {
+    SelectorSpec: "name",
+    StoreSpec: "scheme",
+    TransportSpec: "scheme",
+    ObserverSpec: "name",
+}

@@ -1,0 +1,180 @@
+"""The registry: what all plugins offer, by name.
+
+``build_registry`` is the only thing that loads plugins. It survives broken ones, which are reported and offer nothing,
+and refuses two that offer the same name, naming both. Names are resolved once, before a controller starts; what the
+registry makes is then called directly, never through pluggy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kframe.errors import PluginError
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
+from kframe.model.ports import Store, Transport
+from kframe.plug import builtin, sources
+from kframe.plug.adapt import make_selector
+from kframe.plug.loading import KEY, Plugin, Trace, load_plugin
+from kframe.plug.sources import Offered, Source
+from kframe.plug.specs import Observer, ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
+
+if TYPE_CHECKING:
+    import click
+
+_log = logging.getLogger("kframe.plugins")
+
+_Spec = TypeVar("_Spec", SelectorSpec, StoreSpec, TransportSpec, ObserverSpec)
+
+#: kframe's own offers.
+BUILTIN: Final = Offered("builtin", "kframe-controller", Source.BUILTIN, lambda: builtin)
+
+
+def build_registry(
+    disabled: Collection[str] = (),
+    plugins_dir: Path | None = None,
+    extra: Iterable[object] = (),
+    allowed: Collection[str] | None = None,
+    trace: Trace = lambda line: None,
+) -> Registry:
+    """Find plugins, load them, and resolve the names that they offer.
+
+    Plugins are kframe's own (``builtin``), the entry points in group ``kframe``, the modules in ``plugins_dir`` and the
+    objects in ``extra``, in this order and by name. Those named in ``disabled`` are not loaded; if ``allowed`` is
+    given, of the entry points only those named there are. ``trace`` gets a line for each step.
+
+    Raises PluginError if two plugins have the same name, or offer the same, and neither is disabled; ConfigError if
+    there is no such directory. A broken plugin raises nothing: see ``Registry.broken``.
+    """
+    offered = [BUILTIN, *sources.from_entry_points()]
+    offered += sources.from_directory(plugins_dir) if plugins_dir is not None else ()
+    offered += sources.from_objects(extra)
+    refused = set(disabled)
+    if allowed is not None:
+        refused |= {one.name for one in offered if one.source is Source.ENTRY_POINT and one.name not in allowed}
+    _require_unique([(one.name, one.distribution) for one in offered if one.name not in refused], "plugin")
+    return Registry(
+        [
+            Plugin(one.name, one.distribution, one.source, disabled=True)
+            if one.name in refused
+            else load_plugin(one, trace)
+            for one in offered
+        ]
+    )
+
+
+class Registry:
+    """All plugins that were found, and what they offer by name or URL scheme. See ``build_registry``."""
+
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self.plugins: Final = tuple(plugins)
+        """In the order in which they were found, broken and disabled ones included."""
+        self.selectors: Final = _by_key(plugins, SelectorSpec, "leader selector")
+        self.stores: Final = _by_key(plugins, StoreSpec, "store for the URL scheme")
+        self.transports: Final = _by_key(plugins, TransportSpec, "transport for the URL scheme")
+        self.observers: Final = _by_key(plugins, ObserverSpec, "observer")
+
+    @property
+    def broken(self) -> tuple[Plugin, ...]:
+        """Plugins that could not be loaded."""
+        return tuple(plugin for plugin in self.plugins if plugin.error is not None)
+
+    def selector(self, name: str, options: Mapping[str, object] | None = None) -> LeaderSelector:
+        """Make the selector called ``name``.
+
+        Raises PluginError if there is none or it cannot be made, ConfigError if an option is unknown or mistyped.
+        """
+        return make_selector(self._find(self.selectors, name, "leader selector"), options or {})
+
+    def selectors_for(
+        self, names: Iterable[str], options: Mapping[str, Mapping[str, object]] | None = None
+    ) -> dict[ElectionKind, LeaderSelector]:
+        """Make the selectors called ``names``, each for all the kinds of election that it is for.
+
+        ``options`` holds theirs by selector name. Raises as ``selector`` does, and PluginError if two of them are for
+        the same kind.
+        """
+        chosen: dict[ElectionKind, LeaderSelector] = {}
+        for name in names:
+            selector = self.selector(name, (options or {}).get(name))
+            for kind in self.selectors[name].kinds:
+                if kind in chosen:
+                    both = f"{chosen[kind].name!r} and {name!r}"
+                    raise PluginError(f"selectors {both} are both for {kind.name} elections; choose one")
+                chosen[kind] = selector
+        return chosen
+
+    def open_store(self, url: str) -> Store:
+        """Make the store for a URL; raises PluginError if no plugin serves its scheme."""
+        store: Store = self._find(self.stores, url.partition(":")[0], "store for the URL scheme").make(url)
+        return store
+
+    def open_transport(self, url: str) -> Transport:
+        """Make the transport for a URL; raises PluginError if no plugin serves its scheme."""
+        spec = self._find(self.transports, url.partition(":")[0], "transport for the URL scheme")
+        transport: Transport = spec.make(url)
+        return transport
+
+    def observer(self, name: str) -> Observer:
+        """Make the observer called ``name``; raises PluginError if there is none."""
+        return self._find(self.observers, name, "observer").factory()
+
+    def register_commands(self, cli: click.Group) -> None:
+        """Let every plugin add its commands to ``cli``.
+
+        One that raises is logged, and nothing of it is kept. Raises PluginError, naming both, if one replaces a command
+        that is there.
+        """
+        owners = dict.fromkeys(cli.commands, BUILTIN.distribution)
+        for plugin in self.plugins:
+            if plugin.register_commands is None:
+                continue
+            before = dict(cli.commands)
+            try:
+                plugin.register_commands(cli)
+            except Exception:
+                _log.exception("plugin %s (%s) cannot register its commands", plugin.name, plugin.distribution)
+                cli.commands = before
+            for name, command in list(cli.commands.items()):
+                if before.get(name, command) is not command:
+                    cli.commands = before
+                    raise _clash("command", name, owners[name], plugin.distribution)
+                owners.setdefault(name, plugin.distribution)
+
+    def _find(self, specs: Mapping[str, _Spec], name: str, what: str) -> _Spec:
+        if name in specs:
+            return specs[name]
+        near = difflib.get_close_matches(name, specs, n=1)
+        parts = [f"no {what} {name!r}"]
+        parts += [f"did you mean {near[0]!r}?"] if near else []
+        parts += [f"there are: {', '.join(sorted(specs)) or 'none'}"]
+        parts += [f"plugin {one.name} ({one.distribution}) is {one.state}" for one in self.plugins
+                  if one.state != "loaded"]  # fmt: skip
+        raise PluginError("; ".join(parts))
+
+
+def _by_key(plugins: Iterable[Plugin], kind: type[_Spec], what: str) -> Mapping[str, _Spec]:
+    offers = [
+        (str(getattr(spec, KEY[kind])), spec, plugin.distribution)
+        for plugin in plugins
+        for spec in plugin.offers
+        if isinstance(spec, kind)
+    ]
+    _require_unique([(key, distribution) for key, _, distribution in offers], what)
+    return {key: spec for key, spec, _ in offers}
+
+
+def _require_unique(named: Iterable[tuple[str, str]], what: str) -> None:
+    owner: dict[str, str] = {}
+    for name, distribution in named:
+        if name in owner:
+            raise _clash(what, name, owner[name], distribution)
+        owner[name] = distribution
+
+
+def _clash(what: str, name: str, first: str, second: str) -> PluginError:
+    return PluginError(f"{what} {name!r} is offered by {first} and by {second}; leave one out with --no-plugin")

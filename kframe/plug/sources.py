@@ -1,0 +1,86 @@
+"""Where plugins come from: entry points, a directory, and the caller's hand. Found first, loaded later, one by one."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from kframe.errors import ConfigError
+from kframe.plug.hookspecs import PROJECT
+
+#: Where a module of ``--plugins-dir`` stands in ``sys.modules``.
+MODULE_PREFIX: Final = "kframe_plugins_dir_"
+
+
+class Source(StrEnum):
+    """Where a plugin comes from."""
+
+    BUILTIN = "builtin"
+    ENTRY_POINT = "entry point"
+    DIRECTORY = "plugins dir"
+    EXTRA = "extra"
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A plugin that was found; ``load`` imports it, and may raise anything."""
+
+    name: str
+    distribution: str
+    source: Source
+    load: Callable[[], object]
+
+
+def from_entry_points() -> Iterator[Offered]:
+    """Entry points in the group ``kframe`` of all installed distributions, by name."""
+    for one in sorted(entry_points(group=PROJECT), key=lambda one: (one.name, _distribution(one))):
+        yield Offered(one.name, _distribution(one), Source.ENTRY_POINT, one.load)
+
+
+def from_directory(directory: Path) -> Iterator[Offered]:
+    """Python files and packages in ``directory``, by name, those that start with ``_`` or ``.`` left out.
+
+    Raises ConfigError if there is no such directory.
+    """
+    if not directory.is_dir():
+        raise ConfigError("plugins directory", str(directory), "an existing directory")
+    for path in sorted(directory.iterdir()):
+        file = path / "__init__.py" if path.is_dir() else path
+        if path.name[0] not in "_." and file.suffix == ".py" and file.is_file():
+            yield Offered(path.stem, str(path), Source.DIRECTORY, _loader(path.stem, file))
+
+
+def from_objects(plugins: Iterable[object]) -> Iterator[Offered]:
+    """Plugins that the caller has at hand, named after their module or class."""
+    for plugin in plugins:
+        name = plugin.__name__ if isinstance(plugin, ModuleType | type) else type(plugin).__name__
+        yield Offered(name, f"extra {name}", Source.EXTRA, lambda plugin=plugin: plugin)  # type: ignore[misc]
+
+
+def _distribution(entry_point: EntryPoint) -> str:
+    return f"{entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist else "unknown distribution"
+
+
+def _loader(stem: str, file: Path) -> Callable[[], ModuleType]:
+    def load() -> ModuleType:
+        name = MODULE_PREFIX + stem
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{file} is no Python module")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # dataclasses and pickles look their module up
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
+
+    return load

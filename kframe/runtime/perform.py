@@ -1,0 +1,100 @@
+"""Effects to calls on the store and the transport, and what came of them to answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kframe.core.controller import Controller
+from kframe.errors import BrokenInvariant, KframeError
+from kframe.model.effects import (
+    Claim,
+    CloseChannels,
+    Effect,
+    Load,
+    OpenChannels,
+    Prepare,
+    ReadBrokers,
+    ReadController,
+    ReadStates,
+    Reply,
+    Resigned,
+    Send,
+    WriteStates,
+)
+from kframe.model.events import Answer, BrokersRead, Claimed, Done, Failed, Held, Loaded, StatesRead, StatesWritten
+from kframe.model.ports import Notify, Store, Transport
+
+
+class Performer:
+    """Performs the effects of one controller."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        store: Store,
+        transport: Transport,
+        reply: Callable[[int, Any], None],
+        notify: Notify,
+    ) -> None:
+        self._controller = controller
+        self._store = store
+        self._transport = transport
+        self._reply = reply
+        self._notify = notify
+
+    def perform(self, effects: list[Effect]) -> Answer | None:
+        """Perform ``effects`` in order; return the answer to the last one, if it is answered.
+
+        An error of the store or the transport becomes a Failed answer: the core decides what it means.
+        """
+        for effect in effects:
+            if not effect.answered:
+                self._act(effect)
+                continue
+            try:
+                return self._ask(effect)
+            except KframeError as error:
+                return Failed(error)
+        return None
+
+    def _act(self, effect: Effect) -> None:
+        match effect:
+            case Reply(token=token, response=response):
+                self._reply(token, response)
+            case OpenChannels(brokers=brokers):
+                self._transport.connect(self._controller.cluster, brokers)
+            case CloseChannels(brokers=brokers):
+                self._transport.disconnect(self._controller.cluster, brokers)
+            case Resigned(release=release):
+                self._transport.close()
+                self._transport.open(self._notify)
+                if release:
+                    self._store.release()
+            case _:
+                raise BrokenInvariant(f"nobody performs {type(effect).__name__}")
+
+    def _ask(self, effect: Effect) -> Answer:
+        store = self._store
+        match effect:
+            case Send(requests=requests):
+                self._transport.send(self._controller.cluster, requests)
+                return Done()
+            case WriteStates(change=change):
+                return StatesWritten(store.write_states(self._controller.cluster, change))
+            case ReadStates(rows=rows):
+                return StatesRead(store.read_states(self._controller.cluster, rows))
+            case ReadBrokers():
+                return BrokersRead(store.read_brokers())
+            case ReadController():
+                return Held(store.controller(), store.owns_role())
+            case Claim():
+                claimed = store.claim(self._controller.controller_id)
+                return Held(store.controller(), False) if claimed is None else Claimed(claimed)
+            case Prepare():
+                store.prepare()
+                return Done()
+            case Load():
+                return Loaded(store.load())
+            case _:
+                raise BrokenInvariant(f"nobody performs {type(effect).__name__}")

@@ -1,0 +1,1 @@
+"""Scenario and trace files: a cluster, what happens to it, and what a controller made of it."""

@@ -1,0 +1,79 @@
+"""Playing a scenario to kframe's controller, in memory, and writing down the trace.
+
+Every step runs to rest: the queue is empty and every request is answered, unless a broker is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import kframe
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.model.config import ControllerConfig
+from kframe.model.elections import LeaderSelector
+from kframe.model.events import Event
+from kframe.model.ids import ElectionKind
+from kframe.runtime.loop import ControllerLoop
+from kframe.scenario import steps, trace
+from kframe.scenario.format import Scenario
+from kframe.scenario.world import build_cluster, registration
+
+#: The id under which the controller of a scenario runs: none of its brokers has it.
+CONTROLLER_ID = 1000
+
+
+class ScenarioRunner:
+    """One scenario with its world: storage, brokers, clock and a controller."""
+
+    def __init__(self, scenario: Scenario, selectors: Mapping[ElectionKind, LeaderSelector] | None = None) -> None:
+        """Check every step and build the world. Raises ScenarioError, before anything is played, for a step that is
+        malformed or not built yet, and ConfigError for a configuration key."""
+        self.scenario = scenario
+        self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
+        config = ControllerConfig(scenario.config, f"{scenario.source}: config")
+        self.ensemble = MemoryEnsemble.from_cluster(build_cluster(scenario))
+        self.ensemble.register_brokers(registration(broker) for broker in scenario.brokers)
+        self.registrations = {one.broker_id: one for one in self.ensemble.registrations()}
+        """The last registration of every broker that was ever registered."""
+        self.clock = VirtualClock()
+        self.brokers = EmbeddedBrokers(self.clock)
+        controller = Controller(CONTROLLER_ID, config, Selection(selectors or {}))
+        self.loop = ControllerLoop(controller, self.ensemble.connect(), self.brokers, self.clock)
+
+    def play(self) -> dict[str, Any]:
+        """The whole trace."""
+        return {
+            "schema": trace.SCHEMA,
+            "scenario": self.scenario.name,
+            "controller": f"kframe {kframe.__version__}",
+            "steps": list(self.play_steps()),
+        }
+
+    def play_steps(self) -> Iterator[dict[str, Any]]:
+        """Play step by step; yield each step's entry of the trace once it is at rest."""
+        for step, action in zip(self.scenario.steps, self._steps, strict=True):
+            before = self.ensemble.states.cluster.copy()
+            self.brokers.take()
+            response = action(self)
+            self.loop.run_until_idle()
+            after = self.ensemble.states.cluster
+            yield {
+                "step": {step.kind: step.argument},
+                "partitions": trace.stored_changes(before, after),
+                "topics_deleted": trace.topics_deleted(before, after),
+                "requests": self.brokers.take(),
+                "response": response,
+            }
+
+    def call(self, event: Any) -> Any:
+        """Ask the controller, as a client or broker would, and wait for its answer; ``event`` takes the token."""
+        future = self.loop.submit(event)
+        self.loop.run_until_idle()
+        return future.result(timeout=0)
+
+    def tell(self, event: Event) -> None:
+        """Put an event in the controller's queue."""
+        self.loop.queue.put(event)

@@ -1,0 +1,67 @@
+"""From a scenario to a cluster: what storage holds and who is registered before the controller starts."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import numpy as np
+
+from kframe.errors import ScenarioError
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, ReplicaFlag
+from kframe.model.topics import UNSET
+from kframe.scenario.format import Scenario, ScenarioBroker, ScenarioTopic
+
+_TRUTH: Final = {"true": 1, "false": 0}
+
+
+def registration(broker: ScenarioBroker) -> Registration:
+    """A registration that storage gives its broker epoch."""
+    endpoint = Endpoint("PLAINTEXT", f"broker-{broker.broker_id}", 9092)
+    return Registration(broker.broker_id, NO_BROKER_EPOCH, (endpoint,), broker.rack)
+
+
+def build_cluster(scenario: Scenario) -> ClusterState:
+    """The topics of a scenario as stored; states that are given have controller epoch 0 and partition epoch 0.
+
+    Raises ScenarioError for a topic setting that is malformed.
+    """
+    cluster = ClusterState()
+    for topic in scenario.topics:
+        _add_topic(cluster, topic)
+        index = cluster.topics.find(topic.name)
+        cluster.topics.unclean[index] = _unclean(scenario, topic)
+    return cluster
+
+
+def _add_topic(cluster: ClusterState, topic: ScenarioTopic) -> None:
+    index_of = cluster.brokers.index_of
+    stated = np.array([one.leader is not None for one in topic.partitions])
+    replicas = Ragged.of([index_of(one.replicas).tolist() for one in topic.partitions])
+    isr = Ragged.of([index_of(one.isr).tolist() for one in topic.partitions])
+    leaders = [-1 if one.leader in (None, -1) else int(index_of([one.leader])[0]) for one in topic.partitions]
+    values = {
+        "leader": np.array(leaders, np.int32),
+        "leader_epoch": np.array([one.leader_epoch for one in topic.partitions], np.int32),
+        "controller_epoch": np.zeros(len(stated), np.int32),
+        "partition_epoch": np.where(stated, 0, NO_STATE).astype(np.int32),
+        "recovery": np.array([one.leader_recovery_state for one in topic.partitions], np.uint8),
+    }
+    topic_id = hashlib.sha256(topic.name.encode()).digest()[:16]
+    rows = cluster.add_topics([topic.name], np.array([len(stated)]), replicas, isr, values, [topic_id])
+    for row, one in zip(rows, topic.partitions, strict=True):
+        cluster.flag_replicas(int(row), index_of(one.adding_replicas), ReplicaFlag.ADDING)
+        cluster.flag_replicas(int(row), index_of(one.removing_replicas), ReplicaFlag.REMOVING)
+
+
+def _unclean(scenario: Scenario, topic: ScenarioTopic) -> int:
+    value = topic.config.get("unclean.leader.election.enable")
+    if value is None:
+        return UNSET
+    if value.lower() not in _TRUTH:
+        where = f"{scenario.source}: topic {topic.name} unclean.leader.election.enable"
+        raise ScenarioError(where, repr(value), "true or false")
+    return _TRUTH[value.lower()]

@@ -1,0 +1,35 @@
+"""``kframe/selector.h`` for Cython: ``from kframe.selector cimport kframe_election``."""
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+
+cdef extern from "kframe/selector.h" nogil:
+    enum:
+        KFRAME_NO_LEADER
+        KFRAME_OFFLINE
+        KFRAME_REASSIGN
+        KFRAME_PREFERRED
+        KFRAME_CONTROLLED_SHUTDOWN
+        KFRAME_INITIAL
+
+    ctypedef struct kframe_election:
+        uint32_t size
+        int32_t kind
+        int32_t candidate_count
+        int32_t isr_count
+        const int32_t *candidates
+        const uint8_t *eligible
+        const uint8_t *in_sync
+        const int32_t *rack
+        const int32_t *isr
+        const int32_t *broker_ids
+        const uint8_t *broker_live
+        const uint8_t *broker_shutting_down
+        int32_t broker_count
+        int32_t topic
+        int32_t partition
+        int32_t leader
+        int32_t leader_epoch
+        uint32_t seed
+        uint8_t unclean_allowed
+
+    ctypedef int32_t (*kframe_select)(const kframe_election *, void *) noexcept nogil

@@ -1,0 +1,158 @@
+"""Puts what a text source tells in any order, topics and partitions with their lists, into canonical tables."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.errors import SnapshotError
+from kframe.model.columns import Int32, Ragged
+from kframe.snapshot.checks import check_topic_name
+from kframe.snapshot.facts import TopicFacts
+
+
+class GrowingLists:
+    """Lists of int32, appended one by one into two flat arrays."""
+
+    def __init__(self) -> None:
+        self._counts = array("i")
+        self._values = array("i")
+
+    def append(self, values: Sequence[int]) -> None:
+        """Add a list."""
+        self._counts.append(len(values))
+        self._values.extend(values)
+
+    def ragged(self) -> Ragged:
+        """The lists so far."""
+        offsets = np.zeros(len(self._counts) + 1, np.int32)
+        np.cumsum(int32(self._counts), out=offsets[1:])
+        return Ragged(offsets, int32(self._values))
+
+
+class Assembly:
+    """Topics by name and assigned partitions, each with the number of the line (or item) that told it.
+
+    ``place`` turns such a number into words for an error message; ``numbers`` and ``lists`` name the further columns
+    that the source has.
+    """
+
+    def __init__(self, place: Callable[[int], str], numbers: Sequence[str] = (), lists: Sequence[str] = ()) -> None:
+        self.place: Final = place
+        self.numbers: Final = {name: array("i") for name in numbers}
+        self.lists: Final = {name: GrowingLists() for name in lists}
+        self.topic_ids: dict[int, bytes] = {}
+        self.configs: dict[int, Mapping[str, str]] = {}
+        self.deleting: set[int] = set()
+        self.replicas: Final = GrowingLists()
+        self._ordinals: dict[str, int] = {}
+        self._topic_lines = array("i")
+        self._topic, self._partition, self._line = array("i"), array("i"), array("i")
+
+    def topic(self, name: str, line: int) -> int:
+        """The number of a topic that may not have been named before."""
+        if name in self._ordinals:
+            first = self.place(self._topic_lines[self._ordinals[name]])
+            raise SnapshotError(self.place(line), f"topic {name} again", f"each topic once (first at {first})")
+        return self.topic_named(name, line)
+
+    def topic_named(self, name: str, line: int) -> int:
+        """The number of a topic that may have been named before."""
+        ordinal = self._ordinals.get(name)
+        if ordinal is None:
+            check_topic_name(name, self.place(line))
+            ordinal = self._ordinals[name] = len(self._ordinals)
+            self._topic_lines.append(line)
+        return ordinal
+
+    def find(self, name: str) -> int | None:
+        """The number of a topic, or None."""
+        return self._ordinals.get(name)
+
+    def partition(
+        self, topic: int, partition: int, line: int, replicas: Sequence[int], **further: int | Sequence[int]
+    ) -> None:
+        """Add a partition with its entry of every further column."""
+        self._topic.append(topic)
+        self._partition.append(partition)
+        self._line.append(line)
+        self.replicas.append(replicas)
+        for name, entry in further.items():
+            if isinstance(entry, int):
+                self.numbers[name].append(entry)
+            else:
+                self.lists[name].append(entry)
+
+    def finish(self) -> Assembled:
+        """Sort, and check that each topic has partitions 0 to n-1 once each. Raises SnapshotError."""
+        names = sorted(self._ordinals)
+        ordinals = np.array([self._ordinals[name] for name in names], np.int64)
+        rank = np.empty(len(names), np.int64)
+        rank[ordinals] = np.arange(len(names))
+        topic = rank[int32(self._topic)] if names else np.empty(0, np.int64)
+        partition, line = int32(self._partition), int32(self._line)
+        order = np.lexsort((partition, topic))
+        counts = np.bincount(topic, minlength=len(names)).astype(np.int32)
+        self._check_numbering(names, topic[order], partition[order], counts, line[order])
+        topics = self._topic_facts(names, ordinals, counts)
+        return Assembled(topics, order, int32(self._topic_lines)[ordinals], line[order], self)
+
+    def _topic_facts(self, names: list[str], ordinals: NDArray[np.int64], counts: Int32) -> TopicFacts:
+        new = {int(ordinal): index for index, ordinal in enumerate(ordinals)}
+        topic_ids = np.zeros((len(names), 16), np.uint8)
+        for ordinal, topic_id in self.topic_ids.items():
+            topic_ids[new[ordinal]] = np.frombuffer(topic_id, np.uint8)
+        deleting = np.zeros(len(names), np.uint8)
+        deleting[[new[ordinal] for ordinal in self.deleting]] = 1
+        configs = {new[ordinal]: self.configs[ordinal] for ordinal in ordinals.tolist() if self.configs.get(ordinal)}
+        return TopicFacts(tuple(names), counts, topic_ids, deleting, configs)
+
+    def _check_numbering(
+        self, names: list[str], topic: NDArray[np.int64], partition: Int32, counts: Int32, line: Int32
+    ) -> None:
+        again = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
+        if len(again):
+            at = int(again[0])
+            name = f"{names[topic[at]]}-{partition[at]}"
+            lines = sorted((int(line[at]), int(line[at + 1])))
+            expected = f"each partition once (first at {self.place(lines[0])})"
+            raise SnapshotError(self.place(lines[1]), f"partition {name} again", expected)
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        gaps = np.flatnonzero(partition != np.arange(len(partition)) - first)
+        if len(gaps):
+            at = int(gaps[0])
+            missing = at - int(first[at])
+            found = f"partition {partition[at]} of topic {names[topic[at]]} but no partition {missing}"
+            raise SnapshotError(self.place(int(line[at])), found, "partitions numbered from 0 without a gap")
+
+
+class Assembled:
+    """The sorted tables of an Assembly."""
+
+    def __init__(
+        self, topics: TopicFacts, order: NDArray[np.int64], topic_lines: Int32, lines: Int32, assembly: Assembly
+    ) -> None:
+        self.topics: Final = topics
+        self.replicas: Final = assembly.replicas.ragged().take(order)
+        self.numbers: Final[dict[str, Int32]] = {
+            name: int32(column)[order] for name, column in assembly.numbers.items()
+        }
+        self.lists: Final[dict[str, Ragged]] = {
+            name: lists.ragged().take(order) for name, lists in assembly.lists.items()
+        }
+        self._topic_lines, self._lines, self._place = topic_lines, lines, assembly.place
+
+    def locate(self, kind: Literal["topic", "row"], index: int, column: str) -> str:
+        """The ``Locate`` of ``kframe.snapshot.checks``."""
+        if kind == "topic":
+            return f"{self._place(int(self._topic_lines[index]))} ({self.topics.names[index]}) field {column}"
+        return f"{self._place(int(self._lines[index]))} ({self.topics.name_of_row(index)}) field {column}"
+
+
+def int32(values: array[int]) -> Int32:
+    """An array module array as numpy, without a copy."""
+    return np.frombuffer(values, np.int32) if len(values) else np.empty(0, np.int32)

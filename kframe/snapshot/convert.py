@@ -1,0 +1,202 @@
+"""Snapshot to controller context and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, RecoveryState, ReplicaFlag
+from kframe.model.topics import UNSET
+from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.snapshot import Snapshot
+
+_LOOKUP_MAX: Final = 1 << 20
+
+
+def cluster_of(snapshot: Snapshot) -> ClusterState:
+    """See ``Snapshot.to_cluster``. Broker indexes ascend by id, topic indexes by name."""
+    cluster = ClusterState()
+    _add_brokers(cluster, snapshot)
+    topics, partitions = snapshot.topics, snapshot.partitions
+    to_index = _indexer(cluster.brokers.ids)
+    ids = None if topics.topic_ids is None else [one.tobytes() for one in topics.topic_ids]
+    rows = cluster.add_topics(
+        topics.names,
+        topics.partition_counts,
+        _mapped(partitions.replicas, to_index),
+        None if partitions.isr is None else _mapped(partitions.isr, to_index),
+        _leadership(partitions, to_index),
+        ids,
+    )
+    for column, flag in (
+        (partitions.adding_replicas, ReplicaFlag.ADDING),
+        (partitions.removing_replicas, ReplicaFlag.REMOVING),
+    ):
+        if column is not None:
+            _flag(cluster, rows, _mapped(column, to_index), flag)
+    for index in topics.configs or {}:
+        unclean, min_insync = topics.unclean(index), topics.min_insync(index)
+        cluster.topics.unclean[index] = UNSET if unclean is None else int(unclean)
+        cluster.topics.min_insync[index] = UNSET if min_insync is None else min_insync
+    if topics.deleting is not None:
+        cluster.topics.deleting[:] = topics.deleting
+    return cluster
+
+
+def snapshot_of(cluster: ClusterState) -> Snapshot:
+    """See ``Snapshot.from_cluster``."""
+    topics, partitions = cluster.topics, cluster.partitions
+    named = sorted((name, index) for index, name in enumerate(topics.names) if topics.find(name) == index)
+    order = np.array([index for _, index in named], np.int64)
+    rows = _canonical_rows(cluster, order)
+    stored = partitions.partition_epoch[rows] != NO_STATE
+    ids = cluster.brokers.ids
+    isr = partitions.lists("isr", rows)
+    facts = PartitionFacts(
+        replicas=_mapped(partitions.lists("replica", rows), ids.take),
+        leader=_leader_ids(np.where(stored, partitions.leader[rows], NO_LEADER), ids),
+        isr=_mapped(_emptied(isr, ~stored), ids.take),
+        leader_epoch=np.where(stored, partitions.leader_epoch[rows], np.int32(-1)),
+        controller_epoch=np.where(stored, partitions.controller_epoch[rows], np.int32(-1)),
+        zk_version=partitions.partition_epoch[rows],
+        leader_recovery_state=np.where(stored, partitions.recovery[rows], RecoveryState.RECOVERED).astype(np.int32),
+        adding_replicas=_flagged(cluster, rows, ReplicaFlag.ADDING),
+        removing_replicas=_flagged(cluster, rows, ReplicaFlag.REMOVING),
+    )
+    topic_facts = TopicFacts(
+        names=tuple(name for name, _ in named),
+        partition_counts=topics.partition_count[order],
+        topic_ids=topics.ids[order],
+        deleting=topics.deleting[order],
+        configs=_configs(cluster, order),
+    )
+    note = f"of a controller's memory: only {MIN_INSYNC_CONFIG} and {UNCLEAN_CONFIG}"
+    return Snapshot(
+        _broker_facts(cluster), topic_facts, facts, Source("cluster", ""), provenance={"topics.configs": note}
+    )
+
+
+def _add_brokers(cluster: ClusterState, snapshot: Snapshot) -> None:
+    brokers = cluster.brokers
+    brokers.index_of([facts.broker_id for facts in snapshot.brokers])
+    known = [facts for facts in snapshot.brokers if facts.registered or facts.broker_epoch is not None]
+    indexes = brokers.register(
+        [Registration(one.broker_id, one.broker_epoch or 0, one.endpoints or (), one.rack) for one in known]
+    )
+    gone = np.array([not facts.registered for facts in known], bool)
+    brokers.unregister(indexes[gone])
+
+
+def _broker_facts(cluster: ClusterState) -> tuple[BrokerFacts, ...]:
+    brokers = cluster.brokers
+    facts = []
+    for index in np.argsort(brokers.ids):
+        last, registered = brokers.registrations[index], bool(brokers.registered[index])
+        epoch = int(brokers.broker_epoch[index])
+        facts.append(
+            BrokerFacts(
+                int(brokers.ids[index]),
+                registered,
+                None if epoch == NO_BROKER_EPOCH else epoch,
+                None if last is None else last.endpoints,
+                None if last is None else last.rack,
+            )
+        )
+    return tuple(facts)
+
+
+def _leadership(partitions: PartitionFacts, to_index: Any) -> dict[str, NDArray[Any]]:
+    if partitions.leader is None:
+        return {}
+    leader = np.full(len(partitions), NO_LEADER, np.int32)
+    led = partitions.leader >= 0
+    leader[led] = to_index(partitions.leader[led])
+    zeros = np.zeros(len(partitions), np.int32)
+    recovery = partitions.leader_recovery_state
+    return {
+        "leader": leader,
+        "leader_epoch": zeros if partitions.leader_epoch is None else partitions.leader_epoch,
+        "controller_epoch": zeros if partitions.controller_epoch is None else partitions.controller_epoch,
+        "partition_epoch": zeros if partitions.zk_version is None else partitions.zk_version,
+        "recovery": zeros if recovery is None else recovery,
+    }
+
+
+def _indexer(ids: Int32) -> Any:
+    """A function from broker ids, all of them known, to broker indexes."""
+    if len(ids) and int(ids[-1]) < _LOOKUP_MAX:
+        table = np.zeros(int(ids[-1]) + 1, np.int32)
+        table[ids] = np.arange(len(ids), dtype=np.int32)
+        return table.take
+    return lambda values: np.searchsorted(ids, values).astype(np.int32)
+
+
+def _mapped(lists: Ragged, function: Any) -> Ragged:
+    return Ragged(lists.offsets, function(lists.values) if len(lists.values) else lists.values)
+
+
+def _leader_ids(leader: Int32, ids: Int32) -> Int32:
+    led = leader >= 0
+    found = np.full(len(leader), NO_LEADER, np.int32)
+    found[led] = ids[leader[led]]
+    return found
+
+
+def _emptied(lists: Ragged, rows: Bool) -> Ragged:
+    """The lists, with those of ``rows`` made empty."""
+    if not rows.any():
+        return lists
+    counts = np.where(rows, np.int32(0), lists.counts)
+    kept = np.repeat(~rows, lists.counts)
+    return Ragged(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32), lists.values[kept])
+
+
+def _flag(cluster: ClusterState, rows: Int32, lists: Ragged, flag: ReplicaFlag) -> None:
+    """Flag the slots of each row's replicas that stand in its list."""
+    partitions, counts = cluster.partitions, lists.counts
+    some = np.flatnonzero(counts)
+    if not len(some):
+        return
+    slots = partitions.slots_of(rows[some])
+    slot_rows = np.repeat(some.astype(np.int64), partitions.replica_count[rows[some]])
+    held = slot_rows << 32 | partitions.replica[slots]
+    wanted = np.repeat(some.astype(np.int64), counts[some]) << 32 | lists.values
+    partitions.replica_flags[slots[np.isin(held, wanted)]] |= np.uint8(flag)
+
+
+def _flagged(cluster: ClusterState, rows: Int32, flag: ReplicaFlag) -> Ragged:
+    partitions = cluster.partitions
+    slots = partitions.slots_of(rows)
+    hit = (partitions.replica_flags[slots] & flag) != 0
+    owner = np.repeat(np.arange(len(rows)), partitions.replica_count[rows])
+    counts = np.bincount(owner[hit], minlength=len(rows))
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return Ragged(offsets, cluster.brokers.ids[partitions.replica[slots[hit]]])
+
+
+def _canonical_rows(cluster: ClusterState, order: NDArray[np.int64]) -> Int32:
+    """Rows topic by topic in ``order``, partitions ascending; rows whose topic is gone are left out."""
+    rank = np.full(len(cluster.topics), -1, np.int64)
+    rank[order] = np.arange(len(order))
+    partitions = cluster.partitions
+    rows = np.flatnonzero(partitions.topic >= 0)
+    ranks = rank[partitions.topic[rows]]
+    return rows[np.lexsort((partitions.partition[rows], ranks))].astype(np.int32)
+
+
+def _configs(cluster: ClusterState, order: NDArray[np.int64]) -> Mapping[int, Mapping[str, str]]:
+    unclean, min_insync = cluster.topics.unclean[order], cluster.topics.min_insync[order]
+    configs: dict[int, dict[str, str]] = {}
+    for index in np.flatnonzero((unclean != UNSET) | (min_insync != UNSET)).tolist():
+        configs[index] = {}
+        if min_insync[index] != UNSET:
+            configs[index][MIN_INSYNC_CONFIG] = str(int(min_insync[index]))
+        if unclean[index] != UNSET:
+            configs[index][UNCLEAN_CONFIG] = "true" if unclean[index] else "false"
+    return configs

@@ -1,0 +1,74 @@
+"""JSON of others into typed records, with errors that say where, what was found and what was expected."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Annotated, Final, TypeAlias, TypeVar
+
+import msgspec
+
+from kframe.errors import SnapshotError
+from kframe.snapshot.checks import shown
+
+T = TypeVar("T")
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A broker id, a partition number, an epoch or a version: any int32 from 0."""
+LeaderField: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+"""A broker id, or -1 for none."""
+Zxid: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+
+
+def decode(decoder: msgspec.json.Decoder[T], raw: bytes | str, where: str) -> T:
+    """Decode strictly: no NaN, no floats or booleans for integers, integers in range, UTF-8. Raises SnapshotError."""
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as problem:
+        raise _invalid(raw, where, str(problem)) from problem
+    except msgspec.DecodeError as problem:
+        raise SnapshotError(where, f"malformed JSON ({problem})", "a whole JSON document") from problem
+    except UnicodeDecodeError as problem:
+        raise SnapshotError(where, f"broken UTF-8 (byte {problem.object[problem.start]:#04x})", "UTF-8") from problem
+    except RecursionError as problem:
+        raise SnapshotError(where, "JSON nested too deep", "a few levels") from problem
+
+
+def topic_id_bytes(text: str, where: str) -> bytes:
+    """The 16 bytes of a topic id as Kafka prints it: URL-safe base64 without padding. Raises SnapshotError."""
+    if not _TOPIC_ID.fullmatch(text):
+        raise SnapshotError(where, f"topic id {shown(text)}", "22 characters of URL-safe base64")
+    return base64.urlsafe_b64decode(text + "==")
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """A topic id as Kafka prints it."""
+    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+
+
+def _invalid(raw: bytes | str, where: str, problem: str) -> SnapshotError:
+    """Split msgspec's ``Expected x, got y - at `$.path` `` into the three parts of our errors."""
+    message, _, path = problem.partition(" - at ")
+    path = path.strip("`").removeprefix("$")
+    expected, _, got = message.partition(", got ")
+    expected = expected.removeprefix("Expected ").replace("`", "")
+    found = _value_at(raw, path) or got.replace("`", "") or "something else"
+    if message.startswith("Object missing required field"):
+        expected, found = message.removeprefix("Object missing required ").replace("`", ""), "no such field"
+    return SnapshotError(f"{where} field {path.lstrip('.')}" if path else where, found, expected)
+
+
+def _value_at(raw: bytes | str, path: str) -> str | None:
+    """The offending value itself, where the path leads to it."""
+    if not path or "..." in path or "key" in path:
+        return None
+    try:
+        value = msgspec.json.decode(raw)
+        for key, index in _STEP.findall(path):
+            value = value[key] if key else value[int(index)]
+    except (msgspec.DecodeError, LookupError, TypeError):
+        return None
+    return shown(value)

@@ -1,0 +1,202 @@
+r"""Reads what ``kafka-topics --describe`` prints, of any release from 0.8.2 to 4.
+
+    Topic: t\tTopicId: ...\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: k=v,k=v
+    \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tAdding Replicas: 3\tRemoving Replicas: ...
+
+Lines are taken apart by their labels, since spacing and order vary by release. There are no epochs, no racks and no
+list of brokers in it: a broker that leads, or is in the ISR of a partition that has a leader, is taken to be
+registered; of the others nothing is known. (The ISR of a leaderless partition names brokers that were alive once.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from kframe.errors import SnapshotError
+from kframe.model.columns import Int32
+from kframe.model.ids import NO_LEADER
+from kframe.snapshot.assemble import Assembled, Assembly
+from kframe.snapshot.checks import INT32_MAX, check_snapshot, shown
+from kframe.snapshot.decode import topic_id_bytes
+from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.files import Progress, ignore_progress, read_lines
+from kframe.snapshot.snapshot import Snapshot, distinct_ids, named_brokers
+
+_LABEL: Final = re.compile(
+    r"(?:^|\s)(Topic|TopicId|PartitionCount|ReplicationFactor|Configs|MarkedForDeletion|Partition|Leader|Replicas|Isr"
+    r"|Adding Replicas|Removing Replicas|Elr|LastKnownElr):"
+)
+#: A comma that ends a config's value is followed by the next config's name; other commas are part of the value.
+_NEXT_CONFIG: Final = re.compile(r",(?=[A-Za-z0-9._-]+=)")
+_NUMBER: Final = re.compile(r"[0-9]{1,10}")
+_NO_EPOCHS: Final = "not printed by kafka-topics"
+_PROVENANCE: Final[Mapping[str, str]] = {
+    "brokers.registered": "kafka-topics prints no list of brokers; who leads or is in the ISR of a led partition lives",
+    "brokers.rack": _NO_EPOCHS,
+    "brokers.endpoints": _NO_EPOCHS,
+    "brokers.broker_epoch": _NO_EPOCHS,
+    "topics.topic_id": "not printed by kafka-topics before 2.8",
+    "topics.deleting": "not printed by kafka-topics",
+    "topics.configs": "kafka-topics prints broker-wide overrides along with the topic's own",
+    "partitions.leader_epoch": _NO_EPOCHS,
+    "partitions.controller_epoch": _NO_EPOCHS,
+    "partitions.zk_version": _NO_EPOCHS,
+    "partitions.leader_recovery_state": _NO_EPOCHS,
+    "partitions.adding_replicas": "printed since 2.4; no label is taken for none",
+    "partitions.removing_replicas": "printed since 2.4; no label is taken for none",
+    "cluster.cluster_id": _NO_EPOCHS,
+    "cluster.controller_id": _NO_EPOCHS,
+    "cluster.controller_epoch": _NO_EPOCHS,
+}
+
+
+def read_describe(path: Path, progress: Progress = ignore_progress) -> Snapshot:
+    """Read a whole listing; one made with a filter such as ``--under-replicated-partitions`` is not. Raises SnapshotError."""
+    listing = _Listing(path)
+    for number, line in read_lines(path, progress):
+        listing.take(line, number)
+    return listing.finish()
+
+
+class _Listing:
+    """What the lines have told so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._assembly = Assembly(self._place, ("leader",), ("isr", "adding_replicas", "removing_replicas"))
+        self._counts: dict[str, int] = {}
+        self._found: dict[str, int] = {}
+
+    def take(self, line: bytes, number: int) -> None:
+        """Note one line."""
+        where = self._place(number)
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as problem:
+            raise SnapshotError(where, f"broken UTF-8 (byte {line[problem.start]:#04x})", "UTF-8") from problem
+        if not text.endswith("\n"):
+            raise SnapshotError(where, "a last line without an end", "a whole listing (is it truncated?)")
+        if not text.strip():
+            return
+        fields = _fields(text)
+        if "Topic" not in fields:
+            raise SnapshotError(where, shown(text.strip()), "a line of kafka-topics --describe")
+        if "Partition" in fields:
+            self._take_partition(fields, number)
+        else:
+            self._take_topic(fields, number)
+
+    def finish(self) -> Snapshot:
+        """The snapshot, checked."""
+        for topic, count in self._counts.items():
+            if self._found[topic] != count:
+                found = f"{self._found[topic]} partitions of topic {topic}"
+                raise SnapshotError(str(self._path), found, f"its PartitionCount of {count} (is it truncated?)")
+        assembled = self._assembly.finish()
+        partitions = PartitionFacts(
+            replicas=assembled.replicas,
+            leader=assembled.numbers["leader"],
+            isr=assembled.lists["isr"],
+            adding_replicas=assembled.lists["adding_replicas"],
+            removing_replicas=assembled.lists["removing_replicas"],
+        )
+        topics = self._topics(assembled)
+        provenance = dict(_PROVENANCE)
+        for column, known in (("topic_id", topics.topic_ids), ("deleting", topics.deleting)):
+            if known is not None:
+                del provenance[f"topics.{column}"]
+        source = Source("describe", self._path.name)
+        snapshot = Snapshot(_brokers(partitions), topics, partitions, source, provenance=provenance)
+        check_snapshot(snapshot, assembled.locate)
+        return snapshot
+
+    def _take_topic(self, fields: Mapping[str, str], number: int) -> None:
+        where = self._place(number)
+        name = fields["Topic"]
+        self._counts[name] = _number(_field(fields, "PartitionCount", where), where)
+        self._found[name] = 0
+        topic = self._assembly.topic(name, number)
+        self._assembly.configs[topic] = _configs(_field(fields, "Configs", where), where)
+        if "TopicId" in fields:
+            self._assembly.topic_ids[topic] = topic_id_bytes(fields["TopicId"], where)
+        if fields.get("MarkedForDeletion") == "true":
+            self._assembly.deleting.add(topic)
+
+    def _take_partition(self, fields: Mapping[str, str], number: int) -> None:
+        where = self._place(number)
+        name = fields["Topic"]
+        topic = self._assembly.find(name)
+        if topic is None:
+            raise SnapshotError(where, f"a partition of topic {shown(name)}", "the topic's own line before it")
+        self._found[name] += 1
+        leader = _field(fields, "Leader", where)
+        self._assembly.partition(
+            topic,
+            _number(_field(fields, "Partition", where), f"{where} field Partition"),
+            number,
+            _numbers(_field(fields, "Replicas", where), f"{where} field Replicas"),
+            leader=NO_LEADER if leader in ("none", "-1") else _number(leader, f"{where} field Leader"),
+            isr=_numbers(_field(fields, "Isr", where), f"{where} field Isr"),
+            adding_replicas=_numbers(fields.get("Adding Replicas", ""), f"{where} field Adding Replicas"),
+            removing_replicas=_numbers(fields.get("Removing Replicas", ""), f"{where} field Removing Replicas"),
+        )
+
+    def _topics(self, assembled: Assembled) -> TopicFacts:
+        """The topic table without the columns that this release of kafka-topics does not print."""
+        topics = assembled.topics
+        topic_ids = topics.topic_ids if self._assembly.topic_ids else None
+        deleting = topics.deleting if self._assembly.deleting else None
+        return TopicFacts(topics.names, topics.partition_counts, topic_ids, deleting, topics.configs)
+
+    def _place(self, number: int) -> str:
+        return f"{self._path}:{number}"
+
+
+def _brokers(partitions: PartitionFacts) -> tuple[BrokerFacts, ...]:
+    live = set(_live(partitions).tolist())
+    ids = named_brokers(partitions).tolist()
+    return tuple(BrokerFacts(broker_id, True if broker_id in live else None) for broker_id in ids)
+
+
+def _live(partitions: PartitionFacts) -> Int32:
+    """Ids of the brokers that lead, or are in the ISR of a partition that is led."""
+    leader, isr = partitions.leader, partitions.isr
+    if leader is None or isr is None:
+        return np.empty(0, np.int32)
+    led = np.flatnonzero(leader >= 0)
+    return distinct_ids(np.concatenate([leader[led], isr.take(led).values]))
+
+
+def _fields(text: str) -> dict[str, str]:
+    labels = list(_LABEL.finditer(text))
+    ends = [label.start() for label in labels[1:]] + [len(text)]
+    return {label[1]: text[label.end() : end].strip() for label, end in zip(labels, ends, strict=True)}
+
+
+def _field(fields: Mapping[str, str], label: str, where: str) -> str:
+    if label not in fields:
+        raise SnapshotError(where, f"no {label}:", "every field of kafka-topics --describe")
+    return fields[label]
+
+
+def _number(text: str, where: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) > INT32_MAX:
+        raise SnapshotError(where, shown(text), f"a number from 0 to {INT32_MAX}")
+    return int(text)
+
+
+def _numbers(text: str, where: str) -> list[int]:
+    return [_number(one.strip(), where) for one in text.split(",")] if text else []
+
+
+def _configs(text: str, where: str) -> dict[str, str]:
+    pairs = [one.partition("=") for one in _NEXT_CONFIG.split(text)] if text else []
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise SnapshotError(f"{where} field Configs", shown(text), "name=value,name=value")
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,121 @@
+"""The tables of a snapshot: what one moment of a cluster is known to have been.
+
+Rows are in one canonical order, topics by name and partitions by number from 0, so neither a topic nor a partition
+column is kept: the counts say both. Lists and leaders hold broker *ids*. A column that the source did not carry is
+None, never filled in; a partition that is known to have no leadership state yet has ``zk_version`` NO_STATE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kframe.model.brokers import Endpoint
+from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
+
+UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
+MIN_INSYNC_CONFIG: Final = "min.insync.replicas"
+
+#: Partition columns of one number a row that a source may lack, by the names that the files use. ``zk_version`` is the
+#: partition epoch: the version of the state znode.
+NUMBER_COLUMNS: Final = ("leader", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
+#: Partition columns of one list of broker ids a row that a source may lack.
+LIST_COLUMNS: Final = ("isr", "adding_replicas", "removing_replicas")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a snapshot was captured from: a format of ``kframe.snapshot.FORMATS`` or a maker, and a file's name."""
+
+    format: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """One broker. ``registered`` None: the source does not say; other Nones: not known, or (``rack``) none."""
+
+    broker_id: int
+    registered: bool | None
+    broker_epoch: int | None = None
+    endpoints: tuple[Endpoint, ...] | None = None
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicFacts:
+    """Topics, ascending by name.
+
+    ``partition_counts`` (t,) int32; ``topic_ids`` (t, 16) uint8 big-endian, zeros where a topic has none; ``deleting``
+    (t,) 0 or 1; ``configs``: the overrides of each topic that has any, by topic index.
+    """
+
+    names: tuple[str, ...]
+    partition_counts: Int32
+    topic_ids: UInt8 | None = None
+    deleting: UInt8 | None = None
+    configs: Mapping[int, Mapping[str, str]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def first_rows(self) -> Int32:
+        """(t,) row of each topic's partition 0."""
+        return (np.cumsum(self.partition_counts) - self.partition_counts).astype(np.int32)
+
+    def topic_of_rows(self) -> Int32:
+        """(n,) topic index of each partition."""
+        return np.repeat(np.arange(len(self.names), dtype=np.int32), self.partition_counts)
+
+    def partition_of_rows(self) -> Int32:
+        """(n,) partition number of each partition."""
+        return ragged_positions(np.zeros(len(self.names), np.int32), self.partition_counts).astype(np.int32)
+
+    def name_of_row(self, row: int) -> str:
+        """``topic-partition`` of a row."""
+        ends = np.cumsum(self.partition_counts)
+        topic = int(np.searchsorted(ends, row, side="right"))
+        return f"{self.names[topic]}-{row - int(ends[topic] - self.partition_counts[topic])}"
+
+    def unclean(self, topic: int) -> bool | None:
+        """A topic's own ``unclean.leader.election.enable``; None where it has none or configs are unknown."""
+        value = (self.configs or {}).get(topic, {}).get(UNCLEAN_CONFIG)
+        return None if value is None else value.strip().lower() == "true"
+
+    def min_insync(self, topic: int) -> int | None:
+        """A topic's own ``min.insync.replicas``; None where it has none or configs are unknown."""
+        value = (self.configs or {}).get(topic, {}).get(MIN_INSYNC_CONFIG)
+        return None if value is None else int(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionFacts:
+    """Partitions, topic by topic from partition 0; every column (n,) int32 or n lists of broker ids.
+
+    ``leader`` is NO_LEADER where there is none; ``leader`` and ``isr`` are known together or not at all.
+    """
+
+    replicas: Ragged
+    leader: Int32 | None = None
+    isr: Ragged | None = None
+    leader_epoch: Int32 | None = None
+    controller_epoch: Int32 | None = None
+    zk_version: Int32 | None = None
+    leader_recovery_state: Int32 | None = None
+    adding_replicas: Ragged | None = None
+    removing_replicas: Ragged | None = None
+
+    def __len__(self) -> int:
+        return len(self.replicas)
+
+    def numbers(self) -> dict[str, Int32 | None]:
+        """The columns of NUMBER_COLUMNS by name."""
+        return {name: getattr(self, name) for name in NUMBER_COLUMNS}
+
+    def lists(self) -> dict[str, Ragged | None]:
+        """The columns of LIST_COLUMNS by name."""
+        return {name: getattr(self, name) for name in LIST_COLUMNS}

@@ -1,0 +1,128 @@
+"""Reads what ``kcat -L -J`` prints: the answer to one Metadata request, as one JSON document.
+
+It lists the brokers that live, but knows no racks, epochs or configs. A topic that the broker answered with an error
+has no partitions in it and is left out, with a note.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kframe.errors import SnapshotError
+from kframe.model.brokers import Endpoint
+from kframe.snapshot.assemble import Assembled, Assembly
+from kframe.snapshot.checks import check_snapshot, shown
+from kframe.snapshot.decode import Count, LeaderField, decode
+from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.files import Progress, ignore_progress, read_document
+from kframe.snapshot.snapshot import Snapshot, named_brokers
+
+_ABSENT: Final = "not in kcat -L -J"
+_ABSENT_COLUMNS: Final = (
+    "brokers.rack", "brokers.broker_epoch", "topics.topic_id", "topics.deleting", "topics.configs",
+    "partitions.leader_epoch", "partitions.controller_epoch", "partitions.zk_version",
+    "partitions.leader_recovery_state", "partitions.adding_replicas", "partitions.removing_replicas",
+    "cluster.cluster_id", "cluster.controller_epoch",
+)  # fmt: skip
+_ADDRESS: Final = re.compile(r"\[?([^\]/]*)\]?:([0-9]{1,5})")
+
+
+class _Replica(msgspec.Struct):
+    id: Count
+
+
+class _Partition(msgspec.Struct):
+    partition: Count
+    leader: LeaderField
+    replicas: list[_Replica]
+    isrs: list[_Replica]
+
+
+class _Topic(msgspec.Struct):
+    topic: str
+    partitions: list[_Partition]
+    error: str | None = None
+
+
+class _Broker(msgspec.Struct):
+    id: Count
+    name: str
+
+
+class _Metadata(msgspec.Struct):
+    brokers: list[_Broker]
+    topics: list[_Topic]
+    controllerid: LeaderField = -1
+
+
+_METADATA: Final = msgspec.json.Decoder(_Metadata)
+
+
+def read_kcat(path: Path, progress: Progress = ignore_progress) -> Snapshot:
+    """Read one answer. Raises SnapshotError."""
+    document = read_document(path)
+    metadata = decode(_METADATA, document, str(path))
+    progress(len(document), len(document))
+    assembled = _assembled(metadata, path)
+    partitions = PartitionFacts(
+        replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"]
+    )
+    provenance = dict.fromkeys(_ABSENT_COLUMNS, _ABSENT) | _left_out(metadata)
+    if metadata.controllerid < 0:
+        provenance["cluster.controller_id"] = "the broker knew no controller"
+    snapshot = Snapshot(
+        _brokers(metadata, partitions, path),
+        TopicFacts(assembled.topics.names, assembled.topics.partition_counts),
+        partitions,
+        Source("kcat", path.name),
+        controller_id=metadata.controllerid if metadata.controllerid >= 0 else None,
+        provenance=provenance,
+    )
+    check_snapshot(snapshot, assembled.locate)
+    return snapshot
+
+
+def _assembled(metadata: _Metadata, path: Path) -> Assembled:
+    told = [topic for topic in metadata.topics if topic.error is None or topic.partitions]
+    assembly = Assembly(lambda number: f"{path} topics[{number}]", ("leader",), ("isr",))
+    for number, topic in enumerate(told):
+        ordinal = assembly.topic(topic.topic, number)
+        for one in topic.partitions:
+            replicas = [replica.id for replica in one.replicas]
+            isr = [replica.id for replica in one.isrs]
+            assembly.partition(ordinal, one.partition, number, replicas, leader=one.leader, isr=isr)
+    return assembly.finish()
+
+
+def _left_out(metadata: _Metadata) -> dict[str, str]:
+    lost = [topic for topic in metadata.topics if topic.error is not None and not topic.partitions]
+    if not lost:
+        return {}
+    names = ", ".join(topic.topic for topic in lost[:5])
+    return {"topics.topic": f"{len(lost)} left out that the broker answered with an error: {names}"}
+
+
+def _brokers(metadata: _Metadata, partitions: PartitionFacts, path: Path) -> tuple[BrokerFacts, ...]:
+    """The brokers listed, and as not registered those that only partitions name."""
+    found: dict[int, BrokerFacts] = {}
+    for number, broker in enumerate(metadata.brokers):
+        where = f"{path} brokers[{number}]"
+        if broker.id in found:
+            raise SnapshotError(where, f"broker id {broker.id} again", "each broker once")
+        found[broker.id] = BrokerFacts(broker.id, True, endpoints=(_endpoint(broker.name, where),))
+    for broker_id in named_brokers(partitions).tolist():
+        found.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
+    return tuple(found[broker_id] for broker_id in sorted(found))
+
+
+def _endpoint(name: str, where: str) -> Endpoint:
+    parts = _ADDRESS.fullmatch(name)
+    if parts is None or int(parts[2]) > 65_535:
+        raise SnapshotError(f"{where} field name", shown(name), "host:port")
+    return Endpoint("", parts[1], int(parts[2]), "")
+
+

@@ -1,0 +1,160 @@
+"""A snapshot: one moment of a cluster as a source told it, with what the source left out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+
+#: What a cluster made from a snapshot holds where the snapshot holds nothing.
+_TAKEN_AS: Final[Mapping[str, str]] = {
+    "brokers.rack": "brokers are in no rack",
+    "brokers.endpoints": "brokers have no endpoints",
+    "topics.topic_id": "topics have no ids",
+    "topics.deleting": "no topic is being deleted",
+    "topics.configs": "broker defaults apply to every topic",
+    "partitions.leader": "partitions have no leadership state yet, as if just created",
+    "partitions.leader_epoch": "0",
+    "partitions.controller_epoch": "0",
+    "partitions.zk_version": "0",
+    "partitions.leader_recovery_state": "RECOVERED",
+    "partitions.adding_replicas": "nothing is being reassigned",
+}
+#: Columns that cannot matter where the leader is unknown.
+_LEADERSHIP: Final = frozenset(
+    f"partitions.{name}" for name in ("leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One moment of a cluster. Treat its arrays as read-only: tables may share them.
+
+    ``brokers`` ascend by id and name every broker that anything else names. ``provenance`` says, by
+    ``table.column``, why a column is unknown or how it was inferred. ``broker_default_configs`` are the cluster-wide
+    dynamic broker configs (``/config/brokers/<default>``).
+    """
+
+    brokers: tuple[BrokerFacts, ...]
+    topics: TopicFacts
+    partitions: PartitionFacts
+    source: Source
+    cluster_id: str | None = None
+    controller_id: int | None = None
+    controller_epoch: int | None = None
+    broker_default_configs: Mapping[str, str] | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    @staticmethod
+    def from_cluster(
+        cluster: ClusterState, *, cluster_id: str | None = None, controller_id: int | None = None,
+        controller_epoch: int | None = None,
+    ) -> Snapshot:  # fmt: skip
+        """What storage would hold of ``cluster``; a controller's own states and flags are not part of a snapshot."""
+        from kframe.snapshot.convert import snapshot_of
+
+        bare = snapshot_of(cluster)
+        return replace(bare, cluster_id=cluster_id, controller_id=controller_id, controller_epoch=controller_epoch)
+
+    def to_cluster(self) -> ClusterState:
+        """A controller context that holds this moment; ``assumptions`` says what it takes for granted.
+
+        Partition and replica states are left fresh, as in a controller that has read storage but not started its
+        state machines. Brokers that are not known to be registered are not registered.
+        """
+        from kframe.snapshot.convert import cluster_of
+
+        return cluster_of(self)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """``table.column`` of every whole column that the source lacks."""
+        topics = (
+            ("topic_id", self.topics.topic_ids),
+            ("deleting", self.topics.deleting),
+            ("configs", self.topics.configs),
+        )
+        partitions = (*self.partitions.numbers().items(), *self.partitions.lists().items())
+        return (
+            *(f"topics.{name}" for name, column in topics if column is None),
+            *(f"partitions.{name}" for name, column in partitions if column is None),
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What ``to_cluster`` takes for granted, a sentence each."""
+        return tuple(self._assumptions())
+
+    def _assumptions(self) -> Iterator[str]:
+        unsaid = [facts.broker_id for facts in self.brokers if facts.registered is None]
+        if unsaid:
+            yield f"{brokers_text(unsaid)} not known to be registered{self._why('brokers.registered')}: taken as gone"
+        unnumbered = [facts.broker_id for facts in self.brokers if facts.registered and facts.broker_epoch is None]
+        if unnumbered:
+            yield f"broker epochs of {brokers_text(unnumbered)} unknown{self._why('brokers.broker_epoch')}: taken as 0"
+        unknown = set(self.unknown) | {"brokers.rack", "brokers.endpoints"} & set(self.provenance)
+        if self.partitions.leader is None:
+            unknown -= _LEADERSHIP
+        for column, taken_as in _TAKEN_AS.items():
+            if column in unknown:
+                yield f"{column} unknown{self._why(column)}: {taken_as}"
+
+    def _why(self, column: str) -> str:
+        note = self.provenance.get(column)
+        return f" ({note})" if note else ""
+
+    def digest(self) -> str:
+        """SHA-256 over every fact, in hex: equal on every platform for equal facts, wherever they came from."""
+        sha = hashlib.sha256()
+        topics, partitions = self.topics, self.partitions
+        configs = None if topics.configs is None else [topics.configs.get(index) for index in range(len(topics))]
+        plain = [self.cluster_id, self.controller_id, self.controller_epoch, self.broker_default_configs, self.brokers,
+                 topics.names, configs, self.unknown]  # fmt: skip
+        sha.update(msgspec.json.encode(plain, order="deterministic"))
+        arrays: list[NDArray[Any] | None] = [topics.partition_counts, topics.topic_ids, topics.deleting]
+        arrays += partitions.numbers().values()
+        for ragged in (partitions.replicas, *partitions.lists().values()):
+            arrays += [None, None] if ragged is None else [ragged.counts, ragged.values]
+        for array in arrays:
+            if array is not None:
+                little_endian = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+                sha.update(len(little_endian).to_bytes(8, "little"))
+                sha.update(little_endian.data)
+        return sha.hexdigest()
+
+
+def brokers_text(broker_ids: Iterable[int]) -> str:
+    """``broker 4`` or ``brokers 4, 7``; long lists end in how many more there are."""
+    ids = list(broker_ids)
+    shown = ", ".join(str(broker_id) for broker_id in ids[:10])
+    more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
+    return f"broker{'s' if len(ids) > 1 else ''} {shown}{more}"
+
+
+def named_brokers(partitions: PartitionFacts) -> Int32:
+    """Ids of every broker that leads or stands in a list, ascending."""
+    lists: list[Ragged] = [partitions.replicas, *(one for one in partitions.lists().values() if one is not None)]
+    found = [distinct_ids(one.values) for one in lists]
+    if partitions.leader is not None:
+        leaders = distinct_ids(partitions.leader)
+        found.append(leaders[leaders >= 0])
+    return np.unique(np.concatenate(found)).astype(np.int32)
+
+
+def distinct_ids(values: Int32) -> Int32:
+    """Distinct values, ascending; counting instead of sorting where the ids are small, as they mostly are."""
+    if values.size and int(values.min()) >= 0 and int(values.max()) < 1 << 20:
+        return np.flatnonzero(np.bincount(values)).astype(np.int32)
+    return np.unique(values)

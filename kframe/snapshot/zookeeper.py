@@ -1,0 +1,168 @@
+"""Reads a ZooKeeper dump: one JSON object a line for every znode, with its data and what its stat says.
+
+    {"path": "/brokers/ids/1", "data": "{...}", "version": 1, "czxid": 119, ...}
+
+The one source that tells everything a controller reads when it takes over (paths and schemas: Kafka 3.9 ``ZkData``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+from kframe.errors import SnapshotError
+from kframe.model.columns import Int32
+from kframe.snapshot.assemble import Assembled, Assembly
+from kframe.snapshot.checks import check_snapshot
+from kframe.snapshot.decode import decode, topic_id_bytes
+from kframe.snapshot.facts import BrokerFacts, Source
+from kframe.snapshot.files import Progress, ignore_progress, read_lines
+from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe.snapshot.states import StateRows
+from kframe.snapshot.znodes import (
+    BROKER_DECODER,
+    CLUSTER_ID_DECODER,
+    CONTROLLER_DECODER,
+    TOPIC_DECODER,
+    ZNODE_DECODER,
+    Znode,
+    configs_of,
+    endpoints_of,
+    number_of,
+    refuse_repeated_keys,
+)
+
+#: Nodes that every broker creates before it registers: a dump without them is not of the whole tree.
+EXPECTED_PATHS: Final = ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics")
+
+_STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/([^/]+)/state")
+_ASSIGNMENT_LISTS: Final = ("adding_replicas", "removing_replicas")
+
+
+def read_zookeeper(path: Path, progress: Progress = ignore_progress) -> Snapshot:
+    """Read a dump of the whole tree. Raises SnapshotError."""
+    dump = _Dump(path)
+    for number, line in read_lines(path, progress):
+        dump.take(decode(ZNODE_DECODER, line, f"{path}:{number}"), number)
+    return dump.finish()
+
+
+class _Dump:
+    """What the lines have told so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._assembly = Assembly(self._place, lists=_ASSIGNMENT_LISTS)
+        self._states = StateRows(self._place)
+        self._brokers: dict[int, BrokerFacts] = {}
+        self._configs: dict[str, dict[str, str]] = {}
+        self._deleting: set[str] = set()
+        self._default_configs: dict[str, str] | None = None
+        self._expected = set(EXPECTED_PATHS)
+        self._cluster_id: str | None = None
+        self._controller_id: int | None = None
+        self._controller_epoch: int | None = None
+
+    def take(self, znode: Znode, number: int) -> None:
+        """Note one znode; those that no controller reads are passed over."""
+        if found := _STATE_PATH.fullmatch(znode.path):
+            self._states.take(found[1], found[2], znode, number)
+            return
+        self._expected.discard(znode.path)
+        where = f"{self._place(number)} data of {znode.path}"
+        match znode.path.split("/"):
+            case ["", "brokers", "topics", topic]:
+                self._take_topic(topic, znode.data, number, where)
+            case ["", "brokers", "ids", broker_id]:
+                self._take_broker(broker_id, znode, where)
+            case ["", "config", "topics", topic]:
+                self._configs[topic] = configs_of(znode.data, where)
+            case ["", "config", "brokers", "<default>"]:
+                self._default_configs = configs_of(znode.data, where)
+            case ["", "admin", "delete_topics", topic]:
+                self._deleting.add(topic)
+            case ["", "cluster", "id"]:
+                self._cluster_id = decode(CLUSTER_ID_DECODER, znode.data or "", where).id
+            case ["", "controller"]:
+                self._controller_id = decode(CONTROLLER_DECODER, znode.data or "", where).brokerid
+            case ["", "controller_epoch"]:
+                self._controller_epoch = number_of(znode.data or "", where)
+
+    def finish(self) -> Snapshot:
+        """The snapshot, checked."""
+        if self._expected:
+            missing = ", ".join(sorted(self._expected))
+            raise SnapshotError(str(self._path), f"no znode {missing}", "a dump of the whole tree (is it truncated?)")
+        for topic, configs in self._configs.items():
+            if (ordinal := self._assembly.find(topic)) is not None:
+                self._assembly.configs[ordinal] = configs
+        # A marker whose topic is gone is dropped by the controller too.
+        self._assembly.deleting |= {
+            known for topic in self._deleting if (known := self._assembly.find(topic)) is not None
+        }
+        assembled = self._assembly.finish()
+        partitions, state_lines = self._states.finish(assembled)
+        for broker_id in named_brokers(partitions).tolist():
+            self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
+        snapshot = Snapshot(
+            tuple(self._brokers[broker_id] for broker_id in sorted(self._brokers)),
+            assembled.topics,
+            partitions,
+            Source("zookeeper", self._path.name),
+            self._cluster_id,
+            self._controller_id,
+            self._controller_epoch,
+            self._default_configs,
+            self._provenance(),
+        )
+        check_snapshot(snapshot, self._locate(assembled, state_lines))
+        return snapshot
+
+    def _take_topic(self, name: str, data: str | None, number: int, where: str) -> None:
+        topic = self._assembly.topic(name, number)
+        if data is None:
+            return
+        znode = decode(TOPIC_DECODER, data, where)
+        lists = len(znode.partitions) + len(znode.adding_replicas) + len(znode.removing_replicas)
+        if data.count("[") != lists:
+            refuse_repeated_keys(data, where)
+        if znode.topic_id is not None:
+            self._assembly.topic_ids[topic] = topic_id_bytes(znode.topic_id, f"{where} field topic_id")
+        for column in _ASSIGNMENT_LISTS:
+            if strange := getattr(znode, column).keys() - znode.partitions.keys():
+                raise SnapshotError(f"{where} field {column}", f"partition {min(strange)}", "partitions of the topic")
+        for partition, replicas in znode.partitions.items():
+            adding, removing = znode.adding_replicas.get(partition, ()), znode.removing_replicas.get(partition, ())
+            self._assembly.partition(
+                topic, partition, number, replicas, adding_replicas=adding, removing_replicas=removing
+            )
+
+    def _take_broker(self, text: str, znode: Znode, where: str) -> None:
+        broker_id = number_of(text, where)
+        if broker_id in self._brokers:
+            raise SnapshotError(where, f"broker id {broker_id} again", "each broker once")
+        registration = decode(BROKER_DECODER, znode.data or "", where)
+        endpoints = tuple(endpoints_of(registration, where))
+        self._brokers[broker_id] = BrokerFacts(broker_id, True, znode.czxid, endpoints, registration.rack)
+
+    def _provenance(self) -> dict[str, str]:
+        absent = {
+            "cluster.cluster_id": (self._cluster_id, "/cluster/id"),
+            "cluster.controller_id": (self._controller_id, "/controller"),
+            "cluster.controller_epoch": (self._controller_epoch, "/controller_epoch"),
+        }
+        return {column: f"no {path} in the dump" for column, (value, path) in absent.items() if value is None}
+
+    def _place(self, number: int) -> str:
+        return f"{self._path}:{number}"
+
+    def _locate(self, assembled: Assembled, state_lines: Int32) -> Callable[[Literal["topic", "row"], int, str], str]:
+        def locate(kind: Literal["topic", "row"], index: int, column: str) -> str:
+            if kind == "row" and column != "replicas" and column not in _ASSIGNMENT_LISTS:
+                name = assembled.topics.name_of_row(index)
+                return f"{self._place(int(state_lines[index]))} ({name}) field {column}"
+            return assembled.locate(kind, index, column)
+
+        return locate

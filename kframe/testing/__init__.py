@@ -1,0 +1,9 @@
+"""Suites that any store or transport can be held to, and small clusters to try them on. Needs pytest.
+
+A plugin's tests subclass ``store_contract.StoreContract``, or one of the classes in ``transport_contract``, and supply
+a fixture that makes the world which the suite plays with.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite("kframe.testing.store_contract", "kframe.testing.transport_contract")

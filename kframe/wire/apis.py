@@ -1,0 +1,59 @@
+"""The three control requests as data: from which version on each has which field (Kafka 3.9 message definitions)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kframe.model.requests import ControlRequests
+from kframe.wire.primitives import boolean, int32, int64
+
+#: Above every version: the request never has the field.
+NEVER: Final = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one version of a request lays out its partitions (see ``_wire.pyx``)."""
+
+    grouped: bool
+    """By topic, rather than flat with the topic's name in each entry."""
+    compact: bool
+    """The version is flexible."""
+    with_topic_ids: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ControlApi:
+    """One kind of control request. Below ``api_key`` stand versions: the newest, and the first that has each field."""
+
+    name: str
+    api_key: int
+    newest: int
+    grouped: int
+    broker_epoch: int
+    flexible: int
+    topic_ids: int
+    kraft_controller: int
+
+    def layout(self, api_version: int) -> Layout:
+        """How ``api_version`` lays out its partitions."""
+        return Layout(api_version >= self.grouped, api_version >= self.flexible, api_version >= self.topic_ids)
+
+    def prefix(self, api_version: int, requests: ControlRequests, broker_epoch: int) -> bytes:
+        """The fields that begin every control request; ``isKRaftController`` is false."""
+        kraft_controller = boolean(False) if api_version >= self.kraft_controller else b""
+        told_epoch = int64(broker_epoch) if api_version >= self.broker_epoch else b""
+        return int32(requests.controller_id) + kraft_controller + int32(requests.controller_epoch) + told_epoch
+
+
+LEADER_AND_ISR: Final = ControlApi(
+    "LeaderAndIsr", api_key=4, newest=7, grouped=2, broker_epoch=2, flexible=4, topic_ids=5, kraft_controller=7
+)
+STOP_REPLICA: Final = ControlApi(
+    "StopReplica", api_key=5, newest=4, grouped=1, broker_epoch=1, flexible=2, topic_ids=NEVER, kraft_controller=4
+)
+UPDATE_METADATA: Final = ControlApi(
+    "UpdateMetadata", api_key=6, newest=8, grouped=5, broker_epoch=5, flexible=6, topic_ids=7, kraft_controller=8
+)
+CONTROL_APIS: Final = {api.api_key: api for api in (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA)}

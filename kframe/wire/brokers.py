@@ -1,0 +1,78 @@
+"""The brokers that requests name: the live leaders of a LeaderAndIsr, the live brokers of an UpdateMetadata."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kframe.errors import ConfigError
+from kframe.model.brokers import Brokers, Endpoint, Registration
+from kframe.wire.apis import LEADER_AND_ISR, UPDATE_METADATA
+from kframe.wire.primitives import array, end_of_struct, int16, int32, nullable_string, string
+
+#: Ids of security protocols on the wire (Kafka ``SecurityProtocol``).
+SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+#: The one listener that UpdateMetadata 0 can tell of.
+V0_LISTENER: Final = "PLAINTEXT"
+
+
+def live_leader(registration: Registration, listener: str, api_version: int) -> bytes:
+    """A broker as a live leader of a LeaderAndIsr request: its address on the inter-broker listener.
+
+    Raises ConfigError if it has no such listener.
+    """
+    compact = api_version >= LEADER_AND_ISR.flexible
+    endpoint = endpoint_on(registration, listener)
+    host = string(endpoint.host, compact=compact)
+    return int32(registration.broker_id) + host + int32(endpoint.port) + end_of_struct(compact=compact)
+
+
+def live_brokers(brokers: Brokers, api_version: int) -> bytes:
+    """What follows the partitions of an UpdateMetadata request: all registered brokers, ascending by id.
+
+    Version 0 tells the address on listener PLAINTEXT, later ones all endpoints. Raises ConfigError if the version
+    cannot tell a broker's endpoints: 0 without that listener, 1 and 2 with one not called after its protocol.
+    """
+    compact = api_version >= UPDATE_METADATA.flexible
+    told = [_live_broker(registration, api_version) for _, registration in registered(brokers)]
+    return array(told, compact=compact) + end_of_struct(compact=compact)
+
+
+def registered(brokers: Brokers) -> list[tuple[int, Registration]]:
+    """Index and registration of the brokers that are registered, ascending by id."""
+    standing = zip(brokers.registrations, brokers.registered, strict=True)
+    found = [(index, one) for index, (one, here) in enumerate(standing) if one is not None and here]
+    return sorted(found, key=lambda pair: pair[1].broker_id)
+
+
+def endpoint_on(registration: Registration, listener: str) -> Endpoint:
+    """The broker's endpoint on ``listener``. Raises ConfigError, naming both, if it has none."""
+    for endpoint in registration.endpoints:
+        if endpoint.listener == listener:
+            return endpoint
+    names = ", ".join(endpoint.listener for endpoint in registration.endpoints) or "none"
+    raise ConfigError(f"listeners of broker {registration.broker_id}", names, f"a listener named {listener}")
+
+
+def _live_broker(registration: Registration, api_version: int) -> bytes:
+    broker_id = int32(registration.broker_id)
+    if api_version == 0:
+        endpoint = endpoint_on(registration, V0_LISTENER)
+        return broker_id + string(endpoint.host, compact=False) + int32(endpoint.port)
+    compact = api_version >= UPDATE_METADATA.flexible
+    endpoints = [_endpoint(registration.broker_id, endpoint, api_version) for endpoint in registration.endpoints]
+    rack = nullable_string(registration.rack, compact=compact) if api_version >= 2 else b""
+    return broker_id + array(endpoints, compact=compact) + rack + end_of_struct(compact=compact)
+
+
+def _endpoint(broker_id: int, endpoint: Endpoint, api_version: int) -> bytes:
+    compact = api_version >= UPDATE_METADATA.flexible
+    where = f"listener {endpoint.listener} of broker {broker_id}"
+    security_protocol = SECURITY_PROTOCOLS.get(endpoint.security_protocol)
+    if security_protocol is None:
+        raise ConfigError(where, f"security protocol {endpoint.security_protocol}", ", ".join(SECURITY_PROTOCOLS))
+    if api_version < 3 and endpoint.listener != endpoint.security_protocol:
+        # Brokers take the protocol's name for the listener's, since these versions leave the latter out.
+        raise ConfigError(where, f"UpdateMetadata {api_version}", "version 3 or later for a listener of that name")
+    listener = string(endpoint.listener, compact=compact) if api_version >= 3 else b""
+    address = int32(endpoint.port) + string(endpoint.host, compact=compact)
+    return address + listener + int16(security_protocol) + end_of_struct(compact=compact)

@@ -1,0 +1,83 @@
+"""Control requests as Kafka's bytes, straight from the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from kframe.errors import ConfigError, ShapeError
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.wire.header import REQUEST_BYTES_MAX
+from kframe.wire.leader_and_isr import leader_and_isr_requests
+from kframe.wire.request import EncodedRequest
+from kframe.wire.stop_replica import stop_replica_requests
+from kframe.wire.update_metadata import update_metadata_requests
+from kframe.wire.versions import ControlVersions
+
+#: Well below what a broker accepts (``socket.request.max.bytes``, 100 MiB).
+BYTE_LIMIT: Final = 64 * 2**20
+
+
+class Encoder:
+    """Encodes batches for brokers of one inter-broker protocol version.
+
+    ``listener`` is the inter-broker listener, on which followers find their leaders. Bodies stay within ``byte_limit``
+    bytes: a request that would be longer is split between two partitions; only a partition that is longer by itself
+    goes beyond, alone. Raises ConfigError if ``byte_limit`` is not positive or more than any request can have.
+    """
+
+    def __init__(self, versions: ControlVersions, listener: str = "PLAINTEXT", byte_limit: int = BYTE_LIMIT) -> None:
+        if not 0 < byte_limit <= REQUEST_BYTES_MAX:
+            raise ConfigError("byte limit of control requests", str(byte_limit), f"1 to {REQUEST_BYTES_MAX}")
+        self._versions = versions
+        self._listener = listener
+        self._byte_limit = byte_limit
+
+    def encode(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[EncodedRequest]:
+        """The requests of a batch: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica.
+
+        They are encoded as they are taken: take them all before the columns change. Raises, before there is any
+        request, ShapeError if the batch names rows or brokers that the cluster does not have, and ConfigError if a
+        broker that must be named cannot be (see ``kframe.wire.brokers``).
+        """
+        check_batch(cluster, requests)
+        versions, byte_limit = self._versions, self._byte_limit
+        return chain(
+            leader_and_isr_requests(cluster, requests, versions.leader_and_isr, self._listener, byte_limit),
+            update_metadata_requests(cluster, requests, versions.update_metadata, byte_limit),
+            stop_replica_requests(cluster, requests, versions.stop_replica, byte_limit),
+        )
+
+
+def check_batch(cluster: ClusterState, requests: ControlRequests) -> None:
+    """Raise ShapeError unless the arrays of a batch go together and name rows and brokers of ``cluster``."""
+    _check_lists("LeaderAndIsr", cluster, requests.leader_and_isr, len(requests.is_new))
+    _check_lists(
+        "StopReplica", cluster, requests.stop_replica, len(requests.stop_leader_epoch), len(requests.stop_delete)
+    )
+    _check_range("brokers of UpdateMetadata", requests.metadata_brokers, len(cluster.brokers))
+    _check_rows("UpdateMetadata", cluster, requests.metadata_rows)
+
+
+def _check_lists(name: str, cluster: ClusterState, batch: BrokerRows, *beside: int) -> None:
+    lengths = {len(batch.rows), int(batch.offsets[-1]), *beside}
+    if len(lengths) != 1 or len(batch.offsets) != len(batch.brokers) + 1:
+        raise ShapeError(
+            f"{name}: {len(batch.brokers)} brokers, {len(batch.offsets)} offsets, arrays of {sorted(lengths)}"
+        )
+    _check_range(f"brokers of {name}", batch.brokers, len(cluster.brokers))
+    _check_rows(name, cluster, batch.rows)
+
+
+def _check_rows(name: str, cluster: ClusterState, rows: Int32) -> None:
+    _check_range(f"rows of {name}", rows, len(cluster))
+    if len(rows) and int(cluster.partitions.topic[rows].min()) < 0:
+        raise ShapeError(f"rows of {name}: one is of a topic that is gone")
+
+
+def _check_range(name: str, values: Int32, count: int) -> None:
+    if len(values) and not 0 <= int(values.min()) <= int(values.max()) < count:
+        raise ShapeError(f"{name}: {int(values.min())} to {int(values.max())}, but there are {count}")

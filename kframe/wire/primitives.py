@@ -1,0 +1,72 @@
+"""Kafka's primitive types as bytes, for the few fields of a request that are not columns.
+
+``compact`` asks for the encoding of flexible versions: lengths as unsigned varints of length + 1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+#: Ends every struct of a flexible version: no tagged fields follow.
+NO_TAGGED_FIELDS: Final = b"\x00"
+
+
+def boolean(value: bool) -> bytes:
+    """A boolean."""
+    return b"\x01" if value else b"\x00"
+
+
+def int8(value: int) -> bytes:
+    """An int8."""
+    return struct.pack(">b", value)
+
+
+def int16(value: int) -> bytes:
+    """An int16."""
+    return struct.pack(">h", value)
+
+
+def int32(value: int) -> bytes:
+    """An int32."""
+    return struct.pack(">i", value)
+
+
+def int64(value: int) -> bytes:
+    """An int64."""
+    return struct.pack(">q", value)
+
+
+def unsigned_varint(value: int) -> bytes:
+    """An unsigned varint: seven bits a byte, the lowest first, the top bit set on all but the last."""
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def string(text: str, *, compact: bool) -> bytes:
+    """A string in UTF-8."""
+    encoded = text.encode()
+    return (unsigned_varint(len(encoded) + 1) if compact else int16(len(encoded))) + encoded
+
+
+def nullable_string(text: str | None, *, compact: bool) -> bytes:
+    """A string in UTF-8, or null."""
+    if text is None:
+        return unsigned_varint(0) if compact else int16(-1)
+    return string(text, compact=compact)
+
+
+def array(elements: Sequence[bytes], *, compact: bool) -> bytes:
+    """An array of elements that are bytes already."""
+    length = unsigned_varint(len(elements) + 1) if compact else int32(len(elements))
+    return length + b"".join(elements)
+
+
+def end_of_struct(*, compact: bool) -> bytes:
+    """What stands behind the last field of a struct."""
+    return NO_TAGGED_FIELDS if compact else b""
