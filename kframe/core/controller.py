@@ -98,6 +98,17 @@ class Controller:
         self._operation = self._handle(event)
         return self._advance(None)
 
+    def adopt(self, cluster: ClusterState, controller_epoch: int) -> list[Effect]:
+        """Be the controller of ``cluster`` under ``controller_epoch`` as if we had been all along (``failover.adopt``).
+
+        The role must have been claimed already. Raises BrokenInvariant if we are active.
+        """
+        if self.active or self.busy:
+            raise BrokenInvariant("an active controller cannot adopt a cluster")
+        self._context = self._take_office(cluster, controller_epoch)
+        self._operation = failover.adopt(self._context)
+        return self._advance(None)
+
     def preempt(self, event: Event) -> list[Effect]:
         """Answer whoever waits for an event that will not be handled, since we stop being controller first."""
         return list(_declined(event))
@@ -160,12 +171,13 @@ class Controller:
         loaded = yield Load()
         if not isinstance(loaded, Loaded):
             raise BrokenInvariant(f"Load was answered by {type(loaded).__name__}")
-        self.active_controller = self.controller_id
-        self._context = Context(
-            loaded.cluster, self.config, self.selection, self.controller_id, answer.controller_epoch
-        )
+        self._context = self._take_office(loaded.cluster, answer.controller_epoch)
         _log.info("controller %d takes over with epoch %d", self.controller_id, answer.controller_epoch)
         yield from failover.take_over(self._context)
+
+    def _take_office(self, cluster: ClusterState, controller_epoch: int) -> Context:
+        self.active_controller = self.controller_id
+        return Context(cluster, self.config, self.selection, self.controller_id, controller_epoch)
 
     def _follow(self) -> Operation[Held]:
         """Read who is controller; step down if we were and are not any more (Kafka: ``maybeResign``)."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kframe import kernels
 from kframe.core import membership, partition_machine, replica_machine
 from kframe.core.context import Context, Operation
 from kframe.model.effects import OpenChannels
+from kframe.model.ids import ReplicaState
 
 
 def take_over(context: Context) -> Operation[None]:
@@ -21,3 +23,18 @@ def take_over(context: Context) -> Operation[None]:
     yield from membership.announce_brokers(context, registered)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)
+
+
+def adopt(context: Context) -> Operation[None]:
+    """Take a cluster as it stands, as the controller that has run it all along: nothing is elected, stored or sent.
+
+    This is how a what-if starts: a failover would itself raise epochs and shrink ISRs.
+    """
+    brokers, p = context.cluster.brokers, context.cluster.partitions
+    live = brokers.live
+    kernels.start_partitions(
+        p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.state
+    )
+    kernels.start_replicas(p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.replica_state)
+    p.replica_state[p.replica_state == ReplicaState.DELETION_INELIGIBLE] = ReplicaState.OFFLINE
+    yield OpenChannels(tuple(int(index) for index in np.flatnonzero(brokers.registered)))

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from kframe.core.controller import Controller
+from kframe.errors import StoreError
 from kframe.model.effects import Effect
 from kframe.model.events import ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
@@ -44,6 +45,18 @@ class ControllerLoop:
         self.store.open(self.notify)
         self.transport.open(self.queue.put)
         self.queue.put(Elect())
+
+    def adopt(self) -> None:
+        """Connect, claim the role and go on as the controller that has run this cluster all along, without a failover.
+
+        For what-ifs, where the store is ours alone. Raises StoreError if another controller holds the role.
+        """
+        self.store.open(self.notify)
+        self.transport.open(self.queue.put)
+        controller_epoch = self.store.claim(self.controller.controller_id)
+        if controller_epoch is None:
+            raise StoreError(f"controller {self.store.controller()} holds the role")
+        self._settle(self.controller.adopt(self.store.load(), controller_epoch))
 
     def notify(self, event: Event) -> None:
         """Take an event from a port. The end of our session drops all that waits, and answers who waits for it."""

@@ -36,7 +36,7 @@ _NEXT_CONFIG: Final = re.compile(r",(?=[A-Za-z0-9._-]+=)")
 _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _NO_EPOCHS: Final = "not printed by kafka-topics"
 _PROVENANCE: Final[Mapping[str, str]] = {
-    "brokers.registered": "kafka-topics prints no list of brokers; who leads or is in the ISR of a led partition lives",
+    "brokers.registered": "kafka-topics prints no list of brokers; who leads or is in the ISR of a led partition is live",
     "brokers.rack": _NO_EPOCHS,
     "brokers.endpoints": _NO_EPOCHS,
     "brokers.broker_epoch": _NO_EPOCHS,
@@ -56,7 +56,7 @@ _PROVENANCE: Final[Mapping[str, str]] = {
 
 
 def read_describe(path: Path, progress: Progress = ignore_progress) -> Snapshot:
-    """Read a whole listing; one made with a filter such as ``--under-replicated-partitions`` is not. Raises SnapshotError."""
+    """Read a whole listing. Raises SnapshotError, also for one made with a filter such as ``--under-min-isr-partitions``."""
     listing = _Listing(path)
     for number, line in read_lines(path, progress):
         listing.take(line, number)

@@ -71,7 +71,8 @@ def read_kcat(path: Path, progress: Progress = ignore_progress) -> Snapshot:
     partitions = PartitionFacts(
         replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"]
     )
-    provenance = dict.fromkeys(_ABSENT_COLUMNS, _ABSENT) | _left_out(metadata)
+    provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_left_out(metadata)}
+    provenance["brokers.endpoints"] = "kcat prints host and port; the listener is taken to be PLAINTEXT"
     if metadata.controllerid < 0:
         provenance["cluster.controller_id"] = "the broker knew no controller"
     snapshot = Snapshot(
@@ -87,9 +88,10 @@ def read_kcat(path: Path, progress: Progress = ignore_progress) -> Snapshot:
 
 
 def _assembled(metadata: _Metadata, path: Path) -> Assembled:
-    told = [topic for topic in metadata.topics if topic.error is None or topic.partitions]
     assembly = Assembly(lambda number: f"{path} topics[{number}]", ("leader",), ("isr",))
-    for number, topic in enumerate(told):
+    for number, topic in enumerate(metadata.topics):
+        if topic.error is not None and not topic.partitions:
+            continue
         ordinal = assembly.topic(topic.topic, number)
         for one in topic.partitions:
             replicas = [replica.id for replica in one.replicas]
@@ -123,6 +125,4 @@ def _endpoint(name: str, where: str) -> Endpoint:
     parts = _ADDRESS.fullmatch(name)
     if parts is None or int(parts[2]) > 65_535:
         raise SnapshotError(f"{where} field name", shown(name), "host:port")
-    return Endpoint("", parts[1], int(parts[2]), "")
-
-
+    return Endpoint("PLAINTEXT", parts[1], int(parts[2]))

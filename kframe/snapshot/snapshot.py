@@ -17,18 +17,19 @@ from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFact
 
 #: What a cluster made from a snapshot holds where the snapshot holds nothing.
 _TAKEN_AS: Final[Mapping[str, str]] = {
-    "brokers.rack": "brokers are in no rack",
-    "brokers.endpoints": "brokers have no endpoints",
+    "brokers.rack": "taken as no rack",
     "topics.topic_id": "topics have no ids",
     "topics.deleting": "no topic is being deleted",
     "topics.configs": "broker defaults apply to every topic",
     "partitions.leader": "partitions have no leadership state yet, as if just created",
-    "partitions.leader_epoch": "0",
-    "partitions.controller_epoch": "0",
-    "partitions.zk_version": "0",
-    "partitions.leader_recovery_state": "RECOVERED",
+    "partitions.leader_epoch": "taken as 0",
+    "partitions.controller_epoch": "taken as 0",
+    "partitions.zk_version": "taken as 0",
+    "partitions.leader_recovery_state": "taken as RECOVERED",
     "partitions.adding_replicas": "nothing is being reassigned",
 }
+#: Facts about the cluster as a whole that a controller context does not hold.
+_NULLABLE: Final = frozenset({"cluster.cluster_id", "cluster.controller_id", "cluster.controller_epoch"})
 #: Columns that cannot matter where the leader is unknown.
 _LEADERSHIP: Final = frozenset(
     f"partitions.{name}" for name in ("leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
@@ -98,18 +99,32 @@ class Snapshot:
         return tuple(self._assumptions())
 
     def _assumptions(self) -> Iterator[str]:
-        unsaid = [facts.broker_id for facts in self.brokers if facts.registered is None]
-        if unsaid:
-            yield f"{brokers_text(unsaid)} not known to be registered{self._why('brokers.registered')}: taken as gone"
-        unnumbered = [facts.broker_id for facts in self.brokers if facts.registered and facts.broker_epoch is None]
-        if unnumbered:
-            yield f"broker epochs of {brokers_text(unnumbered)} unknown{self._why('brokers.broker_epoch')}: taken as 0"
-        unknown = set(self.unknown) | {"brokers.rack", "brokers.endpoints"} & set(self.provenance)
-        if self.partitions.leader is None:
-            unknown -= _LEADERSHIP
+        unknown = set(self.unknown) | self._unknown_broker_columns()
+        explained = set()
+        for column, taken_as, broker_ids in self._untold_brokers():
+            if broker_ids:
+                explained.add(column)
+                yield f"{column} unknown of {brokers_text(broker_ids)}{self._why(column)}: {taken_as}"
+        moot = _LEADERSHIP if self.partitions.leader is None else frozenset()
         for column, taken_as in _TAKEN_AS.items():
-            if column in unknown:
+            if column in unknown - moot:
                 yield f"{column} unknown{self._why(column)}: {taken_as}"
+        for column, note in self.provenance.items():
+            if column not in explained | unknown | _NULLABLE:
+                yield f"{column}: {note}"
+
+    def _unknown_broker_columns(self) -> set[str]:
+        """Broker columns that the source explains the lack of and that are empty."""
+        columns = ("registered", "broker_epoch", "endpoints", "rack")
+        empty = {f"brokers.{name}" for name in columns if all(getattr(one, name) is None for one in self.brokers)}
+        return empty & set(self.provenance)
+
+    def _untold_brokers(self) -> Iterator[tuple[str, str, list[int]]]:
+        """Per broker column: what an unknown entry is taken as, and the brokers that have one."""
+        live = [facts for facts in self.brokers if facts.registered]
+        yield "brokers.registered", "taken as gone", [one.broker_id for one in self.brokers if one.registered is None]
+        yield "brokers.broker_epoch", "taken as 0", [one.broker_id for one in live if one.broker_epoch is None]
+        yield "brokers.endpoints", "taken as none", [one.broker_id for one in live if one.endpoints is None]
 
     def _why(self, column: str) -> str:
         note = self.provenance.get(column)

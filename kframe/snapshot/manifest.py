@@ -1,0 +1,108 @@
+"""The manifest of a snapshot directory: what it holds, where it came from and what its files must hash to."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+from kframe.errors import SnapshotError
+from kframe.snapshot.checks import shown
+from kframe.snapshot.decode import Count, decode
+from kframe.snapshot.facts import Source
+from kframe.snapshot.files import LINE_BYTES_MAX, read_document
+
+SCHEMA: Final = "kframe.snapshot/v1"
+MANIFEST_FILE: Final = "manifest.json"
+TABLES: Final = ("partitions", "brokers", "topics")
+
+_CHUNK_BYTES: Final = 1 << 20
+
+
+class FileEntry(msgspec.Struct, frozen=True):
+    """Size and hash of one file of the directory."""
+
+    bytes: Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``manifest.json``. ``unknown`` lists the columns, as ``table.column``, that are null in every row."""
+
+    schema: str
+    source: Source
+    counts: dict[str, Count]
+    files: dict[str, FileEntry]
+    unknown: list[str]
+    provenance: dict[str, str]
+    cluster_id: str | None = None
+    controller_id: Count | None = None
+    controller_epoch: Count | None = None
+    broker_default_configs: dict[str, str] | None = None
+
+
+class _Schema(msgspec.Struct):
+    schema: str
+
+
+_SCHEMA: Final = msgspec.json.Decoder(_Schema)
+_MANIFEST: Final = msgspec.json.Decoder(Manifest)
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read a directory's manifest, and check that its files are there and hash to what it says.
+
+    Raises SnapshotError.
+    """
+    path = directory / MANIFEST_FILE
+    raw = read_document(path, LINE_BYTES_MAX)
+    schema = decode(_SCHEMA, raw, str(path)).schema
+    if schema != SCHEMA:
+        newer = " (written by a newer kframe?)" if schema.startswith("kframe.snapshot/") else ""
+        raise SnapshotError(f"{path} field schema", shown(schema) + newer, shown(SCHEMA))
+    manifest = decode(_MANIFEST, raw, str(path))
+    for field, kept in (("counts", manifest.counts), ("files", manifest.files)):
+        wanted = {*TABLES, "replicas"} if field == "counts" else {file_of(table) for table in TABLES}
+        if kept.keys() != wanted:
+            raise SnapshotError(f"{path} field {field}", ", ".join(sorted(kept)) or "nothing", ", ".join(sorted(wanted)))
+    for name, entry in manifest.files.items():
+        _check_file(directory / name, entry)
+    return manifest
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """A manifest as it stands in its file: the same bytes for the same content."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def file_of(table: str) -> str:
+    """Name of a table's file."""
+    return f"{table}.parquet"
+
+
+def file_entry(path: Path) -> FileEntry:
+    """Size and hash of a file that is there."""
+    sha = hashlib.sha256()
+    size = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            sha.update(chunk)
+            size += len(chunk)
+    return FileEntry(size, sha.hexdigest())
+
+
+def _check_file(path: Path, expected: FileEntry) -> None:
+    """The size is compared first, so that no file is read further than it should be long."""
+    try:
+        size = path.stat().st_size
+        if size != expected.bytes:
+            raise SnapshotError(str(path), f"{size} bytes", f"the manifest's {expected.bytes}")
+        found = file_entry(path)
+    except FileNotFoundError:
+        raise SnapshotError(str(path), "no such file", "the file that the manifest lists") from None
+    except OSError as problem:
+        raise SnapshotError(str(path), problem.strerror or str(problem), "a file that can be read") from problem
+    if found.sha256 != expected.sha256:
+        raise SnapshotError(str(path), f"sha256 {found.sha256}", f"the manifest's {expected.sha256}")

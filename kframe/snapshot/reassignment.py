@@ -1,0 +1,125 @@
+"""Reads the JSON of ``kafka-reassign-partitions``: a file for ``--execute``, or what ``--generate`` prints.
+
+The latter is two documents under headings, the assignment as it is and as it could be. Assignments are all there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from kframe.errors import SnapshotError
+from kframe.snapshot.assemble import Assembly
+from kframe.snapshot.checks import check_snapshot, check_topic_name, shown
+from kframe.snapshot.decode import Count, decode
+from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.files import Progress, ignore_progress, read_document
+from kframe.snapshot.snapshot import Snapshot, named_brokers
+
+CURRENT_HEADING: Final = "Current partition replica assignment"
+PROPOSED_HEADING: Final = "Proposed partition reassignment configuration"
+
+_ABSENT: Final = "not in a reassignment"
+_ABSENT_COLUMNS: Final = (
+    "brokers.registered", "brokers.rack", "brokers.endpoints", "brokers.broker_epoch", "topics.topic_id",
+    "topics.deleting", "topics.configs", "partitions.leader", "partitions.isr", "partitions.leader_epoch",
+    "partitions.controller_epoch", "partitions.zk_version", "partitions.leader_recovery_state",
+    "partitions.adding_replicas", "partitions.removing_replicas", "cluster.cluster_id", "cluster.controller_id",
+    "cluster.controller_epoch",
+)  # fmt: skip
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """One entry of a reassignment: the replicas that a partition is to have, preferred leader first."""
+
+    topic: str
+    partition: Count
+    replicas: list[Count]
+
+
+class _Document(msgspec.Struct):
+    version: Literal[1]
+    partitions: list[Assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """What a file holds. ``current`` is None unless a heading marks it; a bare document is the proposed one."""
+
+    current: tuple[Assignment, ...] | None
+    proposed: tuple[Assignment, ...] | None
+
+
+_DOCUMENT: Final = msgspec.json.Decoder(_Document)
+
+
+def read_reassignment(path: Path) -> Reassignment:
+    """Read a reassignment, which may cover any partitions of a cluster, each once. Raises SnapshotError."""
+    documents = {heading: _decoded(raw, where) for heading, (raw, where) in _documents(path).items()}
+    return Reassignment(documents.get(CURRENT_HEADING), documents.get(PROPOSED_HEADING))
+
+
+def read_reassignment_snapshot(path: Path, progress: Progress = ignore_progress) -> Snapshot:
+    """The current assignment, or the only one, as a snapshot; it must cover its topics whole. Raises SnapshotError."""
+    reassignment = read_reassignment(path)
+    entries = reassignment.current if reassignment.current is not None else reassignment.proposed or ()
+    assembly = Assembly(lambda number: f"{path} partitions[{number}]")
+    for number, entry in enumerate(entries):
+        assembly.partition(assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas)
+    progress(len(entries), len(entries))
+    assembled = assembly.finish()
+    partitions = PartitionFacts(replicas=assembled.replicas)
+    snapshot = Snapshot(
+        tuple(BrokerFacts(broker_id, None) for broker_id in named_brokers(partitions).tolist()),
+        TopicFacts(assembled.topics.names, assembled.topics.partition_counts),
+        partitions,
+        Source("reassignment", path.name),
+        provenance=dict.fromkeys(_ABSENT_COLUMNS, _ABSENT),
+    )
+    check_snapshot(snapshot, assembled.locate)
+    return snapshot
+
+
+def _documents(path: Path) -> Mapping[str, tuple[bytes, str]]:
+    """Each document with its place, by heading."""
+    content = read_document(path)
+    if content.lstrip().startswith(b"{"):
+        return {PROPOSED_HEADING: (content, str(path))}
+    found: dict[str, tuple[bytes, str]] = {}
+    heading = None
+    for number, line in enumerate(content.splitlines(), start=1):
+        text, where = line.strip(), f"{path}:{number}"
+        if text.startswith(b"{") and heading is not None:
+            found[heading] = (text, where)
+            heading = None
+        elif text:
+            heading = _heading(text, where)
+    if not found:
+        raise SnapshotError(str(path), "no JSON document", f'one under "{CURRENT_HEADING}"')
+    return found
+
+
+def _heading(text: bytes, where: str) -> str:
+    for heading in (CURRENT_HEADING, PROPOSED_HEADING):
+        if re.fullmatch(heading.encode(), text):
+            return heading
+    raise SnapshotError(where, shown(text), f'"{CURRENT_HEADING}", "{PROPOSED_HEADING}" or a JSON document under one')
+
+
+def _decoded(raw: bytes, where: str) -> tuple[Assignment, ...]:
+    entries = decode(_DOCUMENT, raw, where).partitions
+    seen: set[tuple[str, int]] = set()
+    for number, entry in enumerate(entries):
+        place = f"{where} partitions[{number}]"
+        check_topic_name(entry.topic, place)
+        if (entry.topic, entry.partition) in seen:
+            raise SnapshotError(place, f"partition {entry.topic}-{entry.partition} again", "each partition once")
+        seen.add((entry.topic, entry.partition))
+        if not entry.replicas or len(set(entry.replicas)) != len(entry.replicas):
+            raise SnapshotError(f"{place} field replicas", shown(entry.replicas), "different brokers, at least one")
+    return tuple(entries)
