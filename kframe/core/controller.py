@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kframe.core import elections, failover, membership, shutdown
+from kframe.core import alter_partition, elections, failover, membership, shutdown
 from kframe.core.context import Context, Operation
 from kframe.core.selection import Selection
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, ErrorCode, KframeError
@@ -21,6 +21,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.effects import Claim, Effect, Load, Prepare, ReadController, Reply, Resigned
 from kframe.model.events import (
     NOBODY,
+    AlterPartitionRequested,
     Answer,
     BrokerModified,
     BrokersChanged,
@@ -214,6 +215,8 @@ def _operate(context: Context, event: Event) -> Operation[None]:
             yield from _answer(token, elections.elect_leaders(context, event))
         case ControlledShutdownRequested(token=token):
             yield from _answer(token, shutdown.shut_down(context, event))
+        case AlterPartitionRequested(token=token):
+            yield from _answer(token, alter_partition.alter_partitions(context, event))
         case LeaderAndIsrAnswered() | UpdateMetadataAnswered():
             if event.error is not ErrorCode.NONE:
                 _log.warning("broker %d: %s to %s", event.broker_id, event.error.name, type(event).__name__)
@@ -233,5 +236,7 @@ def _declined(event: Event) -> Operation[None]:
     match event:
         case ElectionRequested(token=token) if token != NOBODY:
             yield Reply(token, elections.refused(event, ErrorCode.NOT_CONTROLLER))
+        case AlterPartitionRequested(token=token) if token != NOBODY:
+            yield Reply(token, alter_partition.refused(ErrorCode.NOT_CONTROLLER))
         case ControlledShutdownRequested(token=token) if token != NOBODY:
             yield Reply(token, shutdown.refused(ErrorCode.STALE_CONTROLLER_EPOCH))

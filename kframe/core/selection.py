@@ -212,10 +212,10 @@ def membership(lists: Ragged, others: Ragged) -> UInt8:
 def _candidates(partitions: Partitions, kind: ElectionKind, rows: Int32, live: UInt8) -> tuple[Ragged, UInt8]:
     candidates, slots = partitions.lists("replica", rows), partitions.slots_of(rows)
     flags = partitions.replica_flags[slots]
-    eligible = live[candidates.values] & ((flags & ReplicaFlag.OFFLINE_DIR) == 0)
+    eligible = live[candidates.values] & ((flags & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0)
     if kind != ElectionKind.REASSIGN:
         return candidates, eligible
-    kept = (flags & ReplicaFlag.REMOVING) == 0
+    kept = (flags & np.uint8(ReplicaFlag.REMOVING)) == 0
     return _where(candidates, kept), eligible[kept]
 
 

@@ -113,6 +113,16 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
     return np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)
 
 
+def same_lists(left: Ragged, right: Ragged) -> Bool:
+    """Whether list ``i`` of both has the same values in the same order, for every ``i``."""
+    same = left.counts == right.counts
+    both = np.flatnonzero(same)
+    mine, yours = left.take(both), right.take(both)
+    differ = np.repeat(both, mine.counts)[mine.values != yours.values]
+    same[differ] = False
+    return same
+
+
 class Partitions:
     """The partition columns. Attributes are arrays of exactly ``len(self)`` rows or ``slot_count`` slots.
 

@@ -15,6 +15,7 @@ from kframe.errors import ErrorCode, KframeError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged, UInt8
 
 #: A partition named by people and protocols: (topic, partition).
 TopicPartition: TypeAlias = tuple[str, int]
@@ -120,6 +121,25 @@ class ElectionRequested(Event):
     partitions: tuple[TopicPartition, ...] | None
     token: int = NOBODY
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlterPartitionRequested(Event):
+    """A leader proposes ISRs (AlterPartition ``version``). Arrays stand beside ``partitions``.
+
+    A topic is named by name (versions 0 and 1) or by id (16 bytes). ``isr`` holds broker ids in the order sent.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    version: int
+    partitions: tuple[tuple[str | bytes, int], ...]
+    leader_epoch: Int32
+    partition_epoch: Int32
+    recovery: UInt8
+    isr: Ragged
+    token: int = NOBODY
+    state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class Topics:
         self.deleting: UInt8 = np.empty(0, np.uint8)
         """1 while the topic is queued for deletion."""
         self._index: dict[str, int] = {}
+        self._index_by_id: dict[bytes, int] = {}
         self._later: dict[int, list[tuple[int, int, int]]] = {}
         self._wire_names: tuple[Int32, bytes] | None = None
 
@@ -57,6 +58,10 @@ class Topics:
         """Index of a topic, or None."""
         return self._index.get(name)
 
+    def find_id(self, topic_id: bytes) -> int | None:
+        """Index of the topic that has this id, or None."""
+        return self._index_by_id.get(topic_id)
+
     def add(self, names: Sequence[str], ids: Sequence[bytes | None] | None = None) -> Int32:
         """Add topics that are not there yet, without partitions; return their indexes."""
         first, count = len(self.names), len(names)
@@ -64,6 +69,9 @@ class Topics:
             self._index[name] = first + offset
         self.names += names
         given = ids if ids is not None else [None] * count
+        self._index_by_id.update(
+            (topic_id, first + offset) for offset, topic_id in enumerate(given) if topic_id and topic_id != ZERO_TOPIC_ID
+        )
         raw = b"".join(topic_id or ZERO_TOPIC_ID for topic_id in given)
         self.ids = np.concatenate([self.ids, np.frombuffer(raw, np.uint8).reshape(count, 16)])
         for name, fill in (("first_row", 0), ("block_length", 0), ("partition_count", 0), ("unclean", UNSET),
@@ -118,6 +126,7 @@ class Topics:
     def drop(self, topic: int) -> None:
         """Forget a topic's name and rows; its index is not used again."""
         del self._index[self.names[topic]]
+        self._index_by_id.pop(self.ids[topic].tobytes(), None)
         self._later.pop(topic, None)
         self.block_length[topic] = self.partition_count[topic] = 0
         self.deleting[topic] = 0
@@ -135,6 +144,7 @@ class Topics:
         """An independent copy."""
         twin = Topics()
         twin.names, twin._index = list(self.names), dict(self._index)
+        twin._index_by_id = dict(self._index_by_id)
         twin._later = {topic: list(blocks) for topic, blocks in self._later.items()}
         for name in ("ids", "first_row", "block_length", "partition_count", "unclean", "min_insync", "deleting"):
             setattr(twin, name, getattr(self, name).copy())

@@ -12,9 +12,9 @@ import kframe
 from kframe.core.controller import Controller
 from kframe.core.selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.model.cluster import PartitionView
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
-from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario import steps, trace
@@ -74,6 +74,14 @@ class ScenarioRunner:
         self.loop.run_until_idle()
         return future.result(timeout=0)
 
-    def tell(self, event: Event) -> None:
-        """Put an event in the controller's queue."""
-        self.loop.queue.put(event)
+    def stored(self, key: tuple[str, int]) -> PartitionView | None:
+        """A partition as storage has it, None if it does not exist."""
+        cluster = self.ensemble.states.cluster
+        row = cluster.row(*key)
+        return None if row is None else cluster.view(row)
+
+    def topic_id(self, topic: str) -> bytes:
+        """The id of a topic, one that nobody has if there is no such topic."""
+        topics = self.ensemble.states.cluster.topics
+        index = topics.find(topic)
+        return bytes([255] * 16) if index is None else topics.ids[index].tobytes()

@@ -1,0 +1,126 @@
+"""Leaders propose in-sync replica sets (AlterPartition; Kafka 3.9 ``tryProcessAlterPartition``, ``spec/controller.md`` 13.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.core import membership
+from kframe.core.context import Context, Operation, stale
+from kframe.errors import ErrorCode
+from kframe.model.changes import StateChange, StoredStates
+from kframe.model.columns import Bool, Int16, Int32, Ragged, same_lists
+from kframe.model.events import AlterPartitionRequested
+from kframe.model.ids import NO_STATE, RecoveryState
+
+#: From this version of AlterPartition on, topics are named by id and a replica that may not join has its own error.
+_TOPIC_IDS_SINCE = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlterPartitionResponse:
+    """The answer: a top-level error, or a code for each partition asked for and, where that is NONE, its state now.
+
+    ``states`` stands beside ``codes``; rows that are not known are -1 and not found.
+    """
+
+    error: ErrorCode
+    codes: Int16
+    states: StoredStates | None = None
+
+
+def refused(error: ErrorCode) -> AlterPartitionResponse:
+    """The answer of a controller that does not look at the request."""
+    return AlterPartitionResponse(error, np.empty(0, np.int16))
+
+
+def alter_partitions(context: Context, request: AlterPartitionRequested) -> Operation[AlterPartitionResponse]:
+    """Check every proposal, store those that pass, and tell all brokers of every partition named, also of refused ones.
+
+    Leader epochs stay as they are: an ISR that a leader has asked for is no change of leadership.
+    """
+    cluster = context.cluster
+    sender = cluster.brokers.find(request.broker_id)
+    if sender is None or not cluster.brokers.registered[sender]:
+        return refused(ErrorCode.STALE_BROKER_EPOCH)
+    if cluster.brokers.broker_epoch[sender] != request.broker_epoch:
+        return refused(ErrorCode.STALE_BROKER_EPOCH)
+    rows, codes = _resolve(context, request)
+    isr = Ragged(request.isr.offsets, cluster.brokers.index_of(request.isr.values))
+    accepted = np.flatnonzero(_judge(context, request, sender, rows, isr, codes))
+    change = StateChange(
+        rows[accepted], np.full(len(accepted), sender, np.int32), request.leader_epoch[accepted],
+        request.recovery[accepted], isr.take(accepted), request.partition_epoch[accepted], context.controller_epoch,
+    )  # fmt: skip
+    result = yield from context.write(change)
+    codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
+    codes[accepted[~result.accepted & ~stale(result)]] = ErrorCode.UNKNOWN_SERVER_ERROR
+    told = np.unique(rows[rows >= 0])
+    yield from membership.announce_brokers(context, np.flatnonzero(cluster.brokers.registered).astype(np.int32), told)
+    return AlterPartitionResponse(ErrorCode.NONE, codes, _states(context, rows, codes == ErrorCode.NONE))
+
+
+def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Int16]:
+    """Row of each partition asked for, -1 where there is none, and its code so far. The last of equal names counts."""
+    topics = context.cluster.topics
+    rows = np.full(len(request.partitions), -1, np.int32)
+    codes = np.zeros(len(rows), np.int16)
+    for position, (topic, partition) in enumerate(request.partitions):
+        index = topics.find(topic) if isinstance(topic, str) else topics.find_id(topic)
+        if index is None and not isinstance(topic, str):
+            codes[position] = ErrorCode.UNKNOWN_TOPIC_ID
+            continue
+        row = None if index is None else topics.row_of(index, partition)
+        if row is None:
+            codes[position] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            rows[position] = row
+    return rows, codes
+
+
+def _judge(
+    context: Context, request: AlterPartitionRequested, sender: int, rows: Int32, isr: Ragged, codes: Int16
+) -> Bool:
+    """Give every partition that has no code yet the first that applies; return which are to be stored."""
+    p, live = context.cluster.partitions, context.cluster.brokers.live
+    open_ = codes == ErrorCode.NONE
+    stateless = open_ & (p.partition_epoch[rows] == NO_STATE)
+    older_leader = request.leader_epoch < p.leader_epoch[rows]
+    newer = (request.partition_epoch > p.partition_epoch[rows]) | (request.leader_epoch > p.leader_epoch[rows])
+    recovering = request.recovery == RecoveryState.RECOVERING
+    repeated = (p.leader[rows] == sender) & (request.recovery == p.recovery[rows])
+    repeated &= same_lists(isr, p.lists("isr", rows))
+    ineligible = _any_of(isr, live[isr.values] == 0)
+    too_many = recovering & (isr.counts > 1)
+    back = recovering & (p.recovery[rows] == RecoveryState.RECOVERED)
+    not_eligible = (
+        ErrorCode.INELIGIBLE_REPLICA if request.version >= _TOPIC_IDS_SINCE else ErrorCode.OPERATION_NOT_ATTEMPTED
+    )
+    verdicts = (
+        (stateless, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (newer, ErrorCode.NOT_CONTROLLER),
+        (older_leader, ErrorCode.FENCED_LEADER_EPOCH),
+        (repeated, ErrorCode.NONE),
+        (request.partition_epoch < p.partition_epoch[rows], ErrorCode.INVALID_UPDATE_VERSION),
+        (too_many | back, ErrorCode.INVALID_REQUEST),
+        (ineligible, not_eligible),
+    )
+    for applies, code in verdicts:
+        hit = open_ & applies
+        codes[hit] = code
+        open_ &= ~hit
+    return open_
+
+
+def _any_of(lists: Ragged, hit: Bool) -> Bool:
+    """Whether any value of each list is hit."""
+    return np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)) > 0
+
+
+def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:
+    p = context.cluster.partitions
+    return StoredStates(
+        rows, known, p.leader[rows], p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
+        p.recovery[rows], p.lists("isr", rows),
+    )  # fmt: skip
