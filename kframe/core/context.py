@@ -98,7 +98,7 @@ class Context:
 
         def built_in(chosen: Int32) -> Int32:
             allowed = unclean_allowed if chosen is rows else unclean_allowed[np.isin(rows, chosen)]
-            return self._built_in(kind, chosen, allowed)
+            return self.built_in(kind, chosen, allowed)
 
         return self.selection.choose(self.cluster, kind, rows, unclean_allowed, built_in)
 
@@ -119,7 +119,8 @@ class Context:
                 "[Controller id=%d epoch=%d] %d %s", self.controller_id, self.controller_epoch, count, what
             )
 
-    def _built_in(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
+    def built_in(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
+        """The leader of each row by Kafka's own rule, NO_LEADER where it finds none."""
         p = self.cluster.partitions
         leader = np.empty(len(rows), np.int32)
         kernels.choose_leaders(

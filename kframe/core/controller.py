@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kframe.core import alter_partition, elections, failover, membership, shutdown
+from kframe.core import alter_partition, elections, failover, membership, rebalance, shutdown
 from kframe.core.context import Context, Operation
 from kframe.core.selection import Selection
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, ErrorCode, KframeError
@@ -35,6 +35,7 @@ from kframe.model.events import (
     Held,
     LeaderAndIsrAnswered,
     Loaded,
+    RebalanceLeaders,
     ResignRequested,
     SessionExpired,
     UpdateMetadataAnswered,
@@ -217,6 +218,8 @@ def _operate(context: Context, event: Event) -> Operation[None]:
             yield from _answer(token, shutdown.shut_down(context, event))
         case AlterPartitionRequested(token=token):
             yield from _answer(token, alter_partition.alter_partitions(context, event))
+        case RebalanceLeaders():
+            yield from rebalance.rebalance(context)
         case LeaderAndIsrAnswered() | UpdateMetadataAnswered():
             if event.error is not ErrorCode.NONE:
                 _log.warning("broker %d: %s to %s", event.broker_id, event.error.name, type(event).__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core import membership, partition_machine, replica_machine
+from kframe.core import membership, partition_machine, rebalance, replica_machine
 from kframe.core.context import Context, Operation
 from kframe.model.effects import OpenChannels
 from kframe.model.ids import ReplicaState
@@ -23,6 +23,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from membership.announce_brokers(context, registered)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)
+    yield from rebalance.start(context)
 
 
 def adopt(context: Context) -> Operation[None]:

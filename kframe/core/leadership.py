@@ -17,7 +17,7 @@ from kframe import kernels
 from kframe.core.batch import RequestBatch
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.model.changes import StateChange
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.columns import Bool, Int32, Ragged, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
 from kframe.model.topics import UNSET
 
@@ -47,7 +47,7 @@ def initialise(context: Context, rows: Int32, batch: RequestBatch) -> Operation[
     leader = context.choose(ElectionKind.INITIAL, rows, np.zeros(len(rows), np.uint8))
     led = leader != NO_LEADER
     context.log_refused("Partition", rows[~led], "stays New: no replica is online")
-    change, _ = _plan(context, ElectionKind.INITIAL, rows[led], leader[led])
+    change, _ = _plan(context, ElectionKind.INITIAL, *_where(led, rows, leader))
     result = yield from context.write(change)
     context.log_refused("Partition", change.rows[~result.accepted], "stays New: storage has a state for it already")
     started = change.rows[result.accepted]
@@ -72,13 +72,17 @@ def elect(
             break
         leader = context.choose(strategy.kind, remaining, unclean_allowed(context, remaining, strategy))
         led = leader != NO_LEADER
-        change, unclean = _plan(context, strategy.kind, remaining[led], leader[led])
+        change, unclean = _plan(context, strategy.kind, *_where(led, remaining, leader))
         result = yield from context.write(change)
         context.counters["UncleanLeaderElectionsPerSec"] += unclean
-        won = change.rows[result.accepted]
+        accepted = result.accepted
+        won = change.rows if accepted.all() else change.rows[accepted]
         tell(context, batch, strategy.kind, won)
         elected.append(won)
-        failed += [change.rows[~result.accepted & ~stale(result)], remaining[~led & known]]
+        if len(won) == len(remaining):
+            remaining = remaining[:0]
+            break
+        failed += [change.rows[~accepted & ~stale(result)], remaining[~led & known]]
         raced, hopeless = change.rows[stale(result)], remaining[~led & ~known]
         raced, _ = yield from context.refresh(raced)
         readable, moved = yield from context.refresh(hopeless)
@@ -86,9 +90,9 @@ def elect(
         remaining = np.concatenate([raced, readable[moved]])
         known = np.arange(len(remaining)) >= len(raced)
     failed.append(remaining)
-    lost = np.sort(np.concatenate(failed)) if failed else rows[:0]
+    lost = np.sort(np.concatenate(failed))
     context.log_refused("Partition", lost, f"no leader could be elected under {strategy.kind.name}")
-    return np.sort(np.concatenate(elected)) if elected else rows[:0], lost
+    return (elected[0] if len(elected) == 1 else np.sort(np.concatenate([rows[:0], *elected]))), lost
 
 
 def unclean_allowed(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
@@ -136,6 +140,11 @@ def tell_replicas(
         rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, allowed, skip_flags, told_brokers, told_rows
     )
     batch.add_leader_and_isr(told_brokers[:count], told_rows[:count], rows, is_new)
+
+
+def _where(mask: Bool, rows: Int32, leader: Int32) -> tuple[Int32, Int32]:
+    """Both arrays where the mask holds, uncopied if that is everywhere."""
+    return (rows, leader) if mask.all() else (rows[mask], leader[mask])
 
 
 def _plan(context: Context, kind: ElectionKind, rows: Int32, leader: Int32) -> tuple[StateChange, int]:

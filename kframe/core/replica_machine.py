@@ -15,7 +15,7 @@ from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.core.leadership import tell_replicas
 from kframe.core.ordering import scala_hash_order
 from kframe.core.transitions import REPLICA_MOVES, leaves
-from kframe.model.changes import StateChange, WriteCode
+from kframe.model.changes import StateChange
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.ids import NO_STATE, ReplicaState
 
@@ -123,7 +123,7 @@ def _take_offline(context: Context, replicas: Replicas, batch: RequestBatch) -> 
     """Stop the replicas and take them out of their ISRs, broker by broker in Kafka's order."""
     brokers = context.cluster.brokers
     on = _brokers(context, replicas)
-    for broker_id in scala_hash_order(brokers.ids[np.unique(on)].tolist()):
+    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(on))].tolist()):
         broker = brokers.find(broker_id)
         assert broker is not None, "a broker index without a broker id"
         yield from _take_broker_offline(context, broker, replicas.where(on == broker), batch)
@@ -135,14 +135,15 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
     batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
     stated = p.partition_epoch[replicas.rows] != NO_STATE
     left = yield from _leave_isrs(context, broker, replicas.where(stated).rows)
-    told = left[cluster.topics.deleting[p.topic[left]] == 0]
+    kept = cluster.topics.deleting[p.topic[left]] == 0
+    told = left if kept.all() else left[kept]
     others = cluster.brokers.registered.copy()
     others[broker] = 0
     tell_replicas(context, batch, told, others, skip_flags=0, is_new=False)
     if not stated.all():
         batch.add_metadata(np.flatnonzero(cluster.brokers.registered), _NOBODY)
-    gone = ~stated | np.isin(replicas.rows, left)
-    p.replica_state[replicas.slots[gone]] = ReplicaState.OFFLINE
+    gone = replicas if len(left) == len(replicas) else replicas.where(~stated | np.isin(replicas.rows, left))
+    p.replica_state[gone.slots] = ReplicaState.OFFLINE
 
 
 def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
@@ -151,20 +152,24 @@ def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
     Rows that it had left before cost no write and no leader epoch. Rows of a topic under deletion whose state is gone
     are passed over silently.
     """
-    left: list[Int32] = []
+    kept: list[Int32] = []
     remaining = rows
     for _ in range(ATTEMPTS_MAX):
-        if len(remaining) == 0:
-            break
         change = _plan_removal(context, broker, remaining)
         result = yield from context.write(change)
-        left += [np.setdiff1d(remaining, change.rows, assume_unique=True), change.rows[result.accepted]]
-        lost = change.rows[(result.codes != WriteCode.OK) & ~stale(result)]
+        if result.accepted.all():
+            remaining = remaining[:0]
+            break
+        lost = change.rows[~result.accepted & ~stale(result)]
         deleting = context.cluster.topics.deleting[context.cluster.partitions.topic[lost]] != 0
         context.log_refused("Replica of", lost[~deleting], "stays as it is: storage has no state for its partition")
-        remaining, _ = yield from context.refresh(change.rows[stale(result)])
+        raced = change.rows[stale(result)]
+        remaining, _ = yield from context.refresh(raced)
+        kept += [lost, np.setdiff1d(raced, remaining).astype(np.int32)]
     context.log_refused("Replica of", remaining, "stays as it is: its partition's state keeps changing")
-    return np.sort(np.concatenate(left)) if left else rows
+    kept.append(remaining)
+    stay = np.concatenate(kept)
+    return np.setdiff1d(rows, stay, assume_unique=True) if len(stay) else rows
 
 
 def _plan_removal(context: Context, broker: int, rows: Int32) -> StateChange:

@@ -12,6 +12,7 @@ import logging
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -82,7 +83,7 @@ class Selection:
         name, selector = self._selectors[kind]
         batch = election_batch(cluster, kind, rows, unclean_allowed)
         try:
-            leader = run_selector(name, selector, batch)
+            leader = run_selector(name, selector, _lent(batch))
         except BatchFault as fault:
             self._note(fault, {fault.fault_kind: len(rows)})
             return builtin(rows)
@@ -248,6 +249,18 @@ def _seed(kind: ElectionKind, *columns: Int32) -> int:
     for column in columns:
         seed = zlib.crc32(column.astype("<i4", copy=False).data, seed)
     return seed
+
+
+def _lent(batch: ElectionBatch) -> ElectionBatch:
+    """The batch with a second copy of all that the safety rules read: ours stays true whatever happens to theirs."""
+    candidates = batch.candidates
+    return replace(
+        batch,
+        candidates=Ragged(_frozen(candidates.offsets.copy()), _frozen(candidates.values.copy())),
+        eligible=_frozen(batch.eligible.copy()),
+        in_sync=_frozen(batch.in_sync.copy()),
+        unclean_allowed=_frozen(batch.unclean_allowed.copy()),
+    )
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from kframe.model.changes import StateChange
 from kframe.model.columns import Int32
+from kframe.model.events import Event
 from kframe.model.requests import ControlRequests
 
 
@@ -101,6 +102,15 @@ class Reply(Effect):
 
     token: int
     response: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer(Effect):
+    """Put ``event`` in the queue ``delay_ms`` from now; a timer of the same name is replaced."""
+
+    name: str
+    delay_ms: float
+    event: Event
 
 
 @dataclass(frozen=True, slots=True)

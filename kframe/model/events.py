@@ -123,6 +123,13 @@ class ElectionRequested(Event):
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
 
 
+@dataclass(frozen=True, slots=True)
+class RebalanceLeaders(Event):
+    """It is time to look whether leaders should move back to preferred replicas (AutoPreferredReplicaLeaderElection)."""
+
+    state: ClassVar[ControllerState] = ControllerState.AUTO_LEADER_BALANCE
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class AlterPartitionRequested(Event):
     """A leader proposes ISRs (AlterPartition ``version``). Arrays stand beside ``partitions``.

@@ -82,7 +82,13 @@ class Transport(Protocol):
 
 @runtime_checkable
 class Clock(Protocol):
-    """Monotonic time."""
+    """Monotonic time, and timers on it."""
 
     def now_ms(self) -> float:
         """Milliseconds since some fixed moment."""
+
+    def schedule(self, name: str, delay_ms: float, fire: Callable[[], None]) -> None:
+        """Call ``fire`` once, ``delay_ms`` from now; a timer of the same name is replaced."""
+
+    def cancel(self, name: str) -> None:
+        """Forget a timer, if it is set."""

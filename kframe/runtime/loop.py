@@ -36,7 +36,7 @@ class ControllerLoop:
         self._tokens = itertools.count(1)
         self._waiting: dict[int, Future[Any]] = {}
         self._lock = threading.Lock()
-        self._performer = Performer(controller, store, transport, self._reply, self.queue.put)
+        self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
         self._thread: threading.Thread | None = None
         self._stopping = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kframe.core.controller import Controller
@@ -20,10 +21,11 @@ from kframe.model.effects import (
     Reply,
     Resigned,
     Send,
+    SetTimer,
     WriteStates,
 )
 from kframe.model.events import Answer, BrokersRead, Claimed, Done, Failed, Held, Loaded, StatesRead, StatesWritten
-from kframe.model.ports import Notify, Store, Transport
+from kframe.model.ports import Clock, Notify, Store, Transport
 
 
 class Performer:
@@ -34,12 +36,15 @@ class Performer:
         controller: Controller,
         store: Store,
         transport: Transport,
+        clock: Clock,
         reply: Callable[[int, Any], None],
         notify: Notify,
     ) -> None:
         self._controller = controller
         self._store = store
         self._transport = transport
+        self._clock = clock
+        self._timers: set[str] = set()
         self._reply = reply
         self._notify = notify
 
@@ -64,9 +69,15 @@ class Performer:
                 self._reply(token, response)
             case OpenChannels(brokers=brokers):
                 self._transport.connect(self._controller.cluster, brokers)
+            case SetTimer(name=name, delay_ms=delay_ms, event=event):
+                self._clock.schedule(name, delay_ms, partial(self._notify, event))
+                self._timers.add(name)
             case CloseChannels(brokers=brokers):
                 self._transport.disconnect(self._controller.cluster, brokers)
             case Resigned(release=release):
+                for name in self._timers:
+                    self._clock.cancel(name)
+                self._timers.clear()
                 self._transport.close()
                 self._transport.open(self._notify)
                 if release:

@@ -23,6 +23,8 @@ from kframe.scenario.world import build_cluster, registration
 
 #: The id under which the controller of a scenario runs: none of its brokers has it.
 CONTROLLER_ID = 1000
+#: What a scenario means unless it says otherwise: leaders move only where a step moves them.
+DEFAULTS = {"auto.leader.rebalance.enable": False}
 
 
 class ScenarioRunner:
@@ -33,7 +35,7 @@ class ScenarioRunner:
         malformed or not built yet, and ConfigError for a configuration key."""
         self.scenario = scenario
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
-        config = ControllerConfig(scenario.config, f"{scenario.source}: config")
+        config = ControllerConfig(DEFAULTS | scenario.config, f"{scenario.source}: config")
         self.ensemble = MemoryEnsemble.from_cluster(build_cluster(scenario))
         self.ensemble.register_brokers(registration(broker) for broker in scenario.brokers)
         self.registrations = {one.broker_id: one for one in self.ensemble.registrations()}
