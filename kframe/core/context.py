@@ -14,12 +14,12 @@ from kframe import kernels
 from kframe.core.batch import RequestBatch
 from kframe.core.selection import Selection
 from kframe.errors import BrokenInvariant
-from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
+from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
-from kframe.model.effects import Effect, ReadStates, Send, WriteStates
-from kframe.model.events import Answer, StatesRead, StatesWritten
+from kframe.model.effects import Ask, Effect, ReadStates, Send, WriteStates
+from kframe.model.events import Answer, Done
 from kframe.model.ids import ElectionKind
 
 Result = TypeVar("Result")
@@ -30,6 +30,15 @@ Operation: TypeAlias = Generator[Effect, Answer, Result]
 ATTEMPTS_MAX = 16
 #: Names given in a log line that speaks of many partitions.
 NAMES_LOGGED = 10
+
+
+def ask(effect: Ask[Result]) -> Operation[Result]:
+    """Yield an effect and return its answer's value. Raises BrokenInvariant if it was answered by something else."""
+    answer = yield effect
+    if not isinstance(answer, Done):
+        raise BrokenInvariant(f"{type(effect).__name__} was answered by {type(answer).__name__}")
+    value: Result = answer.value
+    return value
 
 
 class Context:
@@ -55,29 +64,19 @@ class Context:
         """Hand a batch to the transport, unless there is nothing in it for anybody."""
         requests = batch.close(self.controller_id, self.controller_epoch)
         if not requests.empty:
-            yield Send(requests)
+            yield from ask(Send(requests))
 
     def write(self, change: StateChange) -> Operation[WriteResult]:
         """Store a change and take over the rows that storage accepted."""
         if len(change) == 0:
             return WriteResult(np.empty(0, np.uint8), np.empty(0, np.int32))
-        answer = yield WriteStates(change)
-        if not isinstance(answer, StatesWritten):
-            raise BrokenInvariant(f"WriteStates was answered by {type(answer).__name__}")
-        result = answer.result
+        result = yield from ask(WriteStates(change))
         accepted = result.accepted
         if accepted.all():
             self.cluster.apply(change, result.partition_epoch)
         else:
             self.cluster.apply(change.take(accepted), result.partition_epoch[accepted])
         return result
-
-    def read(self, rows: Int32) -> Operation[StoredStates]:
-        """Read states back from storage."""
-        answer = yield ReadStates(rows)
-        if not isinstance(answer, StatesRead):
-            raise BrokenInvariant(f"ReadStates was answered by {type(answer).__name__}")
-        return answer.stored
 
     def refresh(self, rows: Int32) -> Operation[tuple[Int32, Bool]]:
         """Read ``rows`` again and take over what storage has.
@@ -87,7 +86,7 @@ class Context:
         """
         if len(rows) == 0:
             return rows, np.empty(0, np.bool_)
-        stored = yield from self.read(rows)
+        stored = yield from ask(ReadStates(rows))
         usable = stored.found & (stored.controller_epoch <= self.controller_epoch)
         moved = stored.partition_epoch != self.cluster.partitions.partition_epoch[rows]
         self.cluster.reload(stored)

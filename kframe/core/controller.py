@@ -13,28 +13,25 @@ import logging
 from typing import Any
 
 from kframe.core import alter_partition, elections, failover, membership, rebalance, shutdown
-from kframe.core.context import Context, Operation
+from kframe.core.context import Context, Operation, ask
 from kframe.core.selection import Selection
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, ErrorCode, KframeError
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
-from kframe.model.effects import Claim, Effect, Load, Prepare, ReadController, Reply, Resigned
+from kframe.model.effects import Ask, Claim, Effect, Holder, Load, Prepare, ReadController, Reply, Resigned
 from kframe.model.events import (
     NOBODY,
     AlterPartitionRequested,
     Answer,
     BrokerModified,
     BrokersChanged,
-    Claimed,
     ControlledShutdownRequested,
     ControllerChanged,
     Elect,
     ElectionRequested,
     Event,
     Failed,
-    Held,
     LeaderAndIsrAnswered,
-    Loaded,
     RebalanceLeaders,
     ResignRequested,
     SessionExpired,
@@ -90,8 +87,8 @@ class Controller:
     def step(self, event: Event | Answer) -> list[Effect]:
         """Take one event, or the answer to the last effect returned; return what is to be done now, in order.
 
-        The list is empty when the operation is over and no effect is left; if its last effect is ``answered``, the
-        operation goes on with that answer. Raises BrokenInvariant for an event while an answer is due, or the reverse.
+        The list is empty when the operation is over and no effect is left; if its last effect is an Ask, the
+        operation goes on with its answer. Raises BrokenInvariant for an event while an answer is due, or the reverse.
         """
         if isinstance(event, Answer) != self.busy:
             raise BrokenInvariant(f"{type(event).__name__} came while {'busy' if self.busy else 'idle'}")
@@ -129,7 +126,7 @@ class Controller:
             else:
                 effect = self._operation.send(answer)  # type: ignore[arg-type]
             effects.append(effect)
-            while not effect.answered:
+            while not isinstance(effect, Ask):
                 effect = next(self._operation)
                 effects.append(effect)
         except StopIteration:
@@ -163,29 +160,23 @@ class Controller:
         holder = yield from self._follow()
         if holder.controller_id != NO_LEADER:
             return
-        answer = yield Claim()
-        if isinstance(answer, Held):
-            self.active_controller = answer.controller_id
+        controller_epoch = yield from ask(Claim(self.controller_id))
+        if controller_epoch is None:
+            yield from self._follow()
             return
-        if not isinstance(answer, Claimed):
-            raise BrokenInvariant(f"Claim was answered by {type(answer).__name__}")
-        yield Prepare()
-        loaded = yield Load()
-        if not isinstance(loaded, Loaded):
-            raise BrokenInvariant(f"Load was answered by {type(loaded).__name__}")
-        self._context = self._take_office(loaded.cluster, answer.controller_epoch)
-        _log.info("controller %d takes over with epoch %d", self.controller_id, answer.controller_epoch)
+        yield from ask(Prepare())
+        cluster = yield from ask(Load())
+        self._context = self._take_office(cluster, controller_epoch)
+        _log.info("controller %d takes over with epoch %d", self.controller_id, controller_epoch)
         yield from failover.take_over(self._context)
 
     def _take_office(self, cluster: ClusterState, controller_epoch: int) -> Context:
         self.active_controller = self.controller_id
         return Context(cluster, self.config, self.selection, self.controller_id, controller_epoch)
 
-    def _follow(self) -> Operation[Held]:
+    def _follow(self) -> Operation[Holder]:
         """Read who is controller; step down if we were and are not any more (Kafka: ``maybeResign``)."""
-        holder = yield ReadController()
-        if not isinstance(holder, Held):
-            raise BrokenInvariant(f"ReadController was answered by {type(holder).__name__}")
+        holder = yield from ask(ReadController())
         if self.active and not holder.ours:
             yield from self._step_down("our session does not hold the role any more", release=False)
         self.active_controller = holder.controller_id

@@ -8,13 +8,11 @@ import numpy as np
 
 from kframe import kernels
 from kframe.core import partition_machine, replica_machine
-from kframe.core.context import Context, Operation
+from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
-from kframe.errors import BrokenInvariant
 from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
 from kframe.model.effects import CloseChannels, OpenChannels, ReadBrokers
-from kframe.model.events import BrokersRead
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
 _NOBODY = np.empty(0, np.int32)
@@ -43,7 +41,7 @@ class Difference:
 
 def brokers_changed(context: Context) -> Operation[None]:
     """Compare registrations with what is known: first the new ones, then the bounced, then the dead."""
-    registrations = yield from read_brokers(context)
+    registrations = yield from ask(ReadBrokers())
     found = Difference.between(context, registrations)
     brokers = context.cluster.brokers
     if found.new:
@@ -58,7 +56,7 @@ def brokers_changed(context: Context) -> Operation[None]:
 
 def broker_modified(context: Context, broker_id: int) -> Operation[None]:
     """A registration changed in place: new endpoints are told to everybody; a new rack alone is not news."""
-    registrations = yield from read_brokers(context)
+    registrations = yield from ask(ReadBrokers())
     brokers = context.cluster.brokers
     index = brokers.find(broker_id)
     fresh = next((one for one in registrations if one.broker_id == broker_id), None)
@@ -69,14 +67,6 @@ def broker_modified(context: Context, broker_id: int) -> Operation[None]:
         return
     brokers.registrations[index] = fresh
     yield from announce_brokers(context, np.flatnonzero(brokers.registered).astype(np.int32))
-
-
-def read_brokers(context: Context) -> Operation[tuple[Registration, ...]]:
-    """All registrations as storage has them now."""
-    answer = yield ReadBrokers()
-    if not isinstance(answer, BrokersRead):
-        raise BrokenInvariant(f"ReadBrokers was answered by {type(answer).__name__}")
-    return answer.registrations
 
 
 def announce_brokers(context: Context, told: Int32, rows: Int32 = _NOBODY) -> Operation[None]:

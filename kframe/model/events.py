@@ -7,14 +7,11 @@ arrive while an operation is under way. ``state`` is the ControllerState that Ka
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from kframe.errors import ErrorCode, KframeError
-from kframe.model.brokers import Registration
-from kframe.model.changes import StoredStates, WriteResult
-from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
 
 #: A partition named by people and protocols: (topic, partition).
@@ -173,9 +170,11 @@ class Answer:
     """Base of what comes back for an effect."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Done(Answer):
-    """The effect was performed; there is nothing to tell."""
+    """The effect was performed; ``value`` is what it asked for."""
+
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,46 +182,3 @@ class Failed(Answer):
     """The effect could not be performed; ``error`` decides what follows (``errors.CONSEQUENCE``)."""
 
     error: KframeError
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed(Answer):
-    """We are the controller now, under this epoch."""
-
-    controller_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Held(Answer):
-    """Who is controller, -1 for nobody; ``ours`` only if our own session holds the role, whatever the id says."""
-
-    controller_id: int
-    ours: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Loaded(Answer):
-    """The whole cluster as storage has it; the core owns it from here on."""
-
-    cluster: ClusterState
-
-
-@dataclass(frozen=True, slots=True)
-class BrokersRead(Answer):
-    """All registrations that exist now."""
-
-    registrations: tuple[Registration, ...] = field(default=())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StatesWritten(Answer):
-    """How a bulk write went, row by row."""
-
-    result: WriteResult
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StatesRead(Answer):
-    """The states asked for."""
-
-    stored: StoredStates

@@ -8,24 +8,13 @@ from typing import Any
 
 from kframe.core.controller import Controller
 from kframe.errors import BrokenInvariant, KframeError
-from kframe.model.effects import (
-    Claim,
-    CloseChannels,
-    Effect,
-    Load,
-    OpenChannels,
-    Prepare,
-    ReadBrokers,
-    ReadController,
-    ReadStates,
-    Reply,
-    Resigned,
-    Send,
-    SetTimer,
-    WriteStates,
-)
-from kframe.model.events import Answer, BrokersRead, Claimed, Done, Failed, Held, Loaded, StatesRead, StatesWritten
+from kframe.model.cluster import ClusterState
+from kframe.model.effects import Ask, AskStore, CloseChannels, Effect, OpenChannels, Reply, Resigned, Send, SetTimer
+from kframe.model.events import Answer, Done, Failed
 from kframe.model.ports import Clock, Notify, Store, Transport
+
+#: What effects of a controller that is not active speak of: nothing.
+_NO_CLUSTER = ClusterState()
 
 
 class Performer:
@@ -54,7 +43,7 @@ class Performer:
         An error of the store or the transport becomes a Failed answer: the core decides what it means.
         """
         for effect in effects:
-            if not effect.answered:
+            if not isinstance(effect, Ask):
                 self._act(effect)
                 continue
             try:
@@ -85,27 +74,13 @@ class Performer:
             case _:
                 raise BrokenInvariant(f"nobody performs {type(effect).__name__}")
 
-    def _ask(self, effect: Effect) -> Answer:
-        store = self._store
+    def _ask(self, effect: Ask[Any]) -> Answer:
+        cluster = self._controller.cluster if self._controller.active else _NO_CLUSTER
         match effect:
             case Send(requests=requests):
-                self._transport.send(self._controller.cluster, requests)
+                self._transport.send(cluster, requests)
                 return Done()
-            case WriteStates(change=change):
-                return StatesWritten(store.write_states(self._controller.cluster, change))
-            case ReadStates(rows=rows):
-                return StatesRead(store.read_states(self._controller.cluster, rows))
-            case ReadBrokers():
-                return BrokersRead(store.read_brokers())
-            case ReadController():
-                return Held(store.controller(), store.owns_role())
-            case Claim():
-                claimed = store.claim(self._controller.controller_id)
-                return Held(store.controller(), False) if claimed is None else Claimed(claimed)
-            case Prepare():
-                store.prepare()
-                return Done()
-            case Load():
-                return Loaded(store.load())
+            case AskStore():
+                return Done(effect.perform(self._store, cluster))
             case _:
                 raise BrokenInvariant(f"nobody performs {type(effect).__name__}")
