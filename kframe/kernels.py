@@ -10,4 +10,4 @@ import os
 if os.environ.get("KFRAME_KERNELS", "compiled") == "naive":
     from kframe._naive import *  # noqa: F403
 else:
-    from kframe._core import *  # type: ignore[assignment]  # noqa: F403
+    from kframe._core import *  # noqa: F403

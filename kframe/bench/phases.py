@@ -81,7 +81,7 @@ class TimedStore:
 
 
 class EncodingTransport:
-    """Implements ``ports.Transport``: makes every request's bytes and keeps those of the last batch, as a queue would."""
+    """Implements ``ports.Transport``: makes every request's bytes, and keeps those of the last batch."""
 
     def __init__(self, encoder: Encoder, watch: Stopwatch) -> None:
         self._encoder = encoder

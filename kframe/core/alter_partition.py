@@ -1,4 +1,4 @@
-"""Leaders propose in-sync replica sets (AlterPartition; Kafka 3.9 ``tryProcessAlterPartition``, ``spec/controller.md`` 13.1)."""
+"""Leaders propose in-sync replica sets (AlterPartition; Kafka 3.9 ``tryProcessAlterPartition``)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def _judge(
 
 def _any_of(lists: Ragged, hit: Bool) -> Bool:
     """Whether any value of each list is hit."""
-    return np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)) > 0
+    hits: Bool = np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)) > 0
+    return hits
 
 
 def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:

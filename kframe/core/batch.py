@@ -87,9 +87,7 @@ class RequestBatch:
             return rows if bool((rows[1:] > rows[:-1]).all()) else np.sort(rows)
         return rows[np.lexsort((partitions.partition[rows], partitions.topic[rows]))]
 
-    def _by_broker(
-        self, added: list[tuple[Int32, Int32, UInt8, Int32 | None]]
-    ) -> tuple[BrokerRows, UInt8, Int32]:
+    def _by_broker(self, added: list[tuple[Int32, Int32, UInt8, Int32 | None]]) -> tuple[BrokerRows, UInt8, Int32]:
         """Group pairs by broker, each (broker, row) once: flags are or-ed, the last epoch stands."""
         if not added:
             return BrokerRows.none(), np.empty(0, np.uint8), np.empty(0, np.int32)

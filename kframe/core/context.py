@@ -1,4 +1,4 @@
-"""What every operation of the controller works with: the cluster, the settings, and the ways to write, read and send."""
+"""What every operation of the controller works with: the cluster, the settings, and ways to write, read and send."""
 
 from __future__ import annotations
 
@@ -45,8 +45,13 @@ class Context:
     """The state that the operations of one controller share. Cleared on resignation by making a new one."""
 
     def __init__(
-        self, cluster: ClusterState, config: ControllerConfig, selection: Selection, controller_id: int, controller_epoch: int
-    ) -> None:  # fmt: skip
+        self,
+        cluster: ClusterState,
+        config: ControllerConfig,
+        selection: Selection,
+        controller_id: int,
+        controller_epoch: int,
+    ) -> None:
         self.cluster = cluster
         self.config = config
         self.selection = selection
@@ -108,7 +113,13 @@ class Context:
         names = ", ".join(self.cluster.name(int(row)) for row in positions[:NAMES_LOGGED])
         more = f" and {len(positions) - NAMES_LOGGED} more" if len(positions) > NAMES_LOGGED else ""
         self.state_change_log.error(
-            "[Controller id=%d epoch=%d] %s %s%s: %s", self.controller_id, self.controller_epoch, kind, names, more, reason
+            "[Controller id=%d epoch=%d] %s %s%s: %s",
+            self.controller_id,
+            self.controller_epoch,
+            kind,
+            names,
+            more,
+            reason,
         )
 
     def log_changed(self, count: int, what: str) -> None:
@@ -131,4 +142,5 @@ class Context:
 
 def stale(result: WriteResult) -> Bool:
     """Mask of the rows that somebody else has written since we read them."""
-    return result.codes == WriteCode.STALE
+    raced: Bool = result.codes == WriteCode.STALE
+    return raced

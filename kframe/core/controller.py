@@ -183,8 +183,7 @@ class Controller:
         return holder
 
     def _step_down(self, reason: str, release: bool) -> Operation[None]:
-        for effect in self._resign(reason, release):
-            yield effect
+        yield from self._resign(reason, release)
 
     def _resign(self, reason: str, release: bool) -> list[Effect]:
         """Forget everything that only the controller may know."""

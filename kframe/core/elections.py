@@ -78,7 +78,9 @@ def _resolve(
     return np.array(sorted({row for row in found.values() if row is not None}), np.int32), unknown
 
 
-def _already_valid(context: Context, election_type: ElectionType, rows: Int32) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _already_valid(
+    context: Context, election_type: ElectionType, rows: Int32
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether the present leader already is what the election would be held for."""
     cluster = context.cluster
     p = cluster.partitions

@@ -36,6 +36,14 @@ REASSIGN: Final = Strategy(ElectionKind.REASSIGN)
 PREFERRED: Final = Strategy(ElectionKind.PREFERRED)
 CONTROLLED_SHUTDOWN: Final = Strategy(ElectionKind.CONTROLLED_SHUTDOWN)
 
+#: ReplicaFlag bits of the replicas that are not told of an election.
+_NOT_TOLD: Final = {
+    ElectionKind.OFFLINE: int(ReplicaFlag.OFFLINE_DIR),
+    ElectionKind.INITIAL: int(ReplicaFlag.OFFLINE_DIR),
+    ElectionKind.CONTROLLED_SHUTDOWN: int(ReplicaFlag.OFFLINE_DIR),
+    ElectionKind.REASSIGN: int(ReplicaFlag.REMOVING),
+}
+
 
 def initialise(context: Context, rows: Int32, batch: RequestBatch) -> Operation[Int32]:
     """Give new partitions their first leader; return the rows that got one (initial-leader rule).
@@ -55,9 +63,7 @@ def initialise(context: Context, rows: Int32, batch: RequestBatch) -> Operation[
     return started
 
 
-def elect(
-    context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch
-) -> Operation[tuple[Int32, Int32]]:
+def elect(context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch) -> Operation[tuple[Int32, Int32]]:
     """Elect leaders for partitions that have a state; return the rows with a new leader, and those that found none.
 
     A row that somebody else wrote meanwhile is read again and elected anew. A row for which nobody can be elected is
@@ -96,7 +102,7 @@ def elect(
 
 
 def unclean_allowed(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
-    """1 for rows where an out-of-sync leader is permitted: no ISR member online, and the operator or topic allows it."""
+    """1 where an out-of-sync leader is permitted: no ISR member is online, and the operator or the topic allows it."""
     cluster = context.cluster
     p, topics = cluster.partitions, cluster.topics
     dead = np.zeros(len(rows), np.uint8)
@@ -118,13 +124,9 @@ def tell(context: Context, batch: RequestBatch, kind: ElectionKind, rows: Int32)
     replicas, CONTROLLED_SHUTDOWN also the brokers that are shutting down.
     """
     brokers = context.cluster.brokers
-    if kind in (ElectionKind.OFFLINE, ElectionKind.INITIAL):
-        allowed, skip = brokers.live, ReplicaFlag.OFFLINE_DIR
-    elif kind is ElectionKind.CONTROLLED_SHUTDOWN:
-        allowed, skip = brokers.registered, ReplicaFlag.OFFLINE_DIR
-    else:
-        allowed, skip = brokers.registered, ReplicaFlag(ReplicaFlag.REMOVING) if kind is ElectionKind.REASSIGN else 0
-    tell_replicas(context, batch, rows, allowed, int(skip), is_new=kind is ElectionKind.INITIAL)
+    allowed = brokers.live if kind in (ElectionKind.OFFLINE, ElectionKind.INITIAL) else brokers.registered
+    skip_flags = _NOT_TOLD.get(kind, 0)
+    tell_replicas(context, batch, rows, allowed, skip_flags, is_new=kind is ElectionKind.INITIAL)
 
 
 def tell_replicas(

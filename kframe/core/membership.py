@@ -30,7 +30,9 @@ class Difference:
     def between(context: Context, registrations: tuple[Registration, ...]) -> Difference:
         """Same id with a higher broker epoch is a death and a birth (Kafka 3.9 ``processBrokerChange``)."""
         brokers = context.cluster.brokers
-        known = {int(brokers.ids[index]): int(brokers.broker_epoch[index]) for index in np.flatnonzero(brokers.registered)}
+        known = {
+            int(brokers.ids[index]): int(brokers.broker_epoch[index]) for index in np.flatnonzero(brokers.registered)
+        }
         current = sorted(registrations, key=lambda registration: registration.broker_id)
         return Difference(
             new=tuple(one for one in current if one.broker_id not in known),

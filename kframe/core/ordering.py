@@ -1,7 +1,7 @@
 """The order in which Kafka takes several brokers whose replicas go offline together.
 
-Kafka 3.9 groups replicas by broker id in a Scala 2.13 ``immutable.HashMap`` and takes the groups in that map's iteration
-order. It decides which member an ISR keeps when all its members leave at once, so kframe follows it.
+Kafka 3.9 groups replicas by broker id in a Scala 2.13 ``immutable.HashMap`` and takes the groups in that map's
+iteration order. It decides which member an ISR keeps when all its members leave at once, so kframe follows it.
 """
 
 from __future__ import annotations

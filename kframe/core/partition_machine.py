@@ -19,7 +19,6 @@ from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
 
 
-
 def _nobody() -> Int32:
     return np.empty(0, np.int32)
 
@@ -61,7 +60,7 @@ def move(
 ) -> Operation[PartitionMoves]:
     """Move ``rows`` (unique, ascending) to ``target``; ``strategy`` elects those that come online and had a leader.
 
-    Illegal moves change nothing, are logged and returned as ``invalid``; the others go on. One batch is sent at the end.
+    Illegal moves change nothing, are logged and returned as ``invalid``; the others go on. One batch is sent last.
     """
     if len(rows) == 0:
         return PartitionMoves()

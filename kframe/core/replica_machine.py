@@ -48,11 +48,9 @@ def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
 
 
 def startup(context: Context) -> Operation[None]:
-    """Derive every replica's state from its broker, tell every broker all that it hosts, and drop the dead from ISRs."""
+    """Derive every replica's state from its broker, tell brokers all that they host, and drop the dead from ISRs."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
-    kernels.start_replicas(
-        p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state
-    )
+    kernels.start_replicas(p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state)
     everywhere = hosted_by(context, np.ones(len(brokers), np.uint8))
     online = p.replica_state[everywhere.slots] == ReplicaState.ONLINE
     yield from move(context, everywhere.where(online), ReplicaState.ONLINE)

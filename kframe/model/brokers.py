@@ -54,7 +54,7 @@ class Brokers:
     @property
     def live(self) -> UInt8:
         """1 where the broker is registered and not shutting down: the only ones that may lead or join an ISR."""
-        return self.registered & (self.shutting_down ^ 1)
+        return self.registered & (self.shutting_down ^ np.uint8(1))
 
     def index_of(self, broker_ids: Iterable[int]) -> Int32:
         """Indexes of broker ids; an id not seen before gets the next index, unregistered."""
@@ -98,7 +98,11 @@ class Brokers:
     def copy(self) -> Brokers:
         """An independent copy."""
         twin = Brokers()
-        twin.ids, twin.registered, twin.shutting_down = self.ids.copy(), self.registered.copy(), self.shutting_down.copy()
+        twin.ids, twin.registered, twin.shutting_down = (
+            self.ids.copy(),
+            self.registered.copy(),
+            self.shutting_down.copy(),
+        )
         twin.broker_epoch, twin.registrations = self.broker_epoch.copy(), list(self.registrations)
         twin._index = dict(self._index)
         return twin

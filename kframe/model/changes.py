@@ -68,7 +68,8 @@ class WriteResult:
     @property
     def accepted(self) -> Bool:
         """Mask of the rows that were stored."""
-        return self.codes == WriteCode.OK
+        stored: Bool = self.codes == WriteCode.OK
+        return stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -110,12 +110,13 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
     counts = counts.astype(np.int64, copy=False)
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)
+    positions: Int64 = np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)
+    return positions
 
 
 def same_lists(left: Ragged, right: Ragged) -> Bool:
     """Whether list ``i`` of both has the same values in the same order, for every ``i``."""
-    same = left.counts == right.counts
+    same: Bool = left.counts == right.counts
     both = np.flatnonzero(same)
     mine, yours = left.take(both), right.take(both)
     differ = np.repeat(both, mine.counts)[mine.values != yours.values]
@@ -170,9 +171,7 @@ class Partitions:
     def copy(self) -> Partitions:
         """An independent copy without room to grow."""
         twin = Partitions()
-        twin._buffers = {
-            column.name: self._buffers[column.name][: self._size(column)].copy() for column in COLUMNS
-        }
+        twin._buffers = {column.name: self._buffers[column.name][: self._size(column)].copy() for column in COLUMNS}
         twin._rows, twin._slots, twin.in_topic_order = self._rows, self._slots, self.in_topic_order
         twin._lend()
         return twin
@@ -193,7 +192,9 @@ class Partitions:
         count = len(topic)
         isr = Ragged.empty(count) if isr is None else isr
         if not len(partition) == len(replicas) == len(isr) == count:
-            raise ShapeError(f"{count} topics, {len(partition)} partitions, {len(replicas)} replica lists, {len(isr)} ISRs")
+            raise ShapeError(
+                f"{count} topics, {len(partition)} partitions, {len(replicas)} replica lists, {len(isr)} ISRs"
+            )
         replica_counts, isr_counts = replicas.counts, isr.counts
         capacity = np.maximum(replica_counts, isr_counts)
         if count and int(capacity.max()) > REPLICAS_MAX:
@@ -230,7 +231,8 @@ class Partitions:
         """Broker indexes of the row's replicas that carry ``flag``, in assignment order."""
         start = self.slot_start[row]
         stop = start + self.replica_count[row]
-        return self.replica[start:stop][(self.replica_flags[start:stop] & np.uint8(flag)) != 0]
+        carry: Bool = (self.replica_flags[start:stop] & np.uint8(flag)) != 0
+        return self.replica[start:stop][carry]
 
     def lists(self, which: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
         """Replica or ISR lists of ``rows`` as a copy."""

@@ -60,7 +60,9 @@ KEYS: Final[Mapping[str, Key]] = {
         Key("auto.leader.rebalance.enable", _boolean, "true", "Move leadership back to preferred replicas by itself."),
         Key("leader.imbalance.check.interval.seconds", _whole(1), "300", "How often leadership imbalance is checked."),
         Key("leader.imbalance.per.broker.percentage", _whole(0), "10", "Imbalance of a broker that is tolerated."),
-        Key("unclean.leader.election.enable", _boolean, "false", "Let a replica outside the ISR lead as a last resort."),
+        Key(
+            "unclean.leader.election.enable", _boolean, "false", "Let a replica outside the ISR lead as a last resort."
+        ),
         Key("min.insync.replicas", _whole(1), "1", "ISR size below which acks=all producers are refused."),
         Key("delete.topic.enable", _boolean, "true", "Whether topics can be deleted."),
         Key("inter.broker.protocol.version", _protocol, "3.9", "The release whose rules all brokers follow."),

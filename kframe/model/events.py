@@ -122,7 +122,7 @@ class ElectionRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class RebalanceLeaders(Event):
-    """It is time to look whether leaders should move back to preferred replicas (AutoPreferredReplicaLeaderElection)."""
+    """Look whether leaders should move back to preferred replicas (Kafka: AutoPreferredReplicaLeaderElection)."""
 
     state: ClassVar[ControllerState] = ControllerState.AUTO_LEADER_BALANCE
 

@@ -42,7 +42,7 @@ class Store(Protocol):
         """Whether our own session holds the controller record; an equal id alone proves nothing."""
 
     def prepare(self) -> None:
-        """Settle the feature record and drop pending log-dir and ISR notifications (Kafka 3.9 failover steps 0 to 3)."""
+        """Settle the feature record, and drop pending log-dir and ISR notifications (failover steps 0 to 3)."""
 
     def load(self) -> ClusterState:
         """Read everything. Broken records are left out and reported, never raised."""

@@ -22,7 +22,7 @@ class InterBrokerProtocol:
 
     @staticmethod
     def parse(text: str) -> InterBrokerProtocol:
-        """Read Kafka's spelling: ``3.9-IV0``, ``3.9``, ``3.9.1``, ``0.10.0-IV1``. Raises ConfigError on anything else."""
+        """Read Kafka's spelling: ``3.9-IV0``, ``3.9``, ``3.9.1``, ``0.10.0-IV1``. Raises ConfigError on all else."""
         found = _FORM.fullmatch(text)
         if found is None:
             expected = "a version such as 3.9-IV0, 3.9 or 0.10.2"

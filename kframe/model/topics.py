@@ -70,7 +70,9 @@ class Topics:
         self.names += names
         given = ids if ids is not None else [None] * count
         self._index_by_id.update(
-            (topic_id, first + offset) for offset, topic_id in enumerate(given) if topic_id and topic_id != ZERO_TOPIC_ID
+            (topic_id, first + offset)
+            for offset, topic_id in enumerate(given)
+            if topic_id and topic_id != ZERO_TOPIC_ID
         )
         raw = b"".join(topic_id or ZERO_TOPIC_ID for topic_id in given)
         self.ids = np.concatenate([self.ids, np.frombuffer(raw, np.uint8).reshape(count, 16)])
@@ -116,12 +118,12 @@ class Topics:
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
         """Rows of many partitions; -1 where there is none."""
-        rows = self.first_row[topic] + partition
+        rows: Int32 = (self.first_row[topic] + partition).astype(np.int32, copy=False)
         outside = np.flatnonzero((partition < 0) | (partition >= self.block_length[topic]))
         for position in outside:
             row = self.row_of(int(topic[position]), int(partition[position]))
             rows[position] = -1 if row is None else row
-        return rows.astype(np.int32, copy=False)
+        return rows
 
     def drop(self, topic: int) -> None:
         """Forget a topic's name and rows; its index is not used again."""

@@ -210,7 +210,9 @@ def _topic(source: str, path: str, value: Any) -> ScenarioTopic:
         _partition(source, f"{path}.partitions[{i}]", one) for i, one in enumerate(fields.sequence("partitions"))
     )
     numbers = sorted(one.partition for one in partitions)
-    fields.expect(bool(numbers) and numbers == list(range(len(numbers))), "partitions", "partitions 0 to n - 1, each once")
+    fields.expect(
+        bool(numbers) and numbers == list(range(len(numbers))), "partitions", "partitions 0 to n - 1, each once"
+    )
     config = {key: _config_text(item) for key, item in fields.mapping("config").items()}
     return ScenarioTopic(name, tuple(sorted(partitions, key=lambda one: one.partition)), config)
 
@@ -235,9 +237,7 @@ def _partition(source: str, path: str, value: Any) -> ScenarioPartition:
     fields.expect(leader == -1 or leader in replicas, "leader", f"-1 or one of replicas {list(replicas)}")
     recovery = fields.whole("leader_recovery_state", 0)
     fields.expect(recovery in (0, 1), "leader_recovery_state", "0 or 1")
-    return ScenarioPartition(
-        number, replicas, leader, isr, fields.whole("leader_epoch", 0), recovery, adding, removing
-    )
+    return ScenarioPartition(number, replicas, leader, isr, fields.whole("leader_epoch", 0), recovery, adding, removing)
 
 
 def _step(source: str, position: int, value: Any) -> Step:

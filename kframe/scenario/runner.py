@@ -5,7 +5,7 @@ Every step runs to rest: the queue is empty and every request is answered, unles
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import kframe
@@ -15,6 +15,7 @@ from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.model.cluster import PartitionView
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
+from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario import steps, trace
@@ -24,7 +25,7 @@ from kframe.scenario.world import build_cluster, registration
 #: The id under which the controller of a scenario runs: none of its brokers has it.
 CONTROLLER_ID = 1000
 #: What a scenario means unless it says otherwise: leaders move only where a step moves them.
-DEFAULTS = {"auto.leader.rebalance.enable": False}
+DEFAULTS: dict[str, object] = {"auto.leader.rebalance.enable": False}
 
 
 class ScenarioRunner:
@@ -35,7 +36,7 @@ class ScenarioRunner:
         malformed or not built yet, and ConfigError for a configuration key."""
         self.scenario = scenario
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
-        config = ControllerConfig(DEFAULTS | scenario.config, f"{scenario.source}: config")
+        config = ControllerConfig(DEFAULTS | dict(scenario.config), f"{scenario.source}: config")
         self.ensemble = MemoryEnsemble.from_cluster(build_cluster(scenario))
         self.ensemble.register_brokers(registration(broker) for broker in scenario.brokers)
         self.registrations = {one.broker_id: one for one in self.ensemble.registrations()}
@@ -60,7 +61,7 @@ class ScenarioRunner:
             before = self.ensemble.states.cluster.copy()
             self.brokers.take()
             response = action(self)
-            self.loop.run_until_idle()
+            self.rest()
             after = self.ensemble.states.cluster
             yield {
                 "step": {step.kind: step.argument},
@@ -70,10 +71,14 @@ class ScenarioRunner:
                 "response": response,
             }
 
-    def call(self, event: Any) -> Any:
+    def rest(self) -> None:
+        """Let the controller handle all that waits."""
+        self.loop.run_until_idle()
+
+    def call(self, event: Callable[[int], Event]) -> Any:
         """Ask the controller, as a client or broker would, and wait for its answer; ``event`` takes the token."""
         future = self.loop.submit(event)
-        self.loop.run_until_idle()
+        self.rest()
         return future.result(timeout=0)
 
     def stored(self, key: tuple[str, int]) -> PartitionView | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe.errors import ScenarioError
 from kframe.model.brokers import Endpoint, Registration
@@ -43,7 +44,7 @@ def _add_topic(cluster: ClusterState, topic: ScenarioTopic) -> None:
     replicas = Ragged.of([index_of(one.replicas).tolist() for one in topic.partitions])
     isr = Ragged.of([index_of(one.isr).tolist() for one in topic.partitions])
     leaders = [-1 if one.leader in (None, -1) else int(index_of([one.leader])[0]) for one in topic.partitions]
-    values = {
+    values: dict[str, NDArray[Any]] = {
         "leader": np.array(leaders, np.int32),
         "leader_epoch": np.array([one.leader_epoch for one in topic.partitions], np.int32),
         "controller_epoch": np.zeros(len(stated), np.int32),

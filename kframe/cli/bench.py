@@ -1,0 +1,40 @@
+"""``kframe bench``: the engine timed on a generated cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kframe.cli.output import emit_record, output_option
+from kframe.cli.progress import progress
+
+BENCHES = ("broker-failure", "controller-failover")
+
+
+@click.command("bench")
+@click.argument("name", type=click.Choice(BENCHES))
+@click.option("--partitions", type=click.IntRange(min=1), default=1_000_000, show_default=True)
+@click.option("--brokers", type=click.IntRange(min=4), default=100, show_default=True)
+@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Counted runs, after one more.")
+@output_option
+def command(name: str, partitions: int, brokers: int, runs: int, output: str) -> None:
+    """Time one bench, phase by phase: deciding, storing in memory, and having every request's bytes ready.
+
+    The cluster has replication factor 3. Seconds are wall clock, as min, median and max over the runs.
+    """
+    from kframe.bench.run import SCHEMA, Bench, run
+
+    with progress(f"{name}, {partitions:,} partitions") as line:
+        result = run(Bench(name, partitions, brokers, runs), line)
+    if output in ("table", "wide", "csv"):
+        result = _flat(result)
+    emit_record(SCHEMA, {key: value for key, value in result.items() if key != "schema"}, output)
+
+
+def _flat(result: dict[str, Any]) -> dict[str, Any]:
+    """Phases as lines of their own, in milliseconds."""
+    shown = {key: value for key, value in result.items() if key != "seconds"}
+    for phase, spread in result["seconds"].items():
+        shown[f"{phase} ms"] = " / ".join(f"{spread[name] * 1000:.2f}" for name in ("min", "median", "max"))
+    return shown

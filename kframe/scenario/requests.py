@@ -1,0 +1,147 @@
+"""The steps of a scenario that ask the controller for something, as a broker or a client would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.core.elections import ElectionResponse
+from kframe.core.shutdown import ControlledShutdownResponse
+from kframe.errors import ErrorCode
+from kframe.model.columns import Ragged
+from kframe.model.events import (
+    AlterPartitionRequested,
+    ControlledShutdownRequested,
+    ElectionRequested,
+    ElectionType,
+    TopicPartition,
+)
+from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
+from kframe.scenario.format import Fields, broker_ids, topic_partition
+
+if TYPE_CHECKING:
+    from kframe.scenario.runner import ScenarioRunner
+
+#: What a step does to the world; returns the response of the step.
+Action: TypeAlias = "Callable[[ScenarioRunner], Any]"
+
+_ELECTIONS: Final = {"preferred": ElectionType.PREFERRED, "unclean": ElectionType.UNCLEAN}
+#: What a proposal may say instead of what is true.
+_PROPOSED: Final = ("sender", "leader_epoch", "partition_epoch", "leader_recovery_state")
+#: The version of AlterPartition that scenarios send.
+_ALTER_PARTITION_VERSION: Final = 3
+
+
+def read_controlled_shutdown(where: str, argument: Any) -> Action:
+    """Step ``controlled_shutdown``: a broker asks to stop."""
+    (broker_id,) = broker_ids(where, [argument])
+    return partial(_shut_down, broker_id=broker_id)
+
+
+def _shut_down(runner: ScenarioRunner, broker_id: int) -> dict[str, Any]:
+    last = runner.registrations.get(broker_id)
+    broker_epoch = last.broker_epoch if last else NO_BROKER_EPOCH
+    response: ControlledShutdownResponse = runner.call(partial(ControlledShutdownRequested, broker_id, broker_epoch))
+    names = [runner.loop.controller.cluster.name(int(row)) for row in response.remaining]
+    return {"error": response.error.name, "remaining": sorted(names, key=by_partition)}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An ISR that a leader proposes, and what of it is not what storage has."""
+
+    isr: tuple[int, ...]
+    given: Mapping[str, int]
+
+    def true(self, runner: ScenarioRunner, key: TopicPartition) -> dict[str, int]:
+        """The proposal's other fields: as given, else as storage has them, else 0."""
+        stored = runner.stored(key)
+        true = dict.fromkeys(_PROPOSED, 0)
+        if stored is not None and stored.partition_epoch != NO_STATE:
+            true = {
+                "sender": NO_LEADER if stored.leader is None else stored.leader,
+                "leader_epoch": stored.leader_epoch,
+                "partition_epoch": stored.partition_epoch,
+                "leader_recovery_state": int(stored.recovery),
+            }
+        return true | dict(self.given)
+
+
+def read_alter_partition(where: str, argument: Any) -> Action:
+    """Step ``alter_partition``: leaders propose ISRs."""
+    proposals = Fields(where, "", argument)
+    read = {}
+    for name in argument:
+        fields = Fields(where, str(name), proposals.get(name))
+        fields.allow("isr", *_PROPOSED)
+        given = {key: fields.whole(key, least=-1) for key in _PROPOSED if fields.get(key) is not None}
+        isr = fields.get("isr")
+        fields.expect(isinstance(isr, list) and all(isinstance(one, int) for one in isr), "isr", "a list of broker ids")
+        read[topic_partition(f"{where}.{name}", name)] = Proposal(tuple(isr), given)
+    return partial(_alter_partition, proposals=read)
+
+
+def _alter_partition(runner: ScenarioRunner, proposals: dict[TopicPartition, Proposal]) -> dict[str, str]:
+    """One request for each sender, in the order in which the senders are first named."""
+    by_sender: dict[int, dict[TopicPartition, Proposal]] = {}
+    for key, proposal in proposals.items():
+        by_sender.setdefault(proposal.true(runner, key)["sender"], {})[key] = proposal
+    answers: dict[TopicPartition, ErrorCode] = {}
+    for sender, theirs in by_sender.items():
+        response: AlterPartitionResponse = runner.call(_request(runner, sender, theirs))
+        codes = response.codes.tolist() if response.error is ErrorCode.NONE else [response.error] * len(theirs)
+        answers.update(zip(theirs, (ErrorCode(code) for code in codes), strict=True))
+    return {f"{topic}-{partition}": answers[topic, partition].name for topic, partition in proposals}
+
+
+def _request(
+    runner: ScenarioRunner, sender: int, proposals: Mapping[TopicPartition, Proposal]
+) -> Callable[[int], AlterPartitionRequested]:
+    """What ``sender`` sends; a sender that never registered shows broker epoch 0."""
+    known = runner.registrations.get(sender)
+    true = [proposal.true(runner, key) for key, proposal in proposals.items()]
+    return partial(
+        AlterPartitionRequested,
+        sender,
+        known.broker_epoch if known else 0,
+        _ALTER_PARTITION_VERSION,
+        tuple((runner.topic_id(topic), partition) for topic, partition in proposals),
+        np.array([one["leader_epoch"] for one in true], np.int32),
+        np.array([one["partition_epoch"] for one in true], np.int32),
+        np.array([one["leader_recovery_state"] for one in true], np.uint8),
+        Ragged.of([proposal.isr for proposal in proposals.values()]),
+    )
+
+
+def read_elect_leaders(where: str, argument: Any) -> Action:
+    """Step ``elect_leaders``: a client asks for elections."""
+    fields = Fields(where, "", argument)
+    fields.allow("type", "partitions")
+    fields.expect(fields.get("type") in _ELECTIONS, "type", "preferred or unclean")
+    listed = fields.get("partitions")
+    fields.expect(listed is None or isinstance(listed, list), "partitions", "a list of partitions, or null for all")
+    named = None if listed is None else tuple(topic_partition(f"{where}.partitions", one) for one in listed)
+    return partial(_elect_leaders, election=_ELECTIONS[fields.get("type")], named=named)
+
+
+def _elect_leaders(
+    runner: ScenarioRunner, election: ElectionType, named: tuple[TopicPartition, ...] | None
+) -> dict[str, str]:
+    response: ElectionResponse = runner.call(partial(ElectionRequested, election, named))
+    cluster = runner.loop.controller.cluster
+    codes = {
+        cluster.name(int(row)): ErrorCode(int(code)) for row, code in zip(response.rows, response.codes, strict=True)
+    }
+    codes |= {f"{topic}-{partition}": code for (topic, partition), code in response.unknown}
+    return {name: codes[name].name for name in sorted(codes, key=by_partition)}
+
+
+def by_partition(name: str) -> tuple[str, int]:
+    """Sort key of ``topic-partition``: by topic, then by number."""
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)
