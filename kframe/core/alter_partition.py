@@ -84,7 +84,7 @@ def _judge(
 ) -> Bool:
     """Give every partition that has no code yet the first that applies; return which are to be stored."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
-    open_ = codes == ErrorCode.NONE
+    open_: Bool = codes == ErrorCode.NONE
     stateless = open_ & (p.partition_epoch[rows] == NO_STATE)
     older_leader = request.leader_epoch < p.leader_epoch[rows]
     newer = (request.partition_epoch > p.partition_epoch[rows]) | (request.leader_epoch > p.leader_epoch[rows])

@@ -14,11 +14,12 @@ from kframe import kernels
 from kframe.core.batch import RequestBatch
 from kframe.core.selection import Selection
 from kframe.errors import BrokenInvariant
+from kframe.model.asks import ReadStates, WriteStates
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
-from kframe.model.effects import Ask, Effect, ReadStates, Send, WriteStates
+from kframe.model.effects import Ask, Effect, Send
 from kframe.model.events import Answer, Done
 from kframe.model.ids import ElectionKind
 

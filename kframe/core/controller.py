@@ -16,9 +16,10 @@ from kframe.core import alter_partition, elections, failover, membership, rebala
 from kframe.core.context import Context, Operation, ask
 from kframe.core.selection import Selection
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, ErrorCode, KframeError
+from kframe.model.asks import Claim, Holder, Load, Prepare, ReadController
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
-from kframe.model.effects import Ask, Claim, Effect, Holder, Load, Prepare, ReadController, Reply, Resigned
+from kframe.model.effects import Ask, Effect, Reply, Resigned
 from kframe.model.events import (
     NOBODY,
     AlterPartitionRequested,

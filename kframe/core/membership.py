@@ -10,9 +10,10 @@ from kframe import kernels
 from kframe.core import partition_machine, replica_machine
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
+from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
-from kframe.model.effects import CloseChannels, OpenChannels, ReadBrokers
+from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
 _NOBODY = np.empty(0, np.int32)

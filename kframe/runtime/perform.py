@@ -8,8 +8,9 @@ from typing import Any
 
 from kframe.core.controller import Controller
 from kframe.errors import BrokenInvariant, KframeError
+from kframe.model.asks import AskStore
 from kframe.model.cluster import ClusterState
-from kframe.model.effects import Ask, AskStore, CloseChannels, Effect, OpenChannels, Reply, Resigned, Send, SetTimer
+from kframe.model.effects import Ask, CloseChannels, Effect, OpenChannels, Reply, Resigned, Send, SetTimer
 from kframe.model.events import Answer, Done, Failed
 from kframe.model.ports import Clock, Notify, Store, Transport
 
