@@ -1,10 +1,16 @@
-"""What kframe itself offers, by the same hooks as any plugin."""
+"""What kframe itself offers, by the same hooks as any plugin.
+
+The ports in memory live in ``kframe.embedded``, a layer above this one; they are imported by name when they are chosen.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from kframe.core.selectors import SHIPPED
+from kframe.model.cluster import ClusterState
 from kframe.model.elections import LeaderSelector
 from kframe.plug.hookspecs import hookimpl
 from kframe.plug.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
@@ -20,15 +26,17 @@ def kframe_leader_selectors() -> Iterator[SelectorSpec]:
 @hookimpl
 def kframe_stores() -> list[StoreSpec]:
     """The store in memory."""
-    return [
-        StoreSpec("memory", "kframe.embedded:open_store", "In memory, with ZooKeeper's rules; gone with the process.")
-    ]
+    return [StoreSpec("memory", _memory_store, "In memory, with ZooKeeper's rules; empty at first.")]
 
 
 @hookimpl
 def kframe_transports() -> list[TransportSpec]:
     """The transports in memory."""
-    return [TransportSpec("recording", "kframe.embedded:open_transport", "Keeps every request in memory, sends none.")]
+    return [
+        TransportSpec("embedded", _embedded_brokers, "Brokers in memory, which answer at once and without error."),
+        TransportSpec("recording", _recording_transport, "Keeps every request in memory; nobody answers."),
+        TransportSpec("counting", _counting_transport, "Counts requests and partitions; nobody answers."),
+    ]
 
 
 def _giving(selector: LeaderSelector) -> Callable[[], LeaderSelector]:
@@ -37,3 +45,23 @@ def _giving(selector: LeaderSelector) -> Callable[[], LeaderSelector]:
 
 def _summary(selector: LeaderSelector) -> str:
     return (type(selector).__doc__ or "").partition("\n")[0]
+
+
+def _embedded() -> Any:
+    return importlib.import_module("kframe.embedded")
+
+
+def _memory_store(url: str) -> Any:
+    return _embedded().MemoryEnsemble.from_cluster(ClusterState()).connect()
+
+
+def _embedded_brokers(url: str) -> Any:
+    return _embedded().EmbeddedBrokers(_embedded().VirtualClock())
+
+
+def _recording_transport(url: str) -> Any:
+    return _embedded().RecordingTransport()
+
+
+def _counting_transport(url: str) -> Any:
+    return _embedded().CountingTransport()

@@ -39,18 +39,25 @@ class Finding:
     problem: str | None
 
 
-def run_checks(make: Maker, kinds: Sequence[ElectionKind]) -> list[Finding]:
-    """Run every check and report each; a selector or maker that raises has not passed."""
-    findings = []
+def run_checks(make: Maker, kinds: Sequence[ElectionKind]) -> Iterator[Finding]:
+    """Run every check and report each as it ends; a selector or maker that raises has not passed."""
     for check in CHECKS:
         problem = None
         try:
             check(make, kinds)
         except Exception as error:
             problem = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-        name = check.__name__.removeprefix("check_").replace("_", "-")
-        findings.append(Finding(name, (check.__doc__ or "").strip(), problem))
-    return findings
+        yield Finding(check_name(check), check_doc(check), problem)
+
+
+def check_name(check: Check) -> str:
+    """What a check is called in a report."""
+    return check.__name__.removeprefix("check_").replace("_", "-")
+
+
+def check_doc(check: Check) -> str:
+    """What a selector that passes holds to."""
+    return (check.__doc__ or "").strip()
 
 
 def check_is_named(make: Maker, kinds: Sequence[ElectionKind]) -> None:

@@ -1,0 +1,92 @@
+# The one front door. In a fresh clone each of these sets up what it needs first; all it takes is Python 3.11 or
+# newer, a C compiler and make.
+#
+#   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster
+#   make test     every check, the whole test suite, and the suite once more on kernels that check every index
+#   make check    format, lint, types, stubs, layers
+#   make bench    the figures, with machine and commit
+#   make setup    .venv with kframe, its plugins and the tools; kernels compiled again when they changed
+#   make clean    removes what the build and the tools made; .venv stays
+#
+# PYTHON=python3.13 picks the interpreter of a new .venv; ARGS="..." reaches pytest, the demo or the benchmarks.
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+PY := $(VENV)/bin/python
+
+PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+KERNELS := $(wildcard kframe/_*.pyx)
+KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd)
+KERNEL_MODULES := $(patsubst kframe/%.pyx,kframe.%,$(KERNELS))
+
+DEBUG_LIB := build/debug/lib
+# The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
+DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
+
+.DELETE_ON_ERROR:
+.PHONY: setup kernels demo test test-release test-debug check bench clean
+# A switch left on in the caller's shell must not turn the release build into the other.
+unexport KFRAME_DEBUG
+
+# A second make, because the first would not see that the installation has built the kernels already.
+setup: $(VENV)/.installed
+	@$(MAKE) --no-print-directory kernels
+
+kernels: build/release/.built
+	@:
+
+demo: setup
+	$(VENV)/bin/kframe demo $(ARGS)
+
+bench: setup
+	$(PY) -m benchmarks $(ARGS)
+
+# In one recipe, so that they run in this order whatever -j says.
+test: setup
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory test-release
+	@$(MAKE) --no-print-directory test-debug
+
+test-release: setup
+	$(PY) -m pytest $(ARGS)
+
+# Python files are copied afresh, lest a deleted module live on in the copy.
+test-debug: setup build/debug/.settings
+	@if [ -d $(DEBUG_LIB) ]; then find $(DEBUG_LIB) -name '*.py' -delete; fi
+	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
+	$(DEBUG_ENV) $(PY) -m pytest $(ARGS)
+
+check: setup
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint $(KERNEL_SOURCES)
+	$(PY) -m mypy
+	@set -e; for plugin in $(PLUGINS); do echo "mypy $$plugin"; \
+		(cd $$plugin && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .); done
+	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml $(KERNEL_MODULES)
+	$(VENV)/bin/lint-imports
+
+clean:
+	rm -rf build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -f kframe/*.so
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# Installing compiles the kernels in place as well: remember that, with the settings they were compiled under.
+$(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kframe needs Python 3.11 or newer; make PYTHON=...")'
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@echo "Installing kframe, its plugins and the tools into $(VENV); the first time takes some minutes."
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]' $(addprefix -e ./,$(PLUGINS))
+	@mkdir -p build/release
+	@touch build/release/.settings build/release/.built $@
+
+build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/*.h)
+	$(PY) setup.py --quiet build_ext --inplace
+	@touch $@
+
+# Cython does not look at the settings when it decides what is up to date.
+build/%/.settings: setup.py
+	@rm -rf build/$*
+	@mkdir -p build/$*
+	@touch $@

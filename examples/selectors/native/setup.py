@@ -1,0 +1,7 @@
+"""The one extension; everything else stands in pyproject.toml."""
+
+from setuptools import Extension, setup
+
+from kframe.hookspecs import include_dir
+
+setup(ext_modules=[Extension("_last_in_sync", ["_last_in_sync.pyx"], include_dirs=[include_dir()])])

@@ -1,0 +1,77 @@
+"""Checking a selector in a process of its own, so that native code which crashes or hangs is reported, not suffered.
+
+The child writes one JSON line as each check ends, into a file, since a plugin may print. What is missing from the file
+when the child has ended is what it died of. The child builds its registry anew: it knows the plugins that are installed
+or stand in the plugins directory.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from kframe.plug.checks import CHECKS, Finding, check_doc, check_name, run_checks
+from kframe.plug.registry import build_registry
+
+#: A selector that has not finished its checks by then hangs; they take well under a second.
+TIMEOUT_S: Final = 60.0
+
+
+def check_isolated(
+    name: str, disabled: Collection[str] = (), plugins_dir: Path | None = None, timeout_s: float = TIMEOUT_S
+) -> list[Finding]:
+    """Run all checks on the selector called ``name`` in a child process; return a finding for each.
+
+    The check during which the child crashed or was stopped has that for its problem, and those after it "not run".
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "findings.jsonl"
+        report.touch()
+        settings = {
+            "selector": name,
+            "disabled": list(disabled),
+            "plugins_dir": None if plugins_dir is None else str(plugins_dir.resolve()),
+            "report": str(report),
+        }
+        command = [sys.executable, "-m", "kframe.plug.isolated", json.dumps(settings)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+            end = _end(done)
+        except subprocess.TimeoutExpired:
+            end = f"the process was stopped after {timeout_s:g} s"
+        findings = [Finding(**json.loads(line)) for line in report.read_text().splitlines()]
+    for check in CHECKS[len(findings) :]:
+        findings.append(Finding(check_name(check), check_doc(check), end))
+        end = "not run"
+    return findings
+
+
+def main(argument: str) -> None:
+    """The child: ``argument`` is what ``check_isolated`` wrote."""
+    settings: dict[str, Any] = json.loads(argument)
+    plugins_dir = Path(settings["plugins_dir"]) if settings["plugins_dir"] is not None else None
+    registry = build_registry(settings["disabled"], plugins_dir)
+    name = settings["selector"]
+    kinds = registry.selectors[name].kinds
+    with Path(settings["report"]).open("a") as report:
+        for finding in run_checks(lambda: registry.selector(name), kinds):
+            report.write(json.dumps(asdict(finding)) + "\n")
+            report.flush()
+
+
+def _end(done: subprocess.CompletedProcess[str]) -> str:
+    if done.returncode < 0:
+        return f"the process crashed: {signal.Signals(-done.returncode).name}"
+    last = done.stderr.strip().splitlines()[-1:]
+    return f"the process ended with code {done.returncode}" + "".join(f": {line}" for line in last)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,137 @@
+"""A new plugin distribution from templates, without network: the same shape as ``plugins/rack_spread``."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from kframe.errors import ConfigError
+from kframe.plug.specs import NAME
+
+_PYPROJECT: Final = """\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "kframe-$name"
+version = "0.1.0"
+description = "A leader selector for kframe"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["kframe-controller", "numpy>=2"]
+
+[project.optional-dependencies]
+test = ["pytest"]
+
+[project.entry-points.kframe]
+$name = "$module"
+
+[tool.setuptools]
+py-modules = ["$module"]
+
+[tool.pytest.ini_options]
+pythonpath = ["."]
+testpaths = ["tests"]
+"""
+
+_README: Final = """\
+# kframe-$name
+
+A leader selector for kframe, called `$name`.
+
+    pip install -e '.[test]'
+    kframe plugins list              # it is found
+    kframe plugins check $name       # it keeps the rules that every selector must keep
+    pytest
+
+It chooses only when it is asked for by its name. What it chooses is checked before it is used: where it breaks a safety
+rule, raises or misbehaves, kframe's built-in rule decides and the fault is logged and counted.
+"""
+
+_MODULE: Final = '''\
+"""A leader selector: say here which leaders it prefers, and why."""
+
+from __future__ import annotations
+
+from kframe.hookspecs import ElectionBatch, ElectionKind, Int32, SelectorSpec, Tier, hookimpl, take_first
+
+
+class $classname:
+    """The first candidate that is eligible and in sync: Kafka's own rule, to start from."""
+
+    name = "$name"
+
+    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
+        """Write a broker index for each partition of the batch, or leave NO_LEADER."""
+        take_first(batch.candidates, (batch.eligible & batch.in_sync) != 0, leader)
+
+
+@hookimpl
+def kframe_leader_selectors() -> list[SelectorSpec]:
+    """Offer it."""
+    return [
+        SelectorSpec(
+            name=$classname.name,
+            tier=Tier.BULK,
+            factory=$classname,
+            kinds=(ElectionKind.OFFLINE, ElectionKind.INITIAL, ElectionKind.REASSIGN, ElectionKind.CONTROLLED_SHUTDOWN),
+            doc="The first candidate that is eligible and in sync.",
+        )
+    ]
+'''
+
+_TEST: Final = '''\
+"""It keeps every selector's rules, and its own."""
+
+from __future__ import annotations
+
+from kframe.testing.selector_contract import SelectorContract
+from $module import $classname, kframe_leader_selectors
+
+
+class Test$classname(SelectorContract):
+    """The rules that every selector keeps."""
+
+    kinds = kframe_leader_selectors()[0].kinds
+
+    def make_selector(self) -> $classname:
+        """A fresh one."""
+        return $classname()
+'''
+
+
+def new_plugin(directory: Path, name: str) -> list[Path]:
+    """Write the distribution of a selector called ``name`` into ``directory`` and return its files.
+
+    Raises ConfigError, having written nothing, if the name is no selector's name (lower case, dashes) or the directory
+    is there and not empty.
+    """
+    if not NAME.fullmatch(name) or "." in name:
+        raise ConfigError("plugin name", repr(name), "lower-case letters and digits in words joined by dashes")
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ConfigError("plugin directory", f"{directory}, which is not empty", "a new or empty directory")
+    module = "kframe_" + name.replace("-", "_")
+    words = {"name": name, "module": module, "classname": "".join(word.capitalize() for word in name.split("-"))}
+    files = {
+        "pyproject.toml": _PYPROJECT,
+        "README.md": _README,
+        f"{module}.py": _MODULE,
+        f"tests/test_{name.replace('-', '_')}.py": _TEST,
+    }
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+    try:
+        for file, template in files.items():
+            path = building / file
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(Template(template).substitute(words))
+        building.chmod(0o755)
+        building.replace(directory)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    return [directory / file for file in files]

@@ -1,0 +1,69 @@
+"""The source tree as the architecture tests see it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+#: What is shipped or shown; tests may be as long as their tables.
+PRODUCT: Final = ("kframe", "plugins", "examples", "benchmarks")
+KERNELS: Final = sorted((ROOT / "kframe").glob("_*.pyx"))
+DECLARATIONS: Final = sorted((ROOT / "kframe").glob("*.pxd"))
+
+#: The first line of a function: a name, a parenthesis, and then the colon or the rest of the arguments on other lines.
+FUNCTION: Final = re.compile(
+    r"(?P<indent> *)(?:def|cp?def)\s+(?:[^=()]*\s)?\*?(?P<name>\w+)\((?:.*:|[^)]*)\s*(?:#.*)?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A function: where it stands, and how many lines it takes from its ``def`` to its end."""
+
+    where: str
+    lines: int
+
+
+def product_files(*suffixes: str) -> list[Path]:
+    """Files of the product with one of ``suffixes``, tests of plugins left out."""
+    found = (path for folder in PRODUCT for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+    return sorted(path for path in found if not {"tests", "build"} & set(path.relative_to(ROOT).parts))
+
+
+def python_functions(path: Path) -> Iterator[Block]:
+    """Every function and method of a Python file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            where = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+            yield Block(where, (node.end_lineno or node.lineno) - node.lineno + 1)
+
+
+def kernel_functions(path: Path) -> Iterator[Block]:
+    """Every ``def``, ``cdef`` and ``cpdef`` function of a Cython file."""
+    for number, name, lines in cython_functions(path.read_text()):
+        yield Block(f"{path.relative_to(ROOT)}:{number} {name}", lines)
+
+
+def cython_functions(text: str) -> Iterator[tuple[int, str, int]]:
+    """Line number, name and length of each function in Cython source, by indentation as ``ast`` cannot read it.
+
+    A function ends with the last line before one that is indented no deeper than its header and does not close the
+    header's parenthesis.
+    """
+    lines = text.splitlines()
+    for first, line in enumerate(lines):
+        header = FUNCTION.match(line)
+        if header is None:
+            continue
+        last = first
+        for number in range(first + 1, len(lines)):
+            body = lines[number].lstrip()
+            if body and not body.startswith(")") and len(lines[number]) - len(body) <= len(header["indent"]):
+                break
+            last = number if body else last
+        yield first + 1, header["name"], last - first + 1

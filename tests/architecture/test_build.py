@@ -1,0 +1,70 @@
+"""The build keeps its promises: which kernels a run is on, what they check, and what the distributions hold."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kframe import _core
+from tests.architecture.source import KERNELS, ROOT
+
+DEBUG_ASKED = os.environ.get("KFRAME_DEBUG") == "1"
+
+
+def test_the_kernels_are_those_that_were_asked_for() -> None:
+    assert _core.DEBUG is DEBUG_ASKED
+
+
+@pytest.mark.parametrize("name", [path.stem for path in KERNELS])
+def test_all_kernels_come_from_one_build(name: str) -> None:
+    built = importlib.import_module(f"kframe.{name}").__file__
+    assert built is not None
+    assert Path(built).is_relative_to(ROOT / "build" / "debug") is DEBUG_ASKED
+
+
+@pytest.mark.skipif(not _core.DEBUG, reason="release kernels trust their caller")
+@pytest.mark.parametrize("broker", [1, 2**31 - 1, -1])
+def test_the_debug_build_refuses_an_index_outside_its_view(broker: int) -> None:
+    chosen, slot_start = np.zeros(1, np.uint8), np.zeros(1, np.int32)
+    replica_count, replica = np.ones(1, np.int16), np.array([broker], np.int32)
+    with pytest.raises(IndexError, match="Out of bounds"):
+        _core.count_hosted(chosen, slot_start, replica_count, replica)
+
+
+def run_setup(*commands: str) -> None:
+    """Run setup.py in the source tree."""
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--quiet", *commands], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def package_files(*suffixes: str) -> set[Path]:
+    """Files of the package with one of ``suffixes``, as a distribution names them."""
+    found = (path for path in (ROOT / "kframe").rglob("*") if path.suffix in suffixes)
+    return {path.relative_to(ROOT) for path in found}
+
+
+def test_the_source_distribution_holds_what_a_build_needs(tmp_path: Path) -> None:
+    run_setup("egg_info", "--egg-base", str(tmp_path), "sdist", "--formats", "tar", "--dist-dir", str(tmp_path))
+    (archive,) = tmp_path.glob("*.tar")
+    with tarfile.open(archive) as sdist:
+        held = {Path(*Path(name).parts[1:]) for name in sdist.getnames()}
+    wanted = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
+    assert wanted - held == set()
+    assert {Path("LICENSE"), Path("Makefile"), Path("setup.py"), Path("tests/conftest.py")} <= held
+    assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/*.c")} == set()
+
+
+def test_the_wheel_holds_stubs_and_declarations_but_no_kernel_source(tmp_path: Path) -> None:
+    run_setup("build_py", "--build-lib", str(tmp_path))
+    held = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    assert package_files(".py", ".pxd", ".pyi", ".h", ".typed") - held == set()
+    assert {path for path in held if path.suffix in {".c", ".pyx", ".so"}} == set()

@@ -1,0 +1,82 @@
+"""What importing kframe may load, and what a kernel may reach; import-linter holds the layers of the Python modules."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.source import DECLARATIONS, KERNELS, ROOT
+
+#: Optional or slow to import: whoever needs one of these pays for it, not everybody who imports kframe.
+LATE = {"click", "kazoo", "kio", "matplotlib", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
+
+#: All that a kernel is made of: C's library, Python's own C API and the package's declarations and vocabulary.
+REACHABLE = {"libc", "cpython", "cython", "kframe.errors", "kframe.model"} | {
+    f"kframe.{path.stem}" for path in DECLARATIONS
+}
+
+IMPORT = re.compile(r"^\s*(?:from\s+(?P<source>[\w.]+)\s+c?import\b|c?import\s+(?P<names>[\w., ]+))", re.MULTILINE)
+EXTERN = re.compile(r"^\s*cdef\s+extern\s+from\s+(?P<header>\*|\S+)", re.MULTILINE)
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Names of the modules in a fresh interpreter after ``statement``."""
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(done.stdout.split())
+
+
+def test_importing_kframe_loads_nothing_optional() -> None:
+    loaded = loaded_after("import kframe")
+    assert "kframe" in loaded
+    assert {name.partition(".")[0] for name in loaded} & LATE == set()
+
+
+def test_importing_kframe_loads_no_plugin() -> None:
+    offered = {entry_point.module for entry_point in entry_points(group="kframe")}
+    assert offered, "no plugin is installed, so this test would prove nothing"
+    assert loaded_after("import kframe") & offered == set()
+
+
+def reached(text: str) -> set[str]:
+    """Modules that a Cython source imports or cimports."""
+    names: set[str] = set()
+    for match in IMPORT.finditer(text):
+        sources = [match["source"]] if match["source"] else [one.split()[0] for one in match["names"].split(",")]
+        names.update(sources)
+    return names
+
+
+@pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)
+def test_a_kernel_reaches_only_c_and_the_vocabulary(path: Path) -> None:
+    strange = {
+        name
+        for name in reached(path.read_text())
+        if not any(name == root or name.startswith(f"{root}.") for root in REACHABLE)
+    }
+    assert strange == set()
+
+
+@pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)
+def test_a_kernel_includes_no_header_from_elsewhere(path: Path) -> None:
+    headers = {match["header"].strip("\"':") for match in EXTERN.finditer(path.read_text())}
+    own = {f"kframe/{header.name}" for header in (ROOT / "kframe").glob("*.h")}
+    assert headers - own - {"*", "Python.h"} == set()
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("from libc.stdint cimport int32_t", {"libc.stdint"}),
+        ("cimport cython, numpy as np", {"cython", "numpy"}),
+        ("    import time", {"time"}),
+        ("from kframe.errors import ShapeError", {"kframe.errors"}),
+    ],
+)
+def test_reached_sees_every_form_of_import(text: str, expected: set[str]) -> None:
+    assert reached(text) == expected

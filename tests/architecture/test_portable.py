@@ -1,0 +1,40 @@
+"""What is in git works on any machine: no file names a folder of one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.architecture.source import ROOT
+
+#: Folders where people and services keep their work trees. A longer path or an address before it makes it another one.
+PRIVATE = re.compile(rb"(?<![\w.:/-])/(?:home|Users|root|work)/[\w.-]")
+
+
+def test_no_file_names_a_folder_of_one_machine() -> None:
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git clone")
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split("\0")
+    files = [ROOT / name for name in names if name and (ROOT / name).is_file()]
+    assert files
+    assert {str(path): found for path in files if (found := PRIVATE.findall(path.read_bytes()))} == {}
+
+
+@pytest.mark.parametrize(
+    "text, private",
+    [
+        ("cd ~home/ada/kframe", True),
+        ('"~root/.cache"', True),
+        ("path=~Users/ada", True),
+        ("see https:~~example.org~home/page", False),
+        ("docs~work/notes", False),
+        ("~brokers/topics", False),
+    ],
+)
+def test_what_counts_as_a_private_folder(text: str, private: bool) -> None:
+    # Spelt with a tilde for a slash, since this file is searched too.
+    assert bool(PRIVATE.search(text.replace("~", "/").encode())) is private

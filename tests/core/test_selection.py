@@ -1,0 +1,329 @@
+"""What a selector sees, and what becomes of one that misbehaves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.core.selection import FaultKind, Selection, election_batch, find_faults, membership
+from kframe.core.selectors import FirstInSync
+from kframe.errors import ShapeError
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.elections import ElectionBatch
+from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
+from kframe.plug.trials import random_cluster, random_election
+
+OFFLINE = ElectionKind.OFFLINE
+
+
+class Sly:
+    """A selector that does as it is told."""
+
+    name = "sly"
+
+    def __init__(self, act: Callable[[ElectionBatch, Int32], Any]) -> None:
+        self._act = act
+
+    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
+        returned: None = self._act(batch, leader)
+        return returned
+
+
+def small_cluster() -> ClusterState:
+    """Brokers 10 to 13 (13 is gone), as indexes 0 to 3; ``orders`` has 4 partitions on 10, 11 and, out of sync, 12."""
+    cluster = ClusterState()
+    cluster.brokers.register([Registration(10 + at, 1, rack="ba"[at % 2] if at else None) for at in range(4)])
+    cluster.brokers.unregister(np.array([3], np.int32))
+    isr = Ragged.of([[1, 0], [0, 1], [0, 1], [0, 1]])
+    rows = cluster.add_topics(["orders"], np.array([4]), Ragged.of([[0, 1, 2]] * 4), isr)
+    cluster.partitions.leader[rows] = 3
+    cluster.partitions.leader_epoch[rows] = [5, 6, 7, 8]
+    return cluster
+
+
+ROWS = np.arange(4, dtype=np.int32)
+NONE_UNCLEAN = np.zeros(4, np.uint8)
+
+
+def choose(selection: Selection, kind: ElectionKind = OFFLINE, unclean: UInt8 = NONE_UNCLEAN) -> list[int]:
+    """The leaders of the small cluster; the built-in rule is always for broker index 0."""
+    leader = selection.choose(small_cluster(), kind, ROWS, unclean, lambda rows: np.zeros(len(rows), np.int32))
+    return [int(one) for one in leader]
+
+
+def test_a_batch_says_what_the_columns_say() -> None:
+    cluster = small_cluster()
+    cluster.brokers.shutting_down[1] = 1
+    cluster.flag_replicas(2, np.array([2]), ReplicaFlag.OFFLINE_DIR)
+    batch = election_batch(cluster, OFFLINE, np.array([2, 0], np.int32), np.array([1, 1], np.uint8))
+    assert [batch.topic_names[topic] for topic in batch.topic] == ["orders", "orders"]
+    assert batch.partition.tolist() == [2, 0]
+    assert [some.tolist() for some in (batch.candidates[0], batch.candidates[1])] == [[0, 1, 2], [0, 1, 2]]
+    assert batch.eligible.tolist() == [1, 0, 0, 1, 0, 1]
+    assert batch.in_sync.tolist() == [1, 1, 0, 1, 1, 0]
+    assert [some.tolist() for some in (batch.isr[0], batch.isr[1])] == [[0, 1], [1, 0]]
+    assert batch.leader.tolist() == [3, 3]
+    assert batch.leader_epoch.tolist() == [7, 5]
+    assert batch.broker_ids.tolist() == [10, 11, 12, 13]
+    assert batch.racks == ("a", "b")
+    assert batch.broker_rack.tolist() == [-1, 0, 1, 0]
+    assert batch.broker_live.tolist() == [1, 0, 1, 0]
+    assert batch.broker_shutting_down.tolist() == [0, 1, 0, 0]
+
+
+def test_unclean_is_allowed_only_where_asked_offline_and_nobody_in_sync_is_left() -> None:
+    cluster = small_cluster()
+    cluster.partitions.isr_count[[1, 2]] = 0
+    asked = np.array([1, 1, 0, 0], np.uint8)
+    assert election_batch(cluster, OFFLINE, ROWS, asked).unclean_allowed.tolist() == [0, 1, 0, 0]
+    for kind in set(ElectionKind) - {OFFLINE}:
+        assert not election_batch(cluster, kind, ROWS, asked).unclean_allowed.any()
+
+
+def test_a_reassignment_has_no_candidates_under_removal() -> None:
+    cluster = small_cluster()
+    cluster.flag_replicas(1, np.array([0, 2]), ReplicaFlag.REMOVING)
+    batch = election_batch(cluster, ElectionKind.REASSIGN, ROWS, NONE_UNCLEAN)
+    assert [batch.candidates[at].tolist() for at in range(4)] == [[0, 1, 2], [1], [0, 1, 2], [0, 1, 2]]
+    assert batch.in_sync.tolist() == [1, 1, 0, 1, 1, 1, 0, 1, 1, 0]
+
+
+def test_the_isr_of_an_initial_election_is_who_will_be_in_it() -> None:
+    batch = election_batch(small_cluster(), ElectionKind.INITIAL, ROWS, NONE_UNCLEAN)
+    assert batch.isr[0].tolist() == [0, 1, 2]
+    assert batch.in_sync.tolist() == batch.eligible.tolist() == [1] * 12
+
+
+@pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
+def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
+    cluster = random_cluster(1)
+    batch = election_batch(cluster, kind, np.arange(200, dtype=np.int32), np.zeros(200, np.uint8))
+    values = [getattr(batch, field.name) for field in fields(batch)]
+    arrays = [
+        one for value in values for one in ([value.offsets, value.values] if isinstance(value, Ragged) else [value])
+    ]
+    for array in arrays:
+        if isinstance(array, np.ndarray):
+            assert not array.flags.writeable
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                array.flags.writeable = True
+
+
+def test_equal_batches_have_equal_seeds_and_others_have_others() -> None:
+    seeds = [random_election(seed, kind).seed for seed in (1, 2) for kind in (OFFLINE, ElectionKind.INITIAL)]
+    assert len(set(seeds)) == 4
+    assert random_election(1, OFFLINE).seed == seeds[0]
+    assert all(0 <= seed < 2**32 for seed in seeds)
+
+
+def test_without_a_selector_the_built_in_rule_gets_the_rows_as_they_are() -> None:
+    asked: list[Int32] = []
+
+    def builtin(rows: Int32) -> Int32:
+        asked.append(rows)
+        return rows
+
+    selection = Selection({ElectionKind.PREFERRED: FirstInSync("x")})
+    assert selection.choose(small_cluster(), OFFLINE, ROWS, NONE_UNCLEAN, builtin) is ROWS
+    assert asked == [ROWS]
+
+
+def test_a_selector_is_not_asked_about_nothing() -> None:
+    selection = Selection({OFFLINE: Sly(lambda batch, leader: pytest.fail("asked"))})
+    empty = np.empty(0, np.int32)
+    assert len(selection.choose(small_cluster(), OFFLINE, empty, np.empty(0, np.uint8), lambda rows: rows)) == 0
+
+
+def test_a_lawful_choice_stands() -> None:
+    def second(batch: ElectionBatch, leader: Int32) -> None:
+        leader[:] = [1, NO_LEADER, 1, 0]
+
+    selection = Selection({OFFLINE: Sly(second)})
+    assert choose(selection) == [1, NO_LEADER, 1, 0]
+    assert not selection.faults
+    assert selection.last_fault is None
+
+
+def test_an_out_of_sync_choice_stands_where_it_is_allowed() -> None:
+    cluster = small_cluster()
+    cluster.partitions.isr_count[:] = 0
+    selection = Selection({OFFLINE: Sly(lambda batch, leader: leader.fill(2))})
+    unclean = np.array([1, 0, 1, 0], np.uint8)
+    leader = selection.choose(cluster, OFFLINE, ROWS, unclean, lambda rows: np.full(len(rows), NO_LEADER, np.int32))
+    assert leader.tolist() == [2, NO_LEADER, 2, NO_LEADER]
+    assert selection.faults == {("sly", FaultKind.NOT_IN_SYNC): 2}
+
+
+@pytest.mark.parametrize(
+    "kind, written, leaders, faults",
+    [
+        pytest.param(OFFLINE, [1, 2, 1, 2], [1, 0, 1, 0], {FaultKind.NOT_IN_SYNC: 2}, id="out of sync"),
+        pytest.param(OFFLINE, [1, 3, 1, 1], [1, 0, 1, 1], {FaultKind.NOT_A_CANDIDATE: 1}, id="no replica"),
+        pytest.param(OFFLINE, [1, 1, 99, -2], [1, 1, 0, 0], {FaultKind.NOT_A_CANDIDATE: 2}, id="no broker"),
+        pytest.param(
+            OFFLINE, [-(2**31), 2**31 - 1, 1, 1], [0, 0, 1, 1], {FaultKind.NOT_A_CANDIDATE: 2}, id="extremes"
+        ),
+        pytest.param(
+            OFFLINE, [3, 2, 1, 1], [0, 0, 1, 1], {FaultKind.NOT_A_CANDIDATE: 1, FaultKind.NOT_IN_SYNC: 1}, id="two"
+        ),
+        pytest.param(
+            ElectionKind.PREFERRED, [0, 1, -1, 0], [0, 0, -1, 0], {FaultKind.NOT_PREFERRED: 1}, id="not preferred"
+        ),
+        pytest.param(ElectionKind.INITIAL, [2, 2, 2, 3], [2, 2, 2, 0], {FaultKind.NOT_A_CANDIDATE: 1}, id="initial"),
+    ],
+)  # fmt: skip
+def test_only_unlawful_choices_are_replaced(
+    kind: ElectionKind, written: list[int], leaders: list[int], faults: dict[FaultKind, int]
+) -> None:
+    def write(batch: ElectionBatch, leader: Int32) -> None:
+        leader[:] = written
+
+    selection = Selection({kind: Sly(write)})
+    assert choose(selection, kind) == leaders
+    assert selection.faults == {("sly", fault): count for fault, count in faults.items()}
+
+
+@pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("trouble", ["shutting down", "gone", "offline dir"])
+def test_a_broker_that_may_not_lead_does_not(kind: ElectionKind, trouble: str) -> None:
+    cluster = small_cluster()
+    if trouble == "shutting down":
+        cluster.brokers.shutting_down[0] = 1
+    elif trouble == "gone":
+        cluster.brokers.unregister(np.array([0], np.int32))
+    else:
+        for row in range(4):
+            cluster.flag_replicas(row, np.array([0]), ReplicaFlag.OFFLINE_DIR)
+    selection = Selection({kind: Sly(lambda batch, leader: leader.fill(0))})
+    leader = selection.choose(cluster, kind, ROWS, NONE_UNCLEAN, lambda rows: np.full(len(rows), 1, np.int32))
+    assert leader.tolist() == [1, 1, 1, 1]
+    assert selection.faults == {("sly", FaultKind.NOT_ELIGIBLE): 4}
+
+
+def raise_it(batch: ElectionBatch, leader: Int32) -> None:
+    leader[:] = 1
+    raise LookupError("no such rack")
+
+
+def write_before(batch: ElectionBatch, leader: Int32) -> None:
+    leader.base[0] = 7  # type: ignore[index]  # nobody's array
+
+
+def write_after(batch: ElectionBatch, leader: Int32) -> None:
+    leader.base[-1] = 7  # type: ignore[index]  # nobody's array
+
+
+def reshape(batch: ElectionBatch, leader: Int32) -> None:
+    leader.shape = (2, 2)
+
+
+def write_text(batch: ElectionBatch, leader: Any) -> None:
+    leader[:] = "first"
+
+
+def write_too_much(batch: ElectionBatch, leader: Int32) -> None:
+    leader[:] = np.zeros(5, np.int32)
+
+
+def write_to_the_batch(batch: ElectionBatch, leader: Int32) -> None:
+    batch.eligible[:] = 1
+
+
+@pytest.mark.filterwarnings("ignore:Setting the shape")
+@pytest.mark.parametrize(
+    "act, fault, says",
+    [
+        (raise_it, FaultKind.RAISED, "LookupError: no such rack"),
+        (write_text, FaultKind.RAISED, "ValueError"),
+        (write_too_much, FaultKind.RAISED, "ValueError"),
+        (write_to_the_batch, FaultKind.RAISED, "read-only"),
+        (lambda batch, leader: np.ones(4, np.int32), FaultKind.OVERREACHED, "it returned ndarray, expected None"),
+        (reshape, FaultKind.OVERREACHED, "the array is int32 (2, 2) now, expected int32 (4,)"),
+        (write_before, FaultKind.OVERREACHED, "it wrote before the first or after the last partition"),
+        (write_after, FaultKind.OVERREACHED, "it wrote before the first or after the last partition"),
+    ],
+)
+def test_a_selector_that_fails_is_named_and_the_built_in_rule_decides_everything(
+    act: Callable[[ElectionBatch, Int32], Any], fault: FaultKind, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    selection = Selection({OFFLINE: Sly(act)})
+    assert choose(selection) == [0, 0, 0, 0]
+    assert selection.faults == {("sly", fault): 4}
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "leader selector 'sly'" in record.message
+    assert says in record.message
+    assert "the built-in rule decided instead" in record.message
+    assert bool(record.exc_info) is (fault is FaultKind.RAISED)
+
+
+def test_a_fault_is_logged_once_a_batch_with_a_few_names(caplog: pytest.LogCaptureFixture) -> None:
+    selection = Selection({OFFLINE: Sly(lambda batch, leader: leader.fill(2))})
+    choose(selection)
+    (record,) = caplog.records
+    assert record.message == (
+        "leader selector 'sly': chose an out-of-sync replica where that is not allowed for 4 of 4 partitions "
+        "(orders-0 → broker 12, orders-1 → broker 12, orders-2 → broker 12, ...); the built-in rule decided instead"
+    )
+    choose(selection)
+    assert len(caplog.records) == 2
+    assert selection.faults == {("sly", FaultKind.NOT_IN_SYNC): 8}
+
+
+def test_what_a_selector_writes_later_counts_for_nothing() -> None:
+    kept: list[Int32] = []
+
+    def keep(batch: ElectionBatch, leader: Int32) -> None:
+        leader[:] = 1
+        kept.append(leader)
+
+    cluster, selection = small_cluster(), Selection({OFFLINE: Sly(keep)})
+    leader = selection.choose(cluster, OFFLINE, ROWS, NONE_UNCLEAN, lambda rows: rows)
+    kept[0][:] = 2
+    assert leader.tolist() == [1, 1, 1, 1]
+
+
+def test_the_columns_are_out_of_reach() -> None:
+    cluster = small_cluster()
+    batch = election_batch(cluster, OFFLINE, ROWS, NONE_UNCLEAN)
+    owned = [cluster.partitions.leader, cluster.partitions.isr, cluster.partitions.replica, cluster.brokers.ids,
+             cluster.brokers.shutting_down, ROWS]  # fmt: skip
+    for field in fields(batch):
+        value = getattr(batch, field.name)
+        for array in [value.offsets, value.values] if isinstance(value, Ragged) else [value]:
+            assert not any(isinstance(array, np.ndarray) and np.shares_memory(array, one) for one in owned), field.name
+
+
+def test_rows_and_permissions_must_match() -> None:
+    with pytest.raises(ShapeError, match="4 rows, 3 unclean_allowed"):
+        Selection({}).choose(small_cluster(), OFFLINE, ROWS, np.zeros(3, np.uint8), lambda rows: rows)
+
+
+@pytest.mark.parametrize(
+    "lists, others, found",
+    [
+        pytest.param([[1, 2], [3]], [[2], [3, 1]], [0, 1, 1], id="plain"),
+        pytest.param([[], [1]], [[1], []], [0], id="empty lists"),
+        pytest.param([], [], [], id="no lists"),
+        pytest.param([[5], [6, 7]], [[1, 2, 3, 5], [7]], [1, 0, 1], id="uneven"),
+    ],
+)
+def test_membership(lists: list[list[int]], others: list[list[int]], found: list[int]) -> None:
+    assert membership(Ragged.of(lists), Ragged.of(others)).tolist() == found
+
+
+def test_faults_name_the_first_rule_broken() -> None:
+    batch = random_election(4, OFFLINE)
+    dead_and_out_of_sync = np.flatnonzero((batch.eligible == 0) & (batch.in_sync == 0))[0]
+    at = int(np.searchsorted(batch.candidates.offsets, dead_and_out_of_sync, side="right")) - 1
+    leader = np.full(len(batch), NO_LEADER, np.int32)
+    leader[at] = batch.candidates.values[dead_and_out_of_sync]
+    faults = find_faults(batch, leader)
+    assert {fault: positions.tolist() for fault, positions in faults.items()} == {FaultKind.NOT_ELIGIBLE: [at]}

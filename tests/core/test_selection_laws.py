@@ -1,0 +1,204 @@
+"""Whatever a selector does, what comes out keeps invariants I4 to I7, and is what plain loops say should come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe.core.selection import Selection, election_batch, run_selector
+from kframe.core.selectors import SHIPPED
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.model.elections import ElectionBatch, LeaderSelector
+from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
+from kframe.plug.trials import random_cluster
+
+BROKERS = 5
+
+
+@dataclass(frozen=True)
+class World:
+    """A small cluster and an election in all of its partitions."""
+
+    cluster: ClusterState
+    kind: ElectionKind
+    unclean_allowed: list[int]
+
+    def __len__(self) -> int:
+        return len(self.unclean_allowed)
+
+    def flags(self, row: int) -> list[int]:
+        p = self.cluster.partitions
+        start = int(p.slot_start[row])
+        return [int(flag) for flag in p.replica_flags[start : start + int(p.replica_count[row])]]
+
+    def candidates(self, row: int) -> list[int]:
+        """By the table of strategies, section 3 of the elections rules."""
+        replicas = [int(one) for one in self.cluster.partitions.replicas_of(row)]
+        if self.kind == ElectionKind.REASSIGN:
+            return [one for one, flag in zip(replicas, self.flags(row), strict=True) if not flag & ReplicaFlag.REMOVING]
+        return replicas[:1] if self.kind == ElectionKind.PREFERRED else replicas
+
+    def online(self, row: int, broker: int) -> bool:
+        """Registered, not shutting down, log directory not offline."""
+        brokers, replicas = self.cluster.brokers, self.cluster.partitions.replicas_of(row).tolist()
+        flag = self.flags(row)[replicas.index(broker)] if broker in replicas else 0
+        return (
+            bool(brokers.registered[broker])
+            and not brokers.shutting_down[broker]
+            and not flag & ReplicaFlag.OFFLINE_DIR
+        )
+
+    def isr(self, row: int) -> list[int]:
+        return [int(one) for one in self.cluster.partitions.isr_of(row)]
+
+    def may_lead(self, row: int, broker: int) -> bool:
+        """I4 and I6: a candidate, online, and in the ISR unless an unclean leader is allowed and needed."""
+        if broker not in self.candidates(row) or not self.online(row, broker):
+            return False
+        if self.kind == ElectionKind.INITIAL or broker in self.isr(row):
+            return True
+        clean = [
+            one for one in self.cluster.partitions.replicas_of(row) if one in self.isr(row) and self.online(row, one)
+        ]
+        return self.kind == ElectionKind.OFFLINE and bool(self.unclean_allowed[row]) and not clean
+
+    def kafka_choice(self, row: int) -> int:
+        return next((one for one in self.candidates(row) if self.may_lead(row, one)), NO_LEADER)
+
+    def isr_after(self, row: int, leader: int) -> list[int]:
+        """The ISR that follows from a leader (column "new isr" of the table of strategies)."""
+        old, brokers = self.isr(row), self.cluster.brokers
+        match self.kind:
+            case ElectionKind.INITIAL:
+                return [one for one in self.candidates(row) if self.online(row, one)]
+            case ElectionKind.OFFLINE:
+                return [one for one in old if self.online(row, one)] if leader in old else [leader]
+            case ElectionKind.CONTROLLED_SHUTDOWN:
+                return [one for one in old if not brokers.shutting_down[one]]
+            case _:
+                return old
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    cluster = ClusterState()
+    cluster.brokers.register([Registration(100 + at, 1) for at in range(BROKERS)])
+    fates = draw(st.lists(st.sampled_from(["live", "live", "leaving", "gone"]), min_size=BROKERS, max_size=BROKERS))
+    cluster.brokers.shutting_down[[fate == "leaving" for fate in fates]] = 1
+    cluster.brokers.unregister(np.array([at for at, fate in enumerate(fates) if fate == "gone"], np.int32))
+    replicas, isr = [], []
+    for _ in range(draw(st.integers(1, 5))):
+        some = draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1, max_size=4))
+        replicas.append(some)
+        isr.append(draw(st.lists(st.sampled_from(some), unique=True)))
+    cluster.add_topics(["t"], np.array([len(replicas)]), Ragged.of(replicas), Ragged.of(isr))
+    flags = cluster.partitions.replica_flags
+    flags[:] = draw(st.lists(st.sampled_from([0, 0, 1, 2, 4, 6]), min_size=len(flags), max_size=len(flags)))
+    unclean = draw(st.lists(st.integers(0, 1), min_size=len(replicas), max_size=len(replicas)))
+    return World(cluster, draw(st.sampled_from(ElectionKind)), unclean)
+
+
+@dataclass
+class Anything:
+    """Writes any leaders, and then may do worse."""
+
+    leaders: list[int]
+    worse: str
+    name: str = "anything"
+
+    def elect(self, batch: ElectionBatch, leader: Int32) -> Any:
+        leader[:] = self.leaders[: len(leader)]
+        if self.worse == "raise":
+            raise RuntimeError("on purpose")
+        if self.worse == "return":
+            return leader
+        if self.worse == "overrun":
+            leader.base[:] = 0  # type: ignore[index]  # it is the array with the guards
+        if self.worse == "lie":
+            for view in (batch.eligible, batch.in_sync, batch.unclean_allowed):
+                array = view.base
+                array.flags.writeable = True  # type: ignore[union-attr]  # by force
+                array[:] = 1  # type: ignore[index]  # by force
+        return None
+
+
+written = st.lists(st.one_of(st.integers(-2, BROKERS), st.sampled_from([-(2**31), 2**31 - 1])), min_size=5, max_size=5)
+
+
+def chosen(world: World, selector: LeaderSelector) -> list[int]:
+    """What a Selection makes of a selector; the built-in rule is Kafka's in plain loops."""
+    selection = Selection({world.kind: selector})
+
+    def builtin(rows: Int32) -> Int32:
+        return np.array([world.kafka_choice(row) for row in rows.tolist()], np.int32)
+
+    rows = np.arange(len(world), dtype=np.int32)
+    unclean_allowed = np.array(world.unclean_allowed, np.uint8)
+    return [int(one) for one in selection.choose(world.cluster, world.kind, rows, unclean_allowed, builtin)]
+
+
+@given(worlds(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
+def test_a_choice_is_used_exactly_where_it_is_lawful(world: World, leaders: list[int], worse: str) -> None:
+    result = chosen(world, Anything(leaders, worse))
+    for row, leader in enumerate(result):
+        lawful = worse in ("", "lie") and (leaders[row] == NO_LEADER or world.may_lead(row, leaders[row]))
+        assert leader == (leaders[row] if lawful else world.kafka_choice(row))
+
+
+@given(worlds(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
+def test_no_selector_breaks_an_invariant(world: World, leaders: list[int], worse: str) -> None:
+    for row, leader in enumerate(chosen(world, Anything(leaders, worse))):
+        if leader == NO_LEADER:
+            continue
+        brokers, replicas = world.cluster.brokers, world.cluster.partitions.replicas_of(row).tolist()
+        isr, after = world.isr(row), world.isr_after(row, leader)
+        assert leader in replicas, "I4"
+        assert brokers.registered[leader], "I4"
+        assert not brokers.shutting_down[leader], "I4"
+        assert leader in after, "I5"
+        assert len(set(after)) == len(after), "I5"
+        assert set(after) <= set(replicas), "I5"
+        if world.kind != ElectionKind.INITIAL and not (
+            world.kind == ElectionKind.OFFLINE and world.unclean_allowed[row]
+        ):
+            assert leader in isr, "I6"
+        if world.kind != ElectionKind.INITIAL and leader not in isr:
+            assert after == [leader], "I7"
+
+
+@given(worlds())
+def test_shipped_selectors_choose_as_plain_loops_do(world: World) -> None:
+    rows = np.arange(len(world), dtype=np.int32)
+    batch = election_batch(world.cluster, world.kind, rows, np.array(world.unclean_allowed, np.uint8))
+    for selector, kinds in SHIPPED.items():
+        if world.kind in kinds and selector.name != "controlled-shutdown-0.8.2":
+            leader = run_selector(selector.name, selector, batch)
+            assert leader.tolist() == [world.kafka_choice(row) for row in range(len(world))], selector.name
+
+
+@given(worlds())
+def test_the_0_8_2_selector_takes_the_head_of_the_isr_without_those_that_leave(world: World) -> None:
+    rows = np.arange(len(world), dtype=np.int32)
+    batch = election_batch(world.cluster, world.kind, rows, np.array(world.unclean_allowed, np.uint8))
+    (selector,) = (one for one in SHIPPED if one.name == "controlled-shutdown-0.8.2")
+    leaving = world.cluster.brokers.shutting_down
+    expected = [
+        next((one for one in batch.isr[row].tolist() if not leaving[one]), NO_LEADER) for row in range(len(world))
+    ]
+    assert run_selector(selector.name, selector, batch).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
+def test_a_selection_repeats_itself(kind: ElectionKind) -> None:
+    rows, unclean = np.arange(200, dtype=np.int32), np.ones(200, np.uint8)
+    batches = [election_batch(random_cluster(7), kind, rows, unclean) for _ in range(2)]
+    answers = [run_selector("x", next(iter(SHIPPED)), batch).tolist() for batch in batches]
+    assert answers[0] == answers[1]
+    assert batches[0].seed == batches[1].seed

@@ -1,0 +1,77 @@
+"""The native loop in plain Python, with the struct as ctypes sees it: what ``kframe._select`` is held to."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_int32, c_uint8, c_uint32, c_void_p
+from typing import Any
+
+from kframe._select import INVALID_POSITION
+from kframe.model.columns import Int32
+from kframe.model.elections import ElectionBatch
+from kframe.model.ids import NO_LEADER
+
+
+class Election(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("kind", c_int32),
+        ("candidate_count", c_int32),
+        ("isr_count", c_int32),
+        ("candidates", POINTER(c_int32)),
+        ("eligible", POINTER(c_uint8)),
+        ("in_sync", POINTER(c_uint8)),
+        ("rack", POINTER(c_int32)),
+        ("isr", POINTER(c_int32)),
+        ("broker_ids", POINTER(c_int32)),
+        ("broker_live", POINTER(c_uint8)),
+        ("broker_shutting_down", POINTER(c_uint8)),
+        ("broker_count", c_int32),
+        ("topic", c_int32),
+        ("partition", c_int32),
+        ("leader", c_int32),
+        ("leader_epoch", c_int32),
+        ("seed", c_uint32),
+        ("unclean_allowed", c_uint8),
+    ]
+
+
+#: The type of a native selector.
+SELECT = ctypes.CFUNCTYPE(c_int32, POINTER(Election), c_void_p)
+
+
+def elect(function: int, user_data: int, batch: ElectionBatch, rack: Int32, leader: Int32) -> int:
+    """See ``kframe._select.elect``."""
+    select: Any = SELECT(function)
+    found = 0
+    for i in range(len(batch)):
+        first, last = int(batch.candidates.offsets[i]), int(batch.candidates.offsets[i + 1])
+        candidates, isr = batch.candidates[i].tolist(), batch.isr[i].tolist()
+        election = Election(
+            size=ctypes.sizeof(Election),
+            kind=int(batch.kind),
+            candidate_count=last - first,
+            isr_count=len(isr),
+            candidates=(c_int32 * len(candidates))(*candidates),
+            eligible=(c_uint8 * len(candidates))(*batch.eligible[first:last].tolist()),
+            in_sync=(c_uint8 * len(candidates))(*batch.in_sync[first:last].tolist()),
+            rack=(c_int32 * len(candidates))(*rack[first:last].tolist()),
+            isr=(c_int32 * len(isr))(*isr),
+            broker_ids=(c_int32 * len(batch.broker_ids))(*batch.broker_ids.tolist()),
+            broker_live=(c_uint8 * len(batch.broker_ids))(*batch.broker_live.tolist()),
+            broker_shutting_down=(c_uint8 * len(batch.broker_ids))(*batch.broker_shutting_down.tolist()),
+            broker_count=len(batch.broker_ids),
+            topic=int(batch.topic[i]),
+            partition=int(batch.partition[i]),
+            leader=int(batch.leader[i]),
+            leader_epoch=int(batch.leader_epoch[i]),
+            seed=batch.seed,
+            unclean_allowed=int(batch.unclean_allowed[i]),
+        )
+        position = select(ctypes.byref(election), user_data)
+        if 0 <= position < len(candidates):
+            leader[i] = candidates[position]
+            found += 1
+        else:
+            leader[i] = NO_LEADER if position == NO_LEADER else INVALID_POSITION
+    return found

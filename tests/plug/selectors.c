@@ -1,0 +1,75 @@
+/* Native selectors for tests: a good one, one that shows what it sees, and some that misbehave. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "kframe/selector.h"
+
+/* The last candidate that is eligible and in sync. */
+int32_t last_in_sync(const kframe_election *election, void *user_data) {
+    (void)user_data;
+    for (int32_t at = election->candidate_count - 1; at >= 0; at--)
+        if (election->eligible[at] && election->in_sync[at])
+            return at;
+    return KFRAME_NO_LEADER;
+}
+
+static uint64_t mix(uint64_t sum, int64_t value) {
+    return (sum ^ (uint64_t)value) * 1099511628211u;
+}
+
+/* A position, none or an invalid one, drawn from every field of the election; adds the sum to *user_data. */
+int32_t from_everything(const kframe_election *election, void *user_data) {
+    uint64_t sum = 14695981039346656037u;
+    sum = mix(sum, election->size);
+    sum = mix(sum, election->kind);
+    for (int32_t at = 0; at < election->candidate_count; at++) {
+        sum = mix(sum, election->candidates[at]);
+        sum = mix(sum, election->eligible[at]);
+        sum = mix(sum, election->in_sync[at]);
+        sum = mix(sum, election->rack[at]);
+    }
+    for (int32_t at = 0; at < election->isr_count; at++)
+        sum = mix(sum, election->isr[at]);
+    for (int32_t at = 0; at < election->broker_count; at++) {
+        sum = mix(sum, election->broker_ids[at]);
+        sum = mix(sum, election->broker_live[at]);
+        sum = mix(sum, election->broker_shutting_down[at]);
+    }
+    sum = mix(sum, election->topic);
+    sum = mix(sum, election->partition);
+    sum = mix(sum, election->leader);
+    sum = mix(sum, election->leader_epoch);
+    sum = mix(sum, election->seed);
+    sum = mix(sum, election->unclean_allowed);
+    if (user_data)
+        *(uint64_t *)user_data += sum;
+    return (int32_t)(sum >> 33) % (election->candidate_count + 4) - 2;
+}
+
+int32_t always_out_of_range(const kframe_election *election, void *user_data) {
+    (void)user_data;
+    return election->candidate_count;
+}
+
+/* Writes into the election, which is const, and answers by what it has written. */
+int32_t vandal(const kframe_election *election, void *user_data) {
+    (void)user_data;
+    for (int32_t at = 0; at < election->candidate_count; at++) {
+        ((uint8_t *)election->eligible)[at] = 1;
+        ((uint8_t *)election->in_sync)[at] = 1;
+    }
+    return election->candidate_count - 1;
+}
+
+int32_t crash(const kframe_election *election, void *user_data) {
+    (void)election;
+    (void)user_data;
+    abort();
+}
+
+int32_t hang(const kframe_election *election, void *user_data) {
+    (void)election;
+    (void)user_data;
+    for (;;)
+        pause();
+}

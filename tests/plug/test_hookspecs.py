@@ -1,0 +1,77 @@
+"""Every hook shows a complete plugin that works, and is called; what plugins import stands in one place."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import kframe.hookspecs
+from kframe.hookspecs import KframeHooks
+from kframe.model.ids import ElectionKind
+from kframe.plug.checks import run_checks
+from kframe.plug.registry import Registry, build_registry
+
+HOOKS = sorted(name for name in vars(KframeHooks) if name.startswith("kframe_"))
+
+
+def example(hook: str) -> ModuleType:
+    """The plugin that the docstring of a hook shows, as a module."""
+    docstring = inspect.getdoc(getattr(KframeHooks, hook))
+    assert docstring, "every hook is documented"
+    before, found, code = docstring.partition("A complete plugin::")
+    assert found, "every hook shows a complete plugin"
+    assert before.strip(), "and says what it is for"
+    module = ModuleType(f"example_of_{hook}")
+    exec(compile(textwrap.dedent(code), hook, "exec"), vars(module))
+    return module
+
+
+def registry_of(hook: str) -> Registry:
+    registry = build_registry(extra=[example(hook)], allowed=())
+    assert registry.broken == ()
+    return registry
+
+
+def test_every_hook_has_a_test_of_its_example() -> None:
+    assert HOOKS
+    assert [hook for hook in HOOKS if f"test_{hook}" not in globals()] == []
+
+
+def test_kframe_leader_selectors() -> None:
+    registry = registry_of("kframe_leader_selectors")
+    assert registry.selectors["lowest-id"].kinds == (ElectionKind.OFFLINE,)
+    findings = run_checks(lambda: registry.selector("lowest-id"), (ElectionKind.OFFLINE,))
+    assert [finding.problem for finding in findings if finding.problem] == []
+
+
+def test_kframe_stores() -> None:
+    spec = registry_of("kframe_stores").stores["etcd"]
+    assert (spec.factory, spec.doc) == ("kframe_etcd.store:open_store", "etcd 3.5 and later.")
+
+
+def test_kframe_transports() -> None:
+    spec = registry_of("kframe_transports").transports["pcap"]
+    assert (spec.factory, spec.doc) == ("kframe_pcap:Writer", "Writes requests to a file.")
+
+
+def test_kframe_register_commands() -> None:
+    cli = click.Group()
+    registry_of("kframe_register_commands").register_commands(cli)
+    assert CliRunner().invoke(cli, ["greet"]).output == "hello\n"
+
+
+def test_kframe_observers() -> None:
+    observer: Any = registry_of("kframe_observers").observer("counter")
+    observer.stepped(None, [])
+    assert observer.steps == 1
+
+
+@pytest.mark.parametrize("name", kframe.hookspecs.__all__)
+def test_what_plugins_import_is_there(name: str) -> None:
+    assert getattr(kframe.hookspecs, name) is not None

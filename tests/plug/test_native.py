@@ -1,0 +1,219 @@
+"""The native tier: what it accepts, that C sees what the batch says, and that the loop equals its twin."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe import _select
+from kframe.core.selection import FaultKind, Selection, find_faults
+from kframe.errors import PluginError, ShapeError
+from kframe.model.columns import Int32, Ragged
+from kframe.model.elections import ElectionBatch
+from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.plug.native import SIGNATURE, NativeFunction, NativeSelector, normal_signature
+from kframe.plug.trials import random_cluster, random_election
+from kframe.testing.selector_contract import SelectorContract
+from tests.plug import native_twin
+from tests.plug.conftest import Compiled
+
+KINDS = pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
+
+
+def capsule_of(address: int, name: bytes | None, context: int = 0) -> object:
+    """A PyCapsule as a C extension would make it. It keeps no copy of ``name``."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    capsule = new(address, name, None)
+    set_context = ctypes.pythonapi.PyCapsule_SetContext
+    set_context.argtypes = [ctypes.py_object, ctypes.c_void_p]
+    set_context(capsule, context)
+    return capsule
+
+
+def chosen(selector: NativeSelector, batch: ElectionBatch) -> Int32:
+    leader = np.full(len(batch), NO_LEADER, np.int32)
+    selector.elect(batch, leader)
+    return leader
+
+
+class TestLastInSync(SelectorContract):
+    kinds = (ElectionKind.OFFLINE, ElectionKind.INITIAL, ElectionKind.REASSIGN, ElectionKind.CONTROLLED_SHUTDOWN)
+
+    @pytest.fixture(autouse=True)
+    def _function(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+
+    def make_selector(self) -> NativeSelector:
+        return NativeSelector("last-in-sync", self._compiled.function("last_in_sync"))
+
+
+def test_the_struct_is_the_twin_s() -> None:
+    assert ctypes.sizeof(native_twin.Election) == _select.ELECTION_SIZE
+
+
+@KINDS
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range"])
+def test_the_loop_equals_its_twin(compiled: Compiled, name: str, kind: ElectionKind, seed: int) -> None:
+    batch = random_election(seed, kind)
+    rack = batch.broker_rack[batch.candidates.values]
+    answers = []
+    for module in (_select, native_twin):
+        seen, leader = ctypes.c_uint64(0), np.full(len(batch), 77, np.int32)
+        found = module.elect(compiled.address(name), ctypes.addressof(seen), batch, rack, leader)
+        answers.append((found, leader.tolist(), seen.value))
+    assert answers[0] == answers[1]
+    if name == "from_everything":
+        leaders = answers[0][1]
+        assert len({*leaders} - {NO_LEADER, _select.INVALID_POSITION}) > 1
+        assert {NO_LEADER, _select.INVALID_POSITION} < {*leaders}, "the draw covers every branch"
+
+
+@pytest.mark.parametrize("lists", [[], [[]], [[], [1], []]], ids=repr)
+def test_the_loop_equals_its_twin_on_empty_lists(compiled: Compiled, lists: list[list[int]]) -> None:
+    batch = random_election(0, ElectionKind.OFFLINE, partitions=len(lists) or 1, brokers=2)
+    some = Ragged.of(lists)
+    flags = np.ones(len(some.values), np.uint8)
+    rows = {name: getattr(batch, name)[: len(lists)] for name in
+            ("rows", "topic", "partition", "leader", "leader_epoch", "unclean_allowed")}  # fmt: skip
+    batch = replace(batch, candidates=some, isr=some, eligible=flags, in_sync=flags, **rows)
+    leaders = [np.zeros(len(lists), np.int32) for _ in range(2)]
+    for module, leader in zip((_select, native_twin), leaders, strict=True):
+        module.elect(compiled.address("from_everything"), 0, batch, some.values, leader)
+    assert leaders[0].tolist() == leaders[1].tolist()
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        SIGNATURE,
+        "int32_t (kframe_election const *, void *)",
+        "int32_t (*)(const struct kframe_election *election, void *user_data)",
+        "int32_t(const kframe_election*,void*)",
+    ],
+)
+def test_a_capsule_is_accepted_under_any_spelling(compiled: Compiled, spelling: str) -> None:
+    seen, name = ctypes.c_uint64(0), spelling.encode()
+    capsule = capsule_of(compiled.address("from_everything"), name, ctypes.addressof(seen))
+    batch = random_election(1, ElectionKind.OFFLINE)
+    plain = NativeSelector("x", compiled.function("from_everything"))
+    assert chosen(NativeSelector("x", capsule), batch).tolist() == chosen(plain, batch).tolist()
+    assert seen.value, "the capsule's context is the user data"
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "int (const kframe_election *, void *)",
+        "int32_t (kframe_election *, void *)",
+        "int32_t (const kframe_election *)",
+        "int32_t (const kframe_election *, void *, int32_t)",
+        "int32_t (const kframe_election **, void *)",
+        "double (double, void *)",
+        "kframe.selector",
+        "int32_t (,)",
+        "",
+    ],
+)
+def test_another_signature_is_refused(compiled: Compiled, signature: str) -> None:
+    address, name = compiled.address("last_in_sync"), signature.encode()
+    for source in (capsule_of(address, name), NativeFunction(address, signature)):
+        with pytest.raises(PluginError) as caught:
+            NativeSelector("odd", source)
+        assert str(caught.value) == f"native selector 'odd': its signature is {signature!r}, expected {SIGNATURE!r}"
+
+
+@pytest.mark.parametrize("source", [None, 4711, "last_in_sync", lambda election: 0], ids=repr)
+def test_something_else_is_refused(source: Any) -> None:
+    with pytest.raises(PluginError, match="expected a PyCapsule or NativeFunction"):
+        NativeSelector("odd", source)
+
+
+def test_a_capsule_without_a_name_is_refused(compiled: Compiled) -> None:
+    with pytest.raises(PluginError, match="the capsule has no name"):
+        NativeSelector("odd", capsule_of(compiled.address("last_in_sync"), None))
+
+
+def test_the_null_pointer_is_refused() -> None:
+    with pytest.raises(PluginError, match="its address is 0"):
+        NativeSelector("odd", NativeFunction(0, SIGNATURE))
+
+
+def test_a_ctypes_callback_will_do() -> None:
+    """Slow, and it takes the GIL back for every partition; but it is a C function."""
+    last = native_twin.SELECT(lambda election, user_data: election.contents.candidate_count - 1)
+    address = ctypes.cast(last, ctypes.c_void_p).value
+    assert address
+    batch = random_election(5, ElectionKind.OFFLINE)
+    leader = chosen(NativeSelector("last", NativeFunction(address, SIGNATURE, owner=last)), batch)
+    assert leader.tolist() == [batch.candidates[at][-1] for at in range(len(batch))]
+
+
+def test_a_cffi_function_will_do(compiled: Compiled) -> None:
+    cffi = pytest.importorskip("cffi")
+    ffi = cffi.FFI()
+    ffi.cdef("typedef struct kframe_election kframe_election; int32_t last_in_sync(const kframe_election *, void *);")
+    function = ffi.dlopen(str(compiled.path)).last_in_sync
+    source = NativeFunction(int(ffi.cast("uintptr_t", function)), SIGNATURE, owner=function)
+    batch = random_election(6, ElectionKind.OFFLINE)
+    plain = NativeSelector("x", compiled.function("last_in_sync"))
+    assert chosen(NativeSelector("x", source), batch).tolist() == chosen(plain, batch).tolist()
+
+
+@pytest.mark.parametrize(
+    "field", ["topic", "partition", "leader", "leader_epoch", "unclean_allowed", "eligible", "in_sync", "broker_live"]
+)
+def test_a_batch_that_contradicts_itself_never_reaches_c(compiled: Compiled, field: str) -> None:
+    batch = random_election(7, ElectionKind.OFFLINE)
+    short = replace(batch, **{field: getattr(batch, field)[:-1]})
+    with pytest.raises(ShapeError, match="contradict"):
+        chosen(NativeSelector("x", compiled.function("crash")), short)
+
+
+@pytest.mark.parametrize("which", ["candidates", "isr"])
+@pytest.mark.parametrize("wrong", ["a list too few", "values missing"])
+def test_lists_that_contradict_themselves_never_reach_c(compiled: Compiled, which: str, wrong: str) -> None:
+    batch = random_election(7, ElectionKind.OFFLINE)
+    lists: Ragged = getattr(batch, which)
+    shorter = (
+        Ragged(lists.offsets[:-1], lists.values)
+        if wrong == "a list too few"
+        else Ragged(lists.offsets, lists.values[:-1])
+    )
+    odd: dict[str, Any] = {which: shorter}
+    with pytest.raises(ShapeError, match="contradict"):
+        chosen(NativeSelector("x", compiled.function("crash")), replace(batch, **odd))
+
+
+def test_an_answer_out_of_range_is_a_fault_and_the_built_in_rule_decides(compiled: Compiled) -> None:
+    cluster, rows = random_cluster(8), np.arange(200, dtype=np.int32)
+    selection = Selection({ElectionKind.OFFLINE: NativeSelector("wild", compiled.function("always_out_of_range"))})
+    nobody = np.full(200, NO_LEADER, np.int32)
+    leader = selection.choose(cluster, ElectionKind.OFFLINE, rows, np.zeros(200, np.uint8), lambda rows: nobody)
+    assert leader.tolist() == nobody.tolist()
+    assert selection.faults == {("wild", FaultKind.NOT_A_CANDIDATE): 200}
+
+
+def test_a_function_that_writes_through_const_cannot_make_its_choice_lawful(compiled: Compiled) -> None:
+    cluster, rows = random_cluster(8), np.arange(200, dtype=np.int32)
+    before = copy.deepcopy(cluster)
+    selection = Selection({ElectionKind.OFFLINE: NativeSelector("vandal", compiled.function("vandal"))})
+    nobody = np.full(200, NO_LEADER, np.int32)
+    batch = random_election(8, ElectionKind.OFFLINE)
+    leader = selection.choose(
+        cluster, ElectionKind.OFFLINE, rows, batch.unclean_allowed, lambda faulty: nobody[: len(faulty)]
+    )
+    assert selection.faults.total() > 0
+    assert find_faults(batch, leader) == {}
+    assert np.array_equal(before.partitions.replica, cluster.partitions.replica)
+
+
+@pytest.mark.parametrize("signature, normal", [("void f", None), ("int32_t ()", None), ("a (b c)", "a(b c)")])
+def test_normal_signature(signature: str, normal: str | None) -> None:
+    assert normal_signature(signature) == normal

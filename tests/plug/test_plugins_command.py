@@ -1,0 +1,196 @@
+"""``kframe plugins``: what it prints and the code that it ends with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kframe.cli.plugins import group
+from tests.plug.conftest import Compiled
+from tests.plug.test_checks import PLUGIN
+
+SAFE = """
+from kframe.hookspecs import ElectionKind, Option, SelectorSpec, StoreSpec, Tier, hookimpl
+
+def make(rack):
+    return lambda election: None
+
+@hookimpl
+def kframe_leader_selectors():
+    options = (Option("rack", str, "a", "The rack to prefer."),)
+    return [SelectorSpec("abstain", Tier.SCALAR, make, (ElectionKind.OFFLINE,), "Nobody.", options)]
+
+@hookimpl
+def kframe_stores():
+    return [StoreSpec("nowhere", "no.such:store", "Loses everything.")]
+
+@hookimpl
+def kframe_register_commands(cli):
+    pass
+"""
+UNSAFE = """
+from kframe.hookspecs import ElectionKind, SelectorSpec, Tier, hookimpl
+
+@hookimpl
+def kframe_leader_selectors():
+    first = lambda: (lambda election: election.replicas[0])
+    return [SelectorSpec("first", Tier.SCALAR, first, (ElectionKind.OFFLINE,), "The first replica, dead or alive.")]
+"""
+
+COMMANDS_ONLY = """
+from kframe.hookspecs import hookimpl
+
+@hookimpl
+def kframe_register_commands(cli):
+    pass
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plugins directory with a safe plugin, an unsafe one and a broken one."""
+    for name in ("KFRAME_TRACE_PLUGINS", "KFRAME_PLUGINS_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in {"safe": SAFE, "unsafe": UNSAFE, "broken": "1/0"}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(group, [str(argument) for argument in arguments])
+
+
+def as_json(result: Result) -> Any:
+    assert result.exit_code in (0, 1), result.output
+    return json.loads(result.stdout)
+
+
+def test_list(folder: Path) -> None:
+    result = run("list", "--plugins-dir", folder)
+    assert result.exit_code == 0
+    lines = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert lines["PLUGIN"].split() == ["PLUGIN", "DISTRIBUTION", "SOURCE", "STATE", "OFFERS", "ERROR"]
+    assert " builtin " in lines["builtin"]
+    assert " loaded  " in lines["safe"]
+    assert " abstain,nowhere,commands " in lines["safe"]
+    assert "broken" in lines["broken"]
+    assert "ZeroDivisionError" in lines["broken"]
+
+
+def test_list_as_json_says_all_that_the_table_says(folder: Path) -> None:
+    document = as_json(run("list", "--plugins-dir", folder, "--no-plugin", "unsafe", "-o", "json"))
+    assert document["schema"] == "kframe.plugins/v1"
+    found = {one["plugin"]: one for one in document["rows"]}
+    assert found["unsafe"]["state"] == "disabled"
+    assert found["broken"]["error"] == "ZeroDivisionError: division by zero"
+    assert found["safe"] == {
+        "plugin": "safe", "distribution": str(folder / "safe.py"), "source": "plugins dir", "state": "loaded",
+        "error": None,
+        "selectors": [{
+            "name": "abstain", "tier": "scalar", "kinds": ["OFFLINE"], "doc": "Nobody.",
+            "options": [{"name": "rack", "type": "str", "default": "a", "doc": "The rack to prefer."}],
+        }],
+        "stores": [{"name": "nowhere", "doc": "Loses everything."}],
+        "transports": [], "observers": [], "commands": True, "offers": ["abstain", "nowhere", "commands"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["safe", "abstain"])
+def test_show(folder: Path, name: str) -> None:
+    result = run("show", name, "--plugins-dir", folder)
+    assert [" ".join(line.split()) for line in result.stdout.splitlines()] == [
+        "plugin safe",
+        f"distribution {folder / 'safe.py'}",
+        "source plugins dir",
+        "state loaded",
+        "selectors abstain (scalar; OFFLINE): Nobody. [rack=a (str): The rack to prefer.]",
+        "stores nowhere: Loses everything.",
+        "commands yes",
+    ]
+
+
+def test_show_as_json(folder: Path) -> None:
+    document = as_json(run("show", "broken", "--plugins-dir", folder, "-o", "json"))
+    assert document["schema"] == "kframe.plugin/v1"
+    assert document["error"] == "ZeroDivisionError: division by zero"
+
+
+def test_check_passes(folder: Path) -> None:
+    result = run("check", "abstain", "--plugins-dir", folder)
+    assert result.exit_code == 0, result.output
+    assert all(line.split()[2] == "yes" for line in result.stdout.splitlines()[1:])
+
+
+def test_check_fails(folder: Path) -> None:
+    result = run("check", "unsafe", "--plugins-dir", folder)
+    assert result.exit_code == 1
+    (line,) = [line for line in result.stdout.splitlines() if " is-safe " in line]
+    assert line.split()[2] == "no"
+    assert "in OFFLINE elections it chose a broker that is dead" in line
+
+
+def test_check_as_json(folder: Path) -> None:
+    result = run("check", "first", "--plugins-dir", folder, "-o", "json")
+    assert result.exit_code == 1
+    document = as_json(result)
+    assert document["schema"] == "kframe.plugins.check/v1"
+    assert {(row["selector"], row["tier"]) for row in document["rows"]} == {("first", "scalar")}
+    assert {row["check"]: row["passed"] for row in document["rows"]} == {
+        "is-named": True, "keeps-to-its-array": True, "is-safe": False, "same-batch-same-answer": True,
+        "leaves-the-batch-alone": True, "small-and-odd-batches": False,
+    }  # fmt: skip
+
+
+def test_check_of_a_native_selector_that_crashes_is_survived(folder: Path, compiled: Compiled) -> None:
+    (folder / "natives.py").write_text(PLUGIN.format(library=str(compiled.path)))
+    result = run("check", "crash", "--plugins-dir", folder)
+    assert result.exit_code == 1
+    assert "the process crashed: SIGABRT" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["show", "safer"], "no plugin or selector 'safer'; there are: "),
+        (["check", "broken"], "plugin broken ("),
+        (["check", "no-selectors"], "offers no selector to check"),
+        (["list", "--plugins-dir", "nowhere"], "plugins directory: found nowhere, expected an existing directory"),
+        (["list", "--no-such-flag"], "No such option"),
+        (["list", "-o", "xml"], "'xml' is not one of"),
+    ],
+)
+def test_a_mistake_ends_with_code_2(folder: Path, arguments: list[str], says: str) -> None:
+    (folder / "no-selectors.py").write_text(COMMANDS_ONLY)
+    if "--plugins-dir" not in arguments:
+        arguments = [*arguments, "--plugins-dir", str(folder)]
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert says in " ".join(result.stderr.split())
+    assert result.stdout == ""
+
+
+def test_two_plugins_of_one_name_end_with_code_2_until_one_is_left_out(folder: Path) -> None:
+    (folder / "again.py").write_text(SAFE)
+    result = run("list", "--plugins-dir", folder)
+    assert result.exit_code == 2
+    assert "leader selector 'abstain' is offered by" in result.stderr
+    assert run("list", "--plugins-dir", folder, "--no-plugin", "again").exit_code == 0
+
+
+@pytest.mark.parametrize("environment, traced", [({"KFRAME_TRACE_PLUGINS": "1"}, True), ({}, False)], ids=str)
+def test_trace(folder: Path, environment: dict[str, str], traced: bool) -> None:
+    result = CliRunner(env=environment).invoke(group, ["list", "--plugins-dir", str(folder)])
+    assert ("plugins: safe: kframe_leader_selectors -> abstain\n" in result.stderr) is traced
+
+
+def test_new(tmp_path: Path) -> None:
+    result = run("new", tmp_path / "mine", "--name", "mine")
+    assert result.exit_code == 0
+    assert all(Path(line).is_file() for line in result.stdout.splitlines())
+    again = run("new", tmp_path / "mine", "--name", "mine")
+    assert again.exit_code == 2
+    assert "expected a new or empty directory" in " ".join(again.stderr.split())

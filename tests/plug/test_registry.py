@@ -1,0 +1,377 @@
+"""Finding, loading and naming plugins: what is offered, what clashes, and what breaks without breaking the rest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+from kframe.core.selection import Selection, election_batch
+from kframe.core.selectors import SHIPPED, FirstInSync
+from kframe.errors import ConfigError, PluginError
+from kframe.hookspecs import hookimpl
+from kframe.model.ids import ElectionKind
+from kframe.model.ports import Store, Transport
+from kframe.plug.loading import Plugin
+from kframe.plug.registry import Registry, build_registry
+from kframe.plug.scalar import ScalarSelector
+from kframe.plug.sources import MODULE_PREFIX, Source
+from kframe.plug.specs import ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
+from kframe.plug.trials import random_cluster
+
+OFFLINE = (ElectionKind.OFFLINE,)
+
+
+def nothing_for(url: str) -> None:
+    """A factory that nobody calls."""
+
+
+def selector_spec(name: str, kinds: tuple[ElectionKind, ...] = OFFLINE, **changes: Any) -> SelectorSpec:
+    fields: dict[str, Any] = {"name": name, "tier": Tier.BULK, "factory": lambda: FirstInSync(name), "kinds": kinds}
+    return SelectorSpec(doc=f"{name}.", **fields | changes)
+
+
+def plugin(name: str, **hooks: Callable[..., Any]) -> type:
+    """A plugin with these hooks."""
+    return type(name, (), {hook: staticmethod(hookimpl(function)) for hook, function in hooks.items()})
+
+
+def selectors(name: str, *specs: Any) -> type:
+    return plugin(name, kframe_leader_selectors=lambda: list(specs))
+
+
+def build(*extra: object, **settings: Any) -> Registry:
+    """A registry without whatever happens to be installed."""
+    return build_registry(extra=extra, allowed=(), **settings)
+
+
+def state_of(registry: Registry, name: str) -> Plugin:
+    (found,) = [one for one in registry.plugins if one.name == name]
+    return found
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Install a distribution with entry points in group kframe, and perhaps a module."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def install(distribution: str, entry_points: dict[str, str], **modules: str) -> None:
+        info = tmp_path / f"{distribution.replace('-', '_')}-1.2.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
+        lines = [f"{name} = {value}" for name, value in entry_points.items()]
+        (info / "entry_points.txt").write_text("\n".join(["[kframe]", *lines]) + "\n")
+        for name, text in modules.items():
+            (tmp_path / f"{name}.py").write_text(text)
+
+    return install
+
+
+PLUGIN_TEXT = """
+from kframe.hookspecs import ElectionKind, SelectorSpec, Tier, hookimpl
+
+@hookimpl
+def kframe_leader_selectors():
+    return [SelectorSpec("{0}", Tier.SCALAR, lambda: (lambda election: None), (ElectionKind.OFFLINE,), "Nobody.")]
+"""
+
+
+def test_kframe_s_own_offers() -> None:
+    registry = build()
+    assert list(registry.selectors) == [selector.name for selector in SHIPPED]
+    for selector, kinds in SHIPPED.items():
+        assert registry.selector(selector.name) is selector
+        assert registry.selectors[selector.name].kinds == kinds
+    assert isinstance(registry.open_store("memory:"), Store)
+    for scheme in registry.transports:
+        assert isinstance(registry.open_transport(f"{scheme}:"), Transport)
+    assert state_of(registry, "builtin").source is Source.BUILTIN
+    assert registry.broken == ()
+
+
+def test_an_entry_point_is_found_and_loaded_only_when_a_registry_is_built(install: Callable[..., None]) -> None:
+    install("kframe-nobody", {"nobody": "nobody_plugin"}, nobody_plugin=PLUGIN_TEXT.format("nobody"))
+    assert "nobody_plugin" not in sys.modules
+    registry = build_registry(allowed=["nobody"])
+    assert "nobody_plugin" in sys.modules
+    assert state_of(registry, "nobody").distribution == "kframe-nobody 1.2"
+    assert isinstance(registry.selector("nobody"), ScalarSelector)
+
+
+@pytest.mark.parametrize("settings", [{"disabled": ["left-out"]}, {"allowed": ()}, {"allowed": ["other"]}], ids=str)
+def test_an_entry_point_that_is_not_wanted_is_not_imported(
+    install: Callable[..., None], settings: dict[str, Any]
+) -> None:
+    install("kframe-left-out", {"left-out": "left_out"}, left_out="raise SystemExit('imported')")
+    registry = build_registry(**settings)
+    assert state_of(registry, "left-out").state == "disabled"
+    assert "left_out" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "module, error",
+    [
+        ("import no_such_module_at_all", "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
+        ("1/0", "ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("def (", "SyntaxError"),
+        ("x = 1", "it implements no hook: hooks are plain Python functions"),
+        (PLUGIN_TEXT.format("Bad Name"), "selector 'Bad Name': expected lower-case"),
+    ],
+)
+def test_a_broken_entry_point_is_reported_and_hides_nobody(
+    install: Callable[..., None], module: str, error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    number = zlib.crc32(module.encode())
+    install(
+        "kframe-two", {"a-broken": f"broken_{number}", "b-whole": f"whole_{number}"},
+        **{f"broken_{number}": module, f"whole_{number}": PLUGIN_TEXT.format("whole")},
+    )  # fmt: skip
+    registry = build_registry(allowed=["a-broken", "b-whole"])
+    (broken,) = registry.broken
+    assert (broken.name, broken.distribution, broken.offers) == ("a-broken", "kframe-two 1.2", ())
+    assert error in (broken.error or "")
+    assert "whole" in registry.selectors
+    assert "first-in-sync" in registry.selectors
+    assert [record.message for record in caplog.records] == ["plugin a-broken (kframe-two 1.2) is broken and left out"]
+
+
+def nothing() -> list[Any]:
+    return []
+
+
+def raising() -> list[Any]:
+    raise LookupError("cannot offer")
+
+
+def half() -> Any:
+    yield selector_spec("half")
+    raise LookupError("lost the rest")
+
+
+@pytest.mark.parametrize(
+    "broken, error",
+    [
+        (plugin("Broken", kframe_leader_selectors=raising), "LookupError: cannot offer"),
+        (plugin("Broken", kframe_leader_selectors=half), "LookupError: lost the rest"),
+        (plugin("Broken", kframe_leader_selectors=lambda: 3), "TypeError"),
+        (selectors("Broken", "rack"), "kframe_leader_selectors offers str 'rack', expected SelectorSpec"),
+        (selectors("Broken", FirstInSync("x")), "kframe_leader_selectors offers FirstInSync"),
+        (plugin("Broken", kframe_stores=lambda: [selector_spec("x")]), "kframe_stores offers SelectorSpec"),
+        (
+            plugin("Broken", kframe_stores=lambda: [TransportSpec("x", nothing_for, "")]),
+            "kframe_stores offers TransportSpec",
+        ),
+        (plugin("Broken", kframe_no_such_hook=nothing), "unknown hook 'kframe_no_such_hook'"),
+        (plugin("Broken", kframe_stores=lambda surprise: []), "surprise"),
+        (SimpleNamespace(kframe_stores=lambda: None), "it implements no hook"),
+    ],
+    ids=range(10),
+)
+def test_a_broken_plugin_offers_nothing(broken: object, error: str) -> None:
+    registry = build(broken, selectors("Whole", selector_spec("whole")))
+    (found,) = registry.broken
+    assert error in (found.error or "")
+    assert set(registry.selectors) == {"whole", *(selector.name for selector in SHIPPED)}
+
+
+def observer_spec(name: str) -> ObserverSpec:
+    return ObserverSpec(name, lambda: SimpleNamespace(stepped=lambda cause, effects: None), "")
+
+
+@pytest.mark.parametrize(
+    "hook, spec, what",
+    [
+        ("kframe_leader_selectors", selector_spec("twin"), "leader selector 'twin'"),
+        ("kframe_stores", StoreSpec("twin", nothing_for, ""), "store for the URL scheme 'twin'"),
+        ("kframe_transports", TransportSpec("twin", nothing_for, ""), "transport for the URL scheme 'twin'"),
+        ("kframe_observers", observer_spec("twin"), "observer 'twin'"),
+    ],
+)
+def test_one_name_offered_twice_is_an_error_that_names_both(hook: str, spec: object, what: str) -> None:
+    one, other = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
+    with pytest.raises(PluginError) as caught:
+        build(one, other)
+    assert str(caught.value) == (f"{what} is offered by extra One and by extra Other; leave one out with --no-plugin")
+    assert state_of(build(one, other, disabled=["Other"]), "Other").state == "disabled"
+
+
+def test_a_name_of_kframe_s_own_cannot_be_taken() -> None:
+    with pytest.raises(PluginError, match="'preferred' is offered by kframe-controller and by extra Thief"):
+        build(selectors("Thief", selector_spec("preferred")))
+
+
+def test_two_distributions_with_one_entry_point_name(install: Callable[..., None]) -> None:
+    install("kframe-one", {"same": "one_module"}, one_module=PLUGIN_TEXT.format("one"))
+    install("kframe-other", {"same": "other_module"}, other_module=PLUGIN_TEXT.format("other"))
+    with pytest.raises(PluginError, match=r"plugin 'same' is offered by kframe-one 1.2 and by kframe-other 1.2"):
+        build_registry(allowed=["same"])
+
+
+def test_a_plugins_directory(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(PLUGIN_TEXT.format("one"))
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "__init__.py").write_text("from .rule import *\n")
+    (tmp_path / "two" / "rule.py").write_text(PLUGIN_TEXT.format("two"))
+    (tmp_path / "bad.py").write_text("1/0")
+    for ignored in ("_private.py", ".hidden.py", "notes.txt"):
+        (tmp_path / ignored).write_text("1/0")
+    (tmp_path / "empty").mkdir()
+    registry = build(plugins_dir=tmp_path)
+    found = {one.name: (one.state, one.distribution) for one in registry.plugins if one.source is Source.DIRECTORY}
+    assert found == {
+        "bad": ("broken", str(tmp_path / "bad.py")),
+        "one": ("loaded", str(tmp_path / "one.py")),
+        "two": ("loaded", str(tmp_path / "two")),
+    }
+    assert {"one", "two"} < set(registry.selectors)
+    assert MODULE_PREFIX + "one" in sys.modules
+    assert MODULE_PREFIX + "bad" not in sys.modules
+
+
+def test_a_plugins_directory_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"plugins directory: found .*nowhere, expected an existing directory"):
+        build(plugins_dir=tmp_path / "nowhere")
+
+
+def test_an_unknown_name_is_an_error_that_helps() -> None:
+    registry = build(selectors("Broken", "?"), disabled=["Other"])
+    with pytest.raises(PluginError) as caught:
+        registry.selector("prefered")
+    assert str(caught.value) == (
+        "no leader selector 'prefered'; did you mean 'preferred'?; there are: controlled-shutdown, "
+        "controlled-shutdown-0.8.2, first-in-sync, preferred, reassigned; plugin Broken (extra Broken) is broken"
+    )
+    with pytest.raises(PluginError, match="no store for the URL scheme 'zk'; there are: memory"):
+        registry.open_store("zk://localhost")
+
+
+def test_selectors_by_the_kinds_that_they_are_for() -> None:
+    registry = build(selectors("More", selector_spec("more", (ElectionKind.OFFLINE, ElectionKind.REASSIGN))))
+    chosen = registry.selectors_for(["more", "preferred"])
+    assert {kind: selector.name for kind, selector in chosen.items()} == {
+        ElectionKind.OFFLINE: "more", ElectionKind.REASSIGN: "more", ElectionKind.PREFERRED: "preferred",
+    }  # fmt: skip
+    with pytest.raises(PluginError, match="selectors 'more' and 'first-in-sync' are both for OFFLINE elections"):
+        registry.selectors_for(["more", "first-in-sync"])
+
+
+def test_what_the_registry_makes_is_what_a_selection_takes() -> None:
+    cluster, rows = random_cluster(3), np.arange(200, dtype=np.int32)
+    selection = Selection(build().selectors_for(["first-in-sync", "preferred"]))
+    unclean = np.ones(200, np.uint8)
+    leader = selection.choose(cluster, ElectionKind.OFFLINE, rows, unclean, lambda rows: pytest.fail("not needed"))
+    expected = np.full(200, -1, np.int32)
+    FirstInSync("x").elect(election_batch(cluster, ElectionKind.OFFLINE, rows, unclean), expected)
+    assert leader.tolist() == expected.tolist()
+
+
+def test_options_reach_the_factory() -> None:
+    made: list[dict[str, Any]] = []
+
+    def factory(**options: Any) -> FirstInSync:
+        made.append(options)
+        return FirstInSync("weighed")
+
+    options = (Option("weight", int, 1, ""), Option("rack", str, "a", ""))
+    registry = build(selectors("Weighed", selector_spec("weighed", factory=factory, options=options)))
+    registry.selectors_for(["weighed"], {"weighed": {"weight": "5"}})
+    assert made == [{"weight": 5, "rack": "a"}]
+
+
+def fail() -> None:
+    raise OSError("no weights file")
+
+
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        ({"factory": fail}, "selector 'odd' cannot be made: OSError: no weights file"),
+        ({"factory": lambda: FirstInSync("even")}, "its factory made one that is called 'even'"),
+        ({"factory": lambda: 3}, "its factory made int, expected a LeaderSelector"),
+        ({"factory": lambda: 3, "tier": Tier.SCALAR}, "its factory made int, expected a function"),
+        ({"factory": lambda: 3, "tier": Tier.NATIVE}, "found int, expected a PyCapsule or NativeFunction"),
+    ],
+)
+def test_a_factory_that_makes_something_else(changes: dict[str, Any], says: str) -> None:
+    registry = build(selectors("Odd", selector_spec("odd", **changes)))
+    with pytest.raises(PluginError, match=says):
+        registry.selector("odd")
+
+
+def commands(name: str, *added: str, then: Callable[[], None] = lambda: None) -> type:
+    def register(cli: click.Group) -> None:
+        for command in added:
+            cli.add_command(click.Command(command))
+        then()
+
+    return plugin(name, kframe_register_commands=register)
+
+
+def test_commands_are_added_and_a_plugin_that_fails_adds_none(caplog: pytest.LogCaptureFixture) -> None:
+    cli = click.Group(commands={"whatif": click.Command("whatif")})
+    registry = build(commands("Bad", "half", then=fail), commands("Good", "greet", "wave"))
+    registry.register_commands(cli)
+    assert list(cli.commands) == ["whatif", "greet", "wave"]
+    assert caplog.records[0].message == "plugin Bad (extra Bad) cannot register its commands"
+
+
+@pytest.mark.parametrize(
+    "plugins, says",
+    [
+        ([commands("Thief", "whatif")], "command 'whatif' is offered by kframe-controller and by extra Thief"),
+        (
+            [commands("One", "greet"), commands("Two", "greet")],
+            "command 'greet' is offered by extra One and by extra Two",
+        ),
+    ],
+)
+def test_a_command_that_is_there_cannot_be_replaced(plugins: list[type], says: str) -> None:
+    whatif = click.Command("whatif")
+    cli = click.Group(commands={"whatif": whatif})
+    with pytest.raises(PluginError, match=says):
+        build(*plugins).register_commands(cli)
+    assert cli.commands["whatif"] is whatif
+
+
+def test_observers() -> None:
+    registry = build(plugin("Watch", kframe_observers=lambda: [observer_spec("watch")]))
+    assert registry.observer("watch") is not registry.observer("watch")
+    with pytest.raises(PluginError, match="no observer 'wach'; did you mean 'watch'"):
+        registry.observer("wach")
+
+
+def test_a_trace_tells_what_is_loaded_and_offered() -> None:
+    lines: list[str] = []
+    registry = build(
+        selectors("Small", selector_spec("small")), commands("Cmd"), disabled=["builtin"], trace=lines.append
+    )
+    registry.register_commands(click.Group())
+    assert lines == [
+        "Small (extra Small): load",
+        "Small: kframe_leader_selectors -> small",
+        "Cmd (extra Cmd): load",
+        "Cmd: kframe_register_commands",
+    ]
+
+
+def test_importing_the_registry_loads_no_plugin_and_nothing_heavy() -> None:
+    code = "import sys, kframe.plug.registry; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"click", "rich", "pyarrow", "kframe.embedded", "kframe_rack_spread"}
+    assert "pluggy" in loaded
+
+
+def test_a_registry_keeps_nothing_between_builds() -> None:
+    first = build(selectors("Once", selector_spec("once")))
+    assert "once" in first.selectors
+    assert "once" not in build().selectors

@@ -1,0 +1,73 @@
+"""A new plugin works as it is written, and nothing is written where something is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from kframe.errors import ConfigError
+from kframe.plug.native import include_dir
+from kframe.plug.scaffold import new_plugin
+
+RACK_SPREAD = Path(__file__).resolve().parents[2] / "plugins" / "rack_spread"
+
+
+def shape(folder: Path, name: str) -> set[str]:
+    """The files of a plugin, with its name taken out."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    made = re.compile(r"[._].*|.*\.egg-info")
+    wanted = (file.as_posix() for file in files if not any(map(made.fullmatch, file.parts)))
+    return {file.replace(name.replace("-", "_"), "NAME") for file in wanted}
+
+
+def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "near-rack"
+    files = new_plugin(folder, "near-rack")
+    assert {file.relative_to(folder).as_posix() for file in files} == {
+        "pyproject.toml", "README.md", "kframe_near_rack.py", "tests/test_near_rack.py",
+    }  # fmt: skip
+    project = tomllib.loads((folder / "pyproject.toml").read_text())
+    assert project["project"]["entry-points"]["kframe"] == {"near-rack": "kframe_near_rack"}
+    assert list(folder.parent.iterdir()) == [folder], "nothing is left over"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    environment = os.environ | {"PYTHONPATH": include_dir()}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "6 passed" in done.stdout
+
+
+def test_it_has_the_shape_of_rack_spread(tmp_path: Path) -> None:
+    new_plugin(tmp_path, "near-rack")
+    assert shape(tmp_path, "near-rack") == shape(RACK_SPREAD, "rack-spread")
+
+
+@pytest.mark.parametrize("name", ["", "Near", "near_rack", "near rack", "../near", "near.rack", "-near"])
+def test_a_bad_name_writes_nothing(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="plugin name: found"):
+        new_plugin(tmp_path / "new", name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", ["file", "full folder"])
+def test_what_is_there_stays(tmp_path: Path, there: str) -> None:
+    folder = tmp_path / "new"
+    if there == "file":
+        folder.write_text("mine")
+    else:
+        folder.mkdir()
+        (folder / "mine").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ConfigError, match="expected a new or empty directory"):
+        new_plugin(folder, "near")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_empty_folder_will_do(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    assert all(file.is_file() for file in new_plugin(tmp_path / "new", "near"))

@@ -1,0 +1,105 @@
+"""The scalar tier: what a function sees, and what becomes of its answer."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.core.selection import FaultKind, Selection
+from kframe.core.selectors import FirstInSync
+from kframe.model.columns import Int32
+from kframe.model.elections import ElectionBatch
+from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.plug.scalar import UNKNOWN_BROKER, PartitionElection, ScalarFunction, ScalarSelector
+from kframe.plug.trials import random_cluster, random_election
+from kframe.testing.selector_contract import SelectorContract
+
+OFFLINE = ElectionKind.OFFLINE
+
+
+def kafka_rule(election: PartitionElection) -> int | None:
+    in_sync = [one for one in election.eligible if one in election.isr]
+    if election.unclean_allowed:
+        in_sync = list(election.eligible)
+    return in_sync[0] if in_sync else None
+
+
+class TestScalar(SelectorContract):
+    kinds = tuple(set(ElectionKind) - {ElectionKind.PREFERRED})
+
+    def make_selector(self) -> ScalarSelector:
+        return ScalarSelector("kafka", kafka_rule)
+
+
+def chosen(function: ScalarFunction, batch: ElectionBatch) -> Int32:
+    leader = np.full(len(batch), NO_LEADER, np.int32)
+    ScalarSelector("it", function).elect(batch, leader)
+    return leader
+
+
+@pytest.mark.parametrize("kind", TestScalar.kinds, ids=lambda kind: kind.name)
+def test_the_same_rule_chooses_the_same_in_both_tiers(kind: ElectionKind) -> None:
+    batch = random_election(11, kind)
+    bulk = np.full(len(batch), NO_LEADER, np.int32)
+    FirstInSync("x").elect(batch, bulk)
+    assert chosen(kafka_rule, batch).tolist() == bulk.tolist()
+
+
+def test_a_function_sees_broker_ids() -> None:
+    seen: list[PartitionElection] = []
+    batch = random_election(12, OFFLINE)
+
+    def look(election: PartitionElection) -> None:
+        seen.append(election)
+
+    chosen(look, batch)
+    ids = batch.broker_ids.tolist()
+    for at, election in enumerate(seen):
+        slots = slice(batch.candidates.offsets[at], batch.candidates.offsets[at + 1])
+        assert election.kind is OFFLINE
+        assert (election.topic, election.partition) == ("t", at)
+        assert election.replicas == tuple(ids[index] for index in batch.candidates[at])
+        assert election.isr == tuple(ids[index] for index in batch.isr[at])
+        assert election.eligible == tuple(np.array(election.replicas)[batch.eligible[slots] != 0])
+        assert election.leader == (None if batch.leader[at] == NO_LEADER else ids[batch.leader[at]])
+        assert election.leader_epoch == batch.leader_epoch[at]
+        assert election.unclean_allowed is bool(batch.unclean_allowed[at])
+        assert election.seed == batch.seed
+        for one, rack in zip(ids, batch.broker_rack, strict=True):
+            assert election.racks[one] == (None if rack == -1 else batch.racks[rack])
+    assert {election.leader is None for election in seen} == {True, False}
+
+
+def test_what_it_sees_cannot_be_changed() -> None:
+    def change(election: PartitionElection) -> None:
+        election.isr = ()  # type: ignore[misc]  # that is the test
+
+    with pytest.raises(FrozenInstanceError):
+        chosen(change, random_election(1, OFFLINE))
+
+
+@pytest.mark.parametrize("answer", ["1", 1.0, True, [1]], ids=repr)
+def test_an_answer_that_is_no_broker_id_is_an_error_that_names_the_partition(answer: Any) -> None:
+    with pytest.raises(TypeError, match="expected a broker id or None") as caught:
+        chosen(lambda election: answer if election.partition == 3 else None, random_election(1, OFFLINE))
+    assert caught.value.__notes__ == ["while electing a leader for t-3"]
+
+
+def test_an_unknown_broker_is_a_fault_of_that_partition_alone() -> None:
+    cluster, rows = random_cluster(13), np.arange(200, dtype=np.int32)
+    selector = ScalarSelector("half", lambda election: 123_456 if election.partition % 2 else None)
+    selection = Selection({OFFLINE: selector})
+    leader = selection.choose(
+        cluster, OFFLINE, rows, np.zeros(200, np.uint8), lambda faulty: np.full(len(faulty), NO_LEADER, np.int32)
+    )
+    assert selection.faults == {("half", FaultKind.NOT_A_CANDIDATE): 100}
+    assert UNKNOWN_BROKER not in leader
+
+
+def test_a_numpy_integer_is_a_broker_id() -> None:
+    batch = random_election(14, OFFLINE)
+    plain = chosen(lambda election: election.replicas[0], batch)
+    assert chosen(lambda election: np.int64(election.replicas[0]), batch).tolist() == plain.tolist()  # type: ignore[arg-type,return-value]

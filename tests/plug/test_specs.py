@@ -1,0 +1,115 @@
+"""What plugins offer is checked when they offer it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kframe.errors import ConfigError, PluginError
+from kframe.model.ids import ElectionKind
+from kframe.plug.specs import ObserverSpec, Option, PortSpec, SelectorSpec, StoreSpec, Tier
+
+
+def make_nothing(*arguments: object) -> Any:
+    """A factory that nobody calls."""
+
+
+GOOD: dict[str, Any] = {
+    "name": "good",
+    "tier": Tier.BULK,
+    "factory": dict,
+    "kinds": (ElectionKind.OFFLINE,),
+    "doc": "Good.",
+}
+
+
+@pytest.mark.parametrize("name", ["a", "rack-spread", "controlled-shutdown-0.8.2"])
+def test_names(name: str) -> None:
+    assert SelectorSpec(**GOOD | {"name": name}).name == name
+
+
+@pytest.mark.parametrize("name", ["", "A", "two words", "under_score", "-a", "a-", "a--b", "1a", "ä", "a\n", None, 3])
+@pytest.mark.parametrize(
+    "make", [lambda name: SelectorSpec(**GOOD | {"name": name}), lambda name: ObserverSpec(name, make_nothing, "")]
+)
+def test_bad_names(make: Any, name: object) -> None:
+    with pytest.raises(PluginError, match="expected lower-case"):
+        make(name)
+
+
+@pytest.mark.parametrize(
+    "field, value, says",
+    [
+        ("kinds", (), "expected one ElectionKind or more"),
+        ("kinds", ("OFFLINE",), "expected one ElectionKind or more"),
+        ("kinds", (0,), "expected one ElectionKind or more"),
+        ("tier", "bulk", "expected a Tier"),
+        ("tier", "gpu", "expected a Tier"),
+        ("factory", None, "expected something to call"),
+    ],
+)
+def test_bad_selectors(field: str, value: object, says: str) -> None:
+    with pytest.raises(PluginError, match=f"selector 'good': .*{says}"):
+        SelectorSpec(**GOOD | {field: value})
+
+
+@pytest.mark.parametrize("scheme", ["", "ZK", "1x", "a b", "a:"])
+def test_bad_schemes(scheme: str) -> None:
+    with pytest.raises(PluginError, match="URL scheme"):
+        StoreSpec(scheme, make_nothing, "")
+
+
+OPTIONS = (
+    Option("weight", int, 3, "A number."),
+    Option("share", float, 0.5, "A share."),
+    Option("strict", bool, False, "Or not."),
+    Option("rack", str, "a", "A rack."),
+)
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ({}, {"weight": 3, "share": 0.5, "strict": False, "rack": "a"}),
+        ({"weight": 7}, {"weight": 7, "share": 0.5, "strict": False, "rack": "a"}),
+        ({"weight": "7", "share": "2", "strict": "True", "rack": "7"},
+         {"weight": 7, "share": 2.0, "strict": True, "rack": "7"}),
+        ({"share": 1}, {"weight": 3, "share": 1, "strict": False, "rack": "a"}),
+    ],
+)  # fmt: skip
+def test_options(given: dict[str, object], expected: dict[str, object]) -> None:
+    assert SelectorSpec(**GOOD, options=OPTIONS).values(given) == expected
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"wait": 1}, "selector good: found option 'wait', expected one of weight, share, strict, rack"),
+        ({"weight": "many"}, "selector good, option weight: found 'many', expected int"),
+        ({"weight": 1.5}, "selector good, option weight: found float 1.5, expected int"),
+        ({"weight": True}, "selector good, option weight: found bool True, expected int"),
+        ({"strict": "maybe"}, "selector good, option strict: found 'maybe', expected bool"),
+        ({"strict": 1}, "selector good, option strict: found int 1, expected bool"),
+        ({"rack": 1}, "selector good, option rack: found int 1, expected str"),
+    ],
+)
+def test_bad_options(given: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        SelectorSpec(**GOOD, options=OPTIONS).values(given)
+    assert str(caught.value) == says
+
+
+def test_a_selector_without_options_says_so() -> None:
+    with pytest.raises(ConfigError, match="found option 'x', expected no options"):
+        SelectorSpec(**GOOD).values({"x": 1})
+
+
+def test_a_factory_by_name_is_imported_when_it_is_chosen() -> None:
+    assert PortSpec("mem", "pathlib:PurePosixPath", "").make("mem:x").name == "mem:x"
+
+
+@pytest.mark.parametrize("factory", ["no_such_module:f", "pathlib:NoSuchThing", "pathlib"])
+def test_a_factory_that_cannot_be_imported(factory: str) -> None:
+    with pytest.raises(PluginError, match=f"mem: {factory} cannot be imported"):
+        PortSpec("mem", factory, "").make("mem:")
