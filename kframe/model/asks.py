@@ -5,15 +5,18 @@ The core only makes these records; the runtime calls ``perform``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from kframe.model.brokers import Registration
-from kframe.model.changes import StateChange, StoredStates, WriteResult
+from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.effects import Ask
+from kframe.model.events import TopicPartition
 from kframe.model.ports import Store
+from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
 
 Value = TypeVar("Value")
 
@@ -102,3 +105,188 @@ class ReadStates(AskStore[StoredStates]):
     def perform(self, store: Store, cluster: ClusterState) -> StoredStates:
         """``Store.read_states``."""
         return store.read_states(cluster, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTopicNames(AskStore[frozenset[str]]):
+    """Read which topics exist, and watch for the next change."""
+
+    def perform(self, store: Store, cluster: ClusterState) -> frozenset[str]:
+        """``Store.read_topic_names``."""
+        return store.read_topic_names()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTopics(AskStore[TopicTable]):
+    """Read ids and assignments of topics, and watch each for the next change; those that are gone are left out."""
+
+    names: tuple[str, ...]
+
+    def perform(self, store: Store, cluster: ClusterState) -> TopicTable:
+        """``Store.read_topics``."""
+        return store.read_topics(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class GiveTopicIds(AskStore[tuple[bytes, ...]]):
+    """Give random ids to topics that have none, and store them."""
+
+    names: tuple[str, ...]
+
+    def perform(self, store: Store, cluster: ClusterState) -> tuple[bytes, ...]:
+        """``Store.give_topic_ids``."""
+        return store.give_topic_ids(self.names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CreateTopics(AskStore[tuple[WriteCode, ...]]):
+    """Store new topics with their configs (one mapping a topic): OK, EXISTS or FAILED for each."""
+
+    table: TopicTable
+    configs: tuple[Mapping[str, str], ...]
+
+    def perform(self, store: Store, cluster: ClusterState) -> tuple[WriteCode, ...]:
+        """``Store.create_topics``."""
+        return store.create_topics(self.table, self.configs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WriteAssignments(AskStore[tuple[WriteCode, ...]]):
+    """Replace whole assignments of topics: OK for each, STALE where somebody else wrote it since we read it."""
+
+    table: TopicTable
+
+    def perform(self, store: Store, cluster: ClusterState) -> tuple[WriteCode, ...]:
+        """``Store.write_assignments``."""
+        return store.write_assignments(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDeletions(AskStore[None]):
+    """Mark topics for deletion, as DeleteTopics does."""
+
+    names: tuple[str, ...]
+
+    def perform(self, store: Store, cluster: ClusterState) -> None:
+        """``Store.queue_deletions``."""
+        store.queue_deletions(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDeletions(AskStore[frozenset[str]]):
+    """Read which topics are marked for deletion, and watch for the next."""
+
+    def perform(self, store: Store, cluster: ClusterState) -> frozenset[str]:
+        """``Store.read_deletions``."""
+        return store.read_deletions()
+
+
+@dataclass(frozen=True, slots=True)
+class DropDeletions(AskStore[None]):
+    """Take marks for deletion away without deleting anything."""
+
+    names: tuple[str, ...]
+
+    def perform(self, store: Store, cluster: ClusterState) -> None:
+        """``Store.drop_deletions``."""
+        store.drop_deletions(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics(AskStore[None]):
+    """Delete topics with their states, their configs and their marks."""
+
+    names: tuple[str, ...]
+
+    def perform(self, store: Store, cluster: ClusterState) -> None:
+        """``Store.delete_topics``."""
+        store.delete_topics(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReassignments(AskStore[Targets | None]):
+    """Read what an operator has left to be reassigned, None if nothing, and watch for the next."""
+
+    def perform(self, store: Store, cluster: ClusterState) -> Targets | None:
+        """``Store.read_reassignments``."""
+        return store.read_reassignments()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReassignments(AskStore[None]):
+    """Leave these to be reassigned; none takes the record away."""
+
+    targets: Targets
+
+    def perform(self, store: Store, cluster: ClusterState) -> None:
+        """``Store.write_reassignments``."""
+        store.write_reassignments(self.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPreferredElection(AskStore[tuple[TopicPartition, ...] | None]):
+    """Read for which partitions an operator wants preferred leaders, None for none, and watch for the next."""
+
+    def perform(self, store: Store, cluster: ClusterState) -> tuple[TopicPartition, ...] | None:
+        """``Store.read_preferred_election``."""
+        return store.read_preferred_election()
+
+
+@dataclass(frozen=True, slots=True)
+class DropPreferredElection(AskStore[None]):
+    """Take that record away."""
+
+    def perform(self, store: Store, cluster: ClusterState) -> None:
+        """``Store.drop_preferred_election``."""
+        store.drop_preferred_election()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadIsrChanges(AskStore[Notifications[TopicPartition]]):
+    """Read which ISRs leaders have changed in storage by themselves, and watch for the next."""
+
+    def perform(self, store: Store, cluster: ClusterState) -> Notifications[TopicPartition]:
+        """``Store.read_isr_changes``."""
+        return store.read_isr_changes()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLogDirEvents(AskStore[Notifications[int]]):
+    """Read which brokers (ids) have lost a log directory, and watch for the next."""
+
+    def perform(self, store: Store, cluster: ClusterState) -> Notifications[int]:
+        """``Store.read_log_dir_events``."""
+        return store.read_log_dir_events()
+
+
+@dataclass(frozen=True, slots=True)
+class DropNotifications(AskStore[None]):
+    """Take away notifications that were read."""
+
+    paths: tuple[str, ...]
+
+    def perform(self, store: Store, cluster: ClusterState) -> None:
+        """``Store.drop_notifications``."""
+        store.drop_notifications(self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTopicSettings(AskStore[tuple[TopicSettings, ...]]):
+    """Read the settings of topics that a controller acts on."""
+
+    names: tuple[str, ...]
+
+    def perform(self, store: Store, cluster: ClusterState) -> tuple[TopicSettings, ...]:
+        """``Store.read_topic_settings``."""
+        return store.read_topic_settings(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIds(AskStore[int]):
+    """Set the next block of producer ids aside for a broker; its first id."""
+
+    broker_id: int
+
+    def perform(self, store: Store, cluster: ClusterState) -> int:
+        """``Store.allocate_producer_ids``."""
+        return store.allocate_producer_ids(self.broker_id)

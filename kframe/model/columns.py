@@ -55,6 +55,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("partition_epoch", np.int32, "row", NO_STATE, "version of the stored state; NO_STATE where none is stored"),
     Column("state", np.uint8, "row", PartitionState.NON_EXISTENT, "PartitionState"),
     Column("recovery", np.uint8, "row", 0, "RecoveryState"),
+    Column("reassigning", np.uint8, "row", 0, "1 while a reassignment of the partition is under way"),
     Column("slot_start", np.int32, "row", 0, "first slot of the row"),
     Column("slot_capacity", np.int16, "row", 0, "slots that the row owns"),
     Column("replica_count", np.int16, "row", 0, "assigned replicas"),
@@ -138,6 +139,7 @@ class Partitions:
     partition_epoch: Int32
     state: UInt8
     recovery: UInt8
+    reassigning: UInt8
     slot_start: Int32
     slot_capacity: Int16
     replica_count: Int16
@@ -262,6 +264,29 @@ class Partitions:
                 values[target] = values[source]
         self.slot_start[rows] = starts
         self.slot_capacity[rows] = capacity
+
+    def assign(self, rows: NDArray[Any], replicas: Ragged, flags: UInt8) -> None:
+        """Give ``rows`` (unique) new replica lists; ``flags`` stand beside ``replicas.values``.
+
+        Replicas that stay keep their state. Those that leave the list keep theirs too, in the slots behind it, until
+        another list is given: they still have to be stopped.
+        """
+        counts = replicas.counts
+        self.ensure_capacity(rows, counts + self.replica_count[rows])
+        for position, row in enumerate(rows):
+            start, old = int(self.slot_start[row]), int(self.replica_count[row])
+            brokers, states = self.replica[start : start + old].copy(), self.replica_state[start : start + old].copy()
+            known = dict(zip(brokers.tolist(), states.tolist(), strict=True))
+            wanted = replicas[position].tolist()
+            left = [broker for broker in known if broker not in wanted]
+            listed = wanted + left
+            here = slice(start, start + len(listed))
+            self.replica[here] = listed
+            self.replica_state[here] = [known.get(broker, ReplicaState.NON_EXISTENT) for broker in listed]
+            self.replica_flags[here] = 0
+            offsets = replicas.offsets
+            self.replica_flags[start : start + len(wanted)] = flags[offsets[position] : offsets[position + 1]]
+            self.replica_count[row] = len(wanted)
 
     def _size(self, column: Column) -> int:
         return self._rows if column.per == "row" else self._slots

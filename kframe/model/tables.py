@@ -1,18 +1,23 @@
-"""Topics as storage describes them: names, ids and assignments of many at once, in columns. Brokers are ids."""
+"""What storage and clients say of many topics or partitions at once, in columns. Brokers are ids here."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kframe.model.columns import Int32, Ragged, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicTable:
     """``t`` topics. ``replicas``, ``adding`` and ``removing`` have a list a partition, topic by topic, partitions
-    ``0 .. partition_counts[i] - 1`` in order; they hold broker ids."""
+    ``0 .. partition_counts[i] - 1`` in order."""
 
     names: tuple[str, ...]
     topic_ids: tuple[bytes | None, ...]
@@ -25,19 +30,70 @@ class TopicTable:
         return len(self.names)
 
     @staticmethod
-    def of(names: tuple[str, ...], assignments: list[list[tuple[int, ...]]]) -> TopicTable:
+    def of(names: Sequence[str], assignments: Sequence[Sequence[tuple[int, ...]]]) -> TopicTable:
         """Topics without ids whose partitions have these replicas; for small things."""
         counts = np.array([len(one) for one in assignments], np.int32)
         replicas = Ragged.of([replicas for one in assignments for replicas in one])
         none = Ragged.empty(int(counts.sum()))
-        return TopicTable(names, (None,) * len(names), counts, replicas, none, none)
+        return TopicTable(tuple(names), (None,) * len(names), counts, replicas, none, none)
 
-    def part(self, chosen: Int32) -> TopicTable:
+    def take(self, chosen: NDArray[Any]) -> TopicTable:
         """The topics numbered ``chosen``."""
         starts = np.cumsum(self.partition_counts) - self.partition_counts
         counts = self.partition_counts[chosen]
         rows = ragged_positions(starts[chosen], counts)
+        names, ids = tuple(self.names[i] for i in chosen), tuple(self.topic_ids[i] for i in chosen)
         return TopicTable(
-            tuple(self.names[i] for i in chosen), tuple(self.topic_ids[i] for i in chosen), counts,
-            self.replicas.take(rows), self.adding.take(rows), self.removing.take(rows),
-        )  # fmt: skip
+            names, ids, counts, self.replicas.take(rows), self.adding.take(rows), self.removing.take(rows)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Targets:
+    """Replica lists wanted for ``k`` partitions: partition ``partition[i]`` of topic ``names[topic[i]]``.
+
+    ``cancel`` is true where, in place of a new list, a running reassignment is to be given up.
+    """
+
+    names: tuple[str, ...]
+    topic: Int32
+    partition: Int32
+    replicas: Ragged
+    cancel: Bool
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def take(self, chosen: NDArray[Any]) -> Targets:
+        """The partitions numbered ``chosen``."""
+        return Targets(
+            self.names, self.topic[chosen], self.partition[chosen], self.replicas.take(chosen), self.cancel[chosen]
+        )
+
+    @staticmethod
+    def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:
+        """From ((topic, partition), replicas or None to cancel) pairs; for small things."""
+        names = tuple(dict.fromkeys(topic for (topic, _), _ in wanted))
+        return Targets(
+            names,
+            np.array([names.index(topic) for (topic, _), _ in wanted], np.int32),
+            np.array([partition for (_, partition), _ in wanted], np.int32),
+            Ragged.of([tuple(replicas or ()) for _, replicas in wanted]),
+            np.array([replicas is None for _, replicas in wanted], np.bool_),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Notifications(Generic[Item]):
+    """What brokers have left word of: the records, to be taken away once handled, and what they name."""
+
+    paths: tuple[str, ...]
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The settings of a topic that a controller acts on; UNSET where the topic has none of its own."""
+
+    unclean: int
+    min_insync: int

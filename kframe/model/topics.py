@@ -15,6 +15,17 @@ ZERO_TOPIC_ID: Final = bytes(16)
 #: In ``unclean``: the topic has no setting of its own, the broker default decides.
 UNSET: Final = -1
 
+#: Per-topic columns beside the ids, and what a new topic has in them.
+_FRESH: Final = {
+    "first_row": 0,
+    "block_length": 0,
+    "partition_count": 0,
+    "unclean": UNSET,
+    "min_insync": UNSET,
+    "deleting": 0,
+    "deletion_started": 0,
+    "deletion_halted": 0,
+}
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
@@ -43,6 +54,10 @@ class Topics:
         """``min.insync.replicas`` of the topic, or UNSET."""
         self.deleting: UInt8 = np.empty(0, np.uint8)
         """1 while the topic is queued for deletion."""
+        self.deletion_started: UInt8 = np.empty(0, np.uint8)
+        """1 once the partitions of a topic that is queued for deletion are NonExistent."""
+        self.deletion_halted: UInt8 = np.empty(0, np.uint8)
+        """1 while the deletion must wait ("ineligible for deletion")."""
         self._index: dict[str, int] = {}
         self._index_by_id: dict[bytes, int] = {}
         self._later: dict[int, list[tuple[int, int, int]]] = {}
@@ -76,8 +91,7 @@ class Topics:
         )
         raw = b"".join(topic_id or ZERO_TOPIC_ID for topic_id in given)
         self.ids = np.concatenate([self.ids, np.frombuffer(raw, np.uint8).reshape(count, 16)])
-        for name, fill in (("first_row", 0), ("block_length", 0), ("partition_count", 0), ("unclean", UNSET),
-                           ("min_insync", UNSET), ("deleting", 0)):  # fmt: skip
+        for name, fill in _FRESH.items():
             column = getattr(self, name)
             setattr(self, name, np.concatenate([column, np.full(count, fill, column.dtype)]))
         self._wire_names = None
@@ -131,7 +145,7 @@ class Topics:
         self._index_by_id.pop(self.ids[topic].tobytes(), None)
         self._later.pop(topic, None)
         self.block_length[topic] = self.partition_count[topic] = 0
-        self.deleting[topic] = 0
+        self.deleting[topic] = self.deletion_started[topic] = self.deletion_halted[topic] = 0
 
     def wire_names(self) -> tuple[Int32, bytes]:
         """All names in UTF-8, one after another, and the offsets between them; made once until a topic is added."""
@@ -148,6 +162,6 @@ class Topics:
         twin.names, twin._index = list(self.names), dict(self._index)
         twin._index_by_id = dict(self._index_by_id)
         twin._later = {topic: list(blocks) for topic, blocks in self._later.items()}
-        for name in ("ids", "first_row", "block_length", "partition_count", "unclean", "min_insync", "deleting"):
+        for name in ("ids", *_FRESH):
             setattr(twin, name, getattr(self, name).copy())
         return twin
