@@ -109,7 +109,6 @@ class EmbeddedBrokers:
         """Drop every queue and connection; what was received stays to be read."""
         for broker_id in tuple(self._channels):
             self._drop(broker_id)
-        self._notify = None
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """These brokers (indexes) have registered: each gets a new, empty queue."""

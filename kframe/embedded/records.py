@@ -162,8 +162,6 @@ class RecordTree:
         """End a session, whether closed or expired: its watches and ephemeral records go, the latter in one instant."""
         self._require(session)
         del self._listeners[session]
-        for sessions in self._watches.values():
-            sessions.pop(session, None)
         self._commit(session, [Delete(path) for path, record in self._records.items() if record.owner == session])
 
     def multi(self, session: int, operations: Sequence[Operation]) -> list[str]:
@@ -257,10 +255,10 @@ class RecordTree:
                 return path
 
     def _create(self, transaction: _Transaction, operation: Create) -> str:
+        _check(f"{operation.path}0" if operation.sequential else operation.path)
         parent_path = _parent(operation.path)
         parent = self._find(parent_path)
         path = f"{operation.path}{parent.children_created:010d}" if operation.sequential else operation.path
-        _check(path)
         if path in self._records:
             raise RecordError(RecordCode.NODE_EXISTS, path)
         if parent.owner != NO_SESSION:
@@ -328,7 +326,7 @@ class RecordTree:
                 watchers = watchers | self._watches.pop((True, path), {})
             calls += [(session, WatchEvent(change, path)) for session in watchers]
         for session, event in calls:
-            if session in self._listeners:  # one who was called before may have ended the session
+            if session in self._listeners:  # not one that is over, maybe ended by whoever was called before
                 self._listeners[session](event)
 
 

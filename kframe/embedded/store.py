@@ -74,7 +74,7 @@ class MemoryStore:
 
     def close(self) -> None:
         """Disconnect; ``/controller`` goes if it is ours. Nothing is notified any more. May be called again."""
-        session, self._session, self._notify = self._session, None, _ignore
+        session, self._session = self._session, None
         if session is not None:
             self._records.close_session(session)
 

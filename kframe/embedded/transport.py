@@ -90,11 +90,13 @@ class CountingTransport:
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """Count for these brokers (indexes) from now on."""
-        self._brokers.registered[self._indexes(cluster, np.array(brokers, np.int32))] = 1
+        indexes = self._indexes(cluster, np.array(brokers, np.int32))
+        self._brokers.registered[indexes] = 1
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """Count nothing for these brokers (indexes) any more."""
-        self._brokers.registered[self._indexes(cluster, np.array(brokers, np.int32))] = 0
+        indexes = self._indexes(cluster, np.array(brokers, np.int32))
+        self._brokers.registered[indexes] = 0
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Count a batch."""
@@ -116,12 +118,13 @@ class CountingTransport:
     def _count(self, api: Api, cluster: ClusterState, brokers: Int32, partitions: Int64) -> None:
         indexes = self._indexes(cluster, brokers)
         connected = self._brokers.registered[indexes] != 0
-        np.add.at(self._requests[api], indexes[connected], 1)
-        np.add.at(self._partitions[api], indexes[connected], partitions[connected])
+        self._requests[api][indexes[connected]] += 1  # a batch names a broker once for each api
+        self._partitions[api][indexes[connected]] += partitions[connected]
         if not connected.all():
             _log.warning("%s to %d brokers dropped: not connected", api, int(np.count_nonzero(~connected)))
 
     def _indexes(self, cluster: ClusterState, brokers: Int32) -> Int32:
+        """Our own indexes of these brokers; replaces the columns where one of them is new."""
         indexes = self._brokers.index_of(cluster.brokers.ids[brokers])
         for table in (self._requests, self._partitions):
             for api, counts in table.items():

@@ -6,4 +6,10 @@ a fixture that makes the world which the suite plays with.
 
 import pytest
 
-pytest.register_assert_rewrite("kframe.testing.store_contract", "kframe.testing.transport_contract")
+# The package itself is being imported already, so that only its modules can still be marked.
+pytest.register_assert_rewrite(
+    "kframe.testing.store_brokers_contract",
+    "kframe.testing.store_role_contract",
+    "kframe.testing.store_states_contract",
+    "kframe.testing.transport_contract",
+)

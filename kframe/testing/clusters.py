@@ -1,4 +1,4 @@
-"""Small clusters, changes and request batches, written as people speak of them: by broker id and ``topic-partition``."""
+"""Small clusters, changes and request batches, written as people speak of them: by broker id and ``t-0``."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ In the tests of a plugin::
         def make_selector(self):
             return RackSpread()
 
-``kframe plugins check`` runs the same checks without pytest.
+``kframe plugins check`` runs the same checks without pytest. ``random_election`` makes batches for tests of your own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from collections.abc import Sequence
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.plug import checks
+from kframe.plug.trials import random_cluster, random_election
+
+__all__ = ["SelectorContract", "random_cluster", "random_election"]
 
 
 class SelectorContract:

@@ -1,0 +1,185 @@
+"""The store contract, second part: partition states are written by compare-and-set, in bulk, and found again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.model.ids import NO_STATE
+from kframe.testing.clusters import (
+    PartitionSpec,
+    StateSpec,
+    change_of,
+    cluster_of,
+    described,
+    healthy,
+    rows_of,
+)
+from kframe.testing.store_world import (
+    StoreSuite,
+    StoreWorld,
+    WorldFactory,
+    as_written,
+    codes,
+    controller_of,
+    opened,
+    settings,
+    small_cluster,
+)
+
+
+class StatesContract(StoreSuite):
+    """Reading and writing states."""
+
+    def test_load_gives_what_is_stored(self, world: StoreWorld) -> None:
+        """Topics, settings, states, and who is registered."""
+        cluster, expected = opened(world).load(), small_cluster()
+        assert described(cluster) == described(expected)
+        assert settings(cluster) == settings(expected)
+        assert cluster.brokers.registered_ids() == [1, 2, 3]
+        assert 4 in cluster.brokers, "a broker that is only assigned is known by id"
+        assert not cluster.brokers.shutting_down.any()
+
+    def test_loaded_cluster_is_independent(self, world: StoreWorld) -> None:
+        """What a controller does to its columns does not reach storage."""
+        store = opened(world)
+        cluster = store.load()
+        cluster.partitions.leader[:] = -1
+        cluster.partitions.isr[:] = 0
+        cluster.topics.deleting[:] = 1
+        cluster.brokers.unregister(np.arange(len(cluster.brokers), dtype=np.int32))
+        again = store.load()
+        assert described(again) == described(small_cluster())
+        assert settings(again) == settings(small_cluster())
+        assert again.brokers.registered_ids() == [1, 2, 3]
+
+    def test_codes_say_how_each_row_fared_and_rows_do_not_hinder_each_other(self, world: StoreWorld) -> None:
+        """Every code but FAILED, in one bulk write."""
+        store, cluster = controller_of(world)
+        before = described(cluster)
+        states = {
+            "orders-0": StateSpec(2, (2, 1), 5, expected=7),
+            "orders-1": StateSpec(3, (3,), 1, expected=5),
+            "orders-2": StateSpec(3, (3,), 10, expected=NO_STATE),
+            "empty.topic-0": StateSpec(2, (2, 1), 0, expected=NO_STATE),
+            "empty.topic-1": StateSpec(2, (2, 1), 0, expected=0),
+            "leaving_topic-0": StateSpec(1, (1,), 1, expected=0),
+        }
+        result = store.write_states(cluster, change_of(cluster, states, 1))
+        assert codes(result) == ["OK", "STALE", "EXISTS", "OK", "MISSING", "OK"]
+        assert result.partition_epoch[result.accepted].tolist() == [8, 0, 1]
+        after = described(store.load())
+        written = {"orders-0": 8, "empty.topic-0": 0, "leaving_topic-0": 1}
+        for name, partition_epoch in written.items():
+            assert after[name] == as_written(before[name], states[name], partition_epoch)
+        assert {name: after[name] for name in after if name not in written} == {
+            name: before[name] for name in before if name not in written
+        }
+
+    def test_partition_that_storage_does_not_know_is_missing(self, world: StoreWorld) -> None:
+        """Neither an unknown topic nor an unknown partition is created."""
+        store, _ = controller_of(world)
+        elsewhere = cluster_of({"nowhere": [PartitionSpec((1, 2))], "orders": [healthy(1)] * 5}, registered=[1, 2])
+        states = {
+            "nowhere-0": StateSpec(1, (1,), 0, NO_STATE),
+            "orders-4": StateSpec(1, (1,), 3, 3),
+            "orders-0": StateSpec(1, (1,), 5, 7),
+        }
+        assert codes(store.write_states(elsewhere, change_of(elsewhere, states, 1))) == ["MISSING", "MISSING", "OK"]
+
+    def test_versions_count_writes_from_zero(self, world: StoreWorld) -> None:
+        """The version is 0 when a state is created; each write adds one."""
+        store, cluster = controller_of(world)
+        for expected in (NO_STATE, 0, 1, 2):
+            state = {"empty.topic-1": StateSpec(2, (2, 1), expected + 1, expected)}
+            result = store.write_states(cluster, change_of(cluster, state, 1))
+            assert (codes(result), result.partition_epoch.tolist()) == (["OK"], [expected + 1])
+            assert codes(store.write_states(cluster, change_of(cluster, state, 1))) in (["STALE"], ["EXISTS"])
+
+    def test_nothing_to_write_and_nothing_to_read(self, world: StoreWorld) -> None:
+        """No rows are no error."""
+        store, cluster = controller_of(world)
+        assert len(store.write_states(cluster, change_of(cluster, {}, 1)).codes) == 0
+        stored = store.read_states(cluster, np.empty(0, np.int32))
+        assert (len(stored.found), len(stored.isr)) == (0, 0)
+
+    def test_read_finds_what_is_stored_in_the_order_asked_for(self, world: StoreWorld) -> None:
+        """``found`` masks the states that exist; an ISR keeps its order."""
+        store, cluster = controller_of(world)
+        rows = rows_of(cluster, ["empty.topic-1", "orders-2", "orders-0", "empty.topic-0", "orders-1"])
+        stored = store.read_states(cluster, rows)
+        assert stored.rows.tolist() == rows.tolist()
+        assert stored.found.tolist() == [False, True, True, False, True]
+        found = np.flatnonzero(stored.found)
+        assert cluster.brokers.ids_of(stored.leader[found]) == [-1, 1, 2]
+        assert stored.leader_epoch[found].tolist() == [9, 4, 0]
+        assert stored.controller_epoch[found].tolist() == [0, 2, 0]
+        assert stored.partition_epoch[found].tolist() == [0, 7, 0]
+        assert stored.recovery[found].tolist() == [1, 0, 0]
+        assert [cluster.brokers.ids_of(stored.isr[index]) for index in range(5)] == [[], [3], [3, 1, 2], [], [2]]
+
+    def test_what_is_written_is_read_and_loaded(self, world: StoreWorld) -> None:
+        """ISRs in their order, also one longer than the assignment; no leader; recovery state."""
+        store, cluster = controller_of(world)
+        states = {
+            "orders-2": StateSpec(-1, (), 10, 0, recovery=0),
+            "empty.topic-0": StateSpec(2, (4, 2, 3, 1), 0, NO_STATE, recovery=1),
+        }
+        change = change_of(cluster, states, 1)
+        store.write_states(cluster, change)
+        stored = store.read_states(cluster, change.rows)
+        assert stored.found.all()
+        assert cluster.brokers.ids_of(stored.leader) == [-1, 2]
+        assert [cluster.brokers.ids_of(stored.isr[0]), cluster.brokers.ids_of(stored.isr[1])] == [[], [4, 2, 3, 1]]
+        assert (stored.recovery.tolist(), stored.controller_epoch.tolist()) == ([0, 1], [1, 1])
+        cluster.reload(stored)
+        assert described(cluster) == described(store.load())
+
+    def test_store_and_controller_may_number_topics_and_brokers_differently(self, world: StoreWorld) -> None:
+        """Names and broker ids count, not indexes."""
+        store, _ = controller_of(world)
+        other = cluster_of(
+            {"zero": [], "leaving_topic": [healthy(2, 1)], "orders": [healthy(3, 1)]}, registered=[9, 3, 1]
+        )
+        state = {"orders-0": StateSpec(3, (3, 9, 1), 5, 7), "leaving_topic-0": StateSpec(1, (1,), 1, 0)}
+        assert codes(store.write_states(other, change_of(other, state, 1))) == ["OK", "OK"]
+        loaded = described(store.load())
+        assert (loaded["orders-0"]["leader"], loaded["orders-0"]["isr"]) == (3, [3, 9, 1])
+        assert (loaded["leaving_topic-0"]["leader"], loaded["leaving_topic-0"]["isr"]) == (1, [1])
+        world.write_state("orders", 0, isr=[2, 3])
+        stored = store.read_states(other, rows_of(other, ["orders-0", "leaving_topic-0"]))
+        assert other.brokers.ids_of(stored.leader) == [3, 1]
+        assert other.brokers.ids_of(stored.isr[0]) == [2, 3]
+
+    def test_write_of_a_broker_raises_the_version_and_ours_is_stale(self, world: StoreWorld) -> None:
+        """Compare-and-set sees what others write."""
+        store, cluster = controller_of(world)
+        assert world.write_state("orders", 0, isr=[1, 2]) == 8
+        state = {"orders-0": StateSpec(2, (2,), 5, 7)}
+        assert codes(store.write_states(cluster, change_of(cluster, state, 1))) == ["STALE"]
+        stored = store.read_states(cluster, rows_of(cluster, state))
+        assert (stored.partition_epoch.tolist(), stored.leader_epoch.tolist()) == ([8], [4])
+        assert (cluster.brokers.ids_of(stored.isr[0]), stored.controller_epoch.tolist()) == ([1, 2], [2])
+        cluster.reload(stored)
+        assert described(cluster) == described(store.load())
+        state = {"orders-0": StateSpec(2, (2,), 5, 8)}
+        assert codes(store.write_states(cluster, change_of(cluster, state, 1))) == ["OK"]
+
+    def test_bulk_write_equals_the_same_rows_written_one_by_one(self, make_world: WorldFactory) -> None:
+        """10,000 rows of every fate."""
+        partitions, loaded = 10_000, []
+        specs = [
+            healthy(1 + n % 5, 1 + (n + 1) % 5) if n % 3 else PartitionSpec((1 + n % 5, 6)) for n in range(partitions)
+        ]
+        topics = {f"topic-{n:03}": specs[n : n + 100] for n in range(0, partitions, 100)}
+        for at_once in (partitions, 1):
+            store, cluster = controller_of(make_world(cluster_of(topics, registered=[1, 2, 3, 4, 5])))
+            states = {
+                name: StateSpec(partition["replicas"][0], tuple(reversed(partition["replicas"])), 1, n % 4 - 1)
+                for n, (name, partition) in enumerate(described(cluster).items())
+            }
+            change = change_of(cluster, states, 1)
+            parts = [change.take(np.arange(n, n + at_once)) for n in range(0, partitions, at_once)]
+            results = [store.write_states(cluster, part) for part in parts]
+            loaded.append((described(store.load()), [code for result in results for code in codes(result)]))
+        assert set(loaded[0][1]) == {"OK", "STALE", "EXISTS", "MISSING"}
+        assert loaded[0] == loaded[1]

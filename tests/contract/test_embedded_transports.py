@@ -1,0 +1,70 @@
+"""The embedded transports keep the contract of transports, each as far as it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from kframe.embedded import Api, CountingTransport, EmbeddedBrokers, RecordingTransport, Request, VirtualClock
+from kframe.model.cluster import ClusterState
+from kframe.testing.transport_contract import (
+    AnsweringContract,
+    AnsweringWorld,
+    CountingContract,
+    CountingWorld,
+    Counts,
+    RecordingContract,
+    RecordingWorld,
+    counts_of,
+)
+
+
+class CountedWorld:
+    def __init__(self, _cluster: ClusterState) -> None:
+        self.transport = CountingTransport()
+
+    def settle(self) -> None:
+        pass
+
+    def counts(self) -> Counts:
+        counts: Counts = {}
+        for api in Api:
+            sent = self.transport.sent(api)
+            for broker_id, requests, partitions in zip(sent.broker_ids, sent.requests, sent.partitions, strict=True):
+                if requests:
+                    counts.setdefault(int(broker_id), {})[api.value] = int(requests), int(partitions)
+        self.transport.reset()
+        return counts
+
+
+class RecordedWorld:
+    def __init__(self, transport: RecordingTransport | EmbeddedBrokers) -> None:
+        self.transport = transport
+
+    def settle(self) -> None:
+        pass
+
+    def counts(self) -> Counts:
+        return counts_of(self.received())
+
+    def received(self) -> Sequence[Request]:
+        return self.transport.take()
+
+
+class TestCountingTransport(CountingContract):
+    @pytest.fixture
+    def make_world(self) -> Callable[[ClusterState], CountingWorld]:
+        return CountedWorld
+
+
+class TestRecordingTransport(RecordingContract):
+    @pytest.fixture
+    def make_world(self) -> Callable[[ClusterState], RecordingWorld]:
+        return lambda _cluster: RecordedWorld(RecordingTransport())
+
+
+class TestEmbeddedBrokers(AnsweringContract):
+    @pytest.fixture
+    def make_world(self) -> Callable[[ClusterState], AnsweringWorld]:
+        return lambda _cluster: RecordedWorld(EmbeddedBrokers(VirtualClock()))

@@ -1,0 +1,14 @@
+"""The store in memory keeps the contract of stores."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.embedded import MemoryEnsemble
+from kframe.testing.store_contract import StoreContract, WorldFactory
+
+
+class TestMemoryStore(StoreContract):
+    @pytest.fixture
+    def make_world(self) -> WorldFactory:
+        return MemoryEnsemble.from_cluster

@@ -1,0 +1,296 @@
+"""Embedded brokers answer as a scenario says, one request at a time; what they receive is what Kafka's trace shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kframe.embedded import SILENT, Api, EmbeddedBrokers, VirtualClock
+from kframe.errors import ErrorCode, InputError
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Event, LeaderAndIsrAnswered, UpdateMetadataAnswered
+from kframe.testing.clusters import StateSpec, change_of, cluster_of, healthy, requests_of
+
+NONE, STORAGE, STALE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.STALE_CONTROLLER_EPOCH
+
+
+class World:
+    """Three brokers that host ``t-0`` and ``t-1``, connected to a controller that says what it hears."""
+
+    def __init__(self) -> None:
+        self.clock, self.heard = VirtualClock(), list[Event]()
+        self.cluster = cluster_of({"t": [healthy(1, 2, 3), healthy(2, 3, 1)]}, registered=[1, 2, 3])
+        self.brokers = EmbeddedBrokers(self.clock)
+        self.brokers.open(self.heard.append)
+        self.connect(1, 2, 3)
+
+    def connect(self, *broker_ids: int) -> None:
+        self.brokers.connect(self.cluster, tuple(self.cluster.brokers.index_of(broker_ids).tolist()))
+
+    def disconnect(self, *broker_ids: int) -> None:
+        self.brokers.disconnect(self.cluster, tuple(self.cluster.brokers.index_of(broker_ids).tolist()))
+
+    def lead(self, broker_id: int, *names: str, controller_epoch: int = 1) -> None:
+        """Send LeaderAndIsr."""
+        batch = requests_of(self.cluster, leader_and_isr={broker_id: names}, controller_epoch=controller_epoch)
+        self.brokers.send(self.cluster, batch)
+
+    def update(self, broker_id: int, controller_epoch: int = 1) -> None:
+        """Send UpdateMetadata without partitions."""
+        batch = requests_of(self.cluster, metadata=([broker_id], []), controller_epoch=controller_epoch)
+        self.brokers.send(self.cluster, batch)
+
+    def received(self) -> list[tuple[int, str, int]]:
+        """(broker, api, controller epoch) of what brokers have received since the last call."""
+        return [(one["broker"], one["api"], one["controller_epoch"]) for one in self.brokers.take()]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+Said = tuple[str, Api | None, Sequence[str] | None]
+BOTH = ("t-0", "t-1")
+#: What broker 2 was told to answer, and the errors of its answer to LeaderAndIsr: top level, and by partition.
+ANSWERS: list[tuple[str, list[Said], ErrorCode, dict[str, ErrorCode], ErrorCode]] = [
+    ("by itself", [], NONE, {}, NONE),
+    ("top level", [("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None)], STALE, dict.fromkeys(BOTH, STALE), NONE),
+    ("all apis", [("STALE_CONTROLLER_EPOCH", None, None)], STALE, dict.fromkeys(BOTH, STALE), STALE),
+    ("another api", [("STALE_CONTROLLER_EPOCH", Api.UPDATE_METADATA, None)], NONE, {}, STALE),
+    ("one partition", [("KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-1"])], NONE, {"t-1": STORAGE}, NONE),
+    ("a partition and the rest", [("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None),
+                                  ("KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])],
+     STALE, {"t-0": STORAGE, "t-1": STALE}, NONE),
+    ("the last word counts", [("KAFKA_STORAGE_ERROR", None, None),
+                              ("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None)],
+     STALE, dict.fromkeys(BOTH, STALE), STORAGE),
+    ("restored", [("STALE_CONTROLLER_EPOCH", None, None), ("NONE", None, None)], NONE, {}, NONE),
+    ("one api restored", [("STALE_CONTROLLER_EPOCH", None, None), ("NONE", Api.LEADER_AND_ISR, None)], NONE, {}, STALE),
+    ("restored with its partitions", [("KAFKA_STORAGE_ERROR", None, ["t-0"]), ("NONE", None, None)], NONE, {}, NONE),
+    ("one partition restored", [("KAFKA_STORAGE_ERROR", None, BOTH), ("NONE", None, ["t-0"])],
+     NONE, {"t-1": STORAGE}, NONE),
+    ("a partition restored to the rest", [("STALE_CONTROLLER_EPOCH", None, None),
+                                          ("KAFKA_STORAGE_ERROR", None, ["t-0"]), ("NONE", None, ["t-0"])],
+     STALE, dict.fromkeys(BOTH, STALE), STALE),
+    ("a partition that it has not", [("KAFKA_STORAGE_ERROR", None, ["u-0"])], NONE, {}, NONE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said, top, errors, metadata", [row[1:] for row in ANSWERS], ids=[row[0] for row in ANSWERS])
+def test_answers(
+    world: World, said: list[Said], top: ErrorCode, errors: dict[str, ErrorCode], metadata: ErrorCode
+) -> None:
+    for error, api, partitions in said:
+        world.brokers.answer(2, error, api, partitions)
+    world.lead(2, *BOTH)
+    world.update(2)
+    world.lead(1, *BOTH)
+    expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
+    assert world.heard == [
+        LeaderAndIsrAnswered(2, top, expected),
+        UpdateMetadataAnswered(2, metadata),
+        LeaderAndIsrAnswered(1, NONE),
+    ]
+
+
+def test_dead_log_dir_answers_storage_error_to_leader_and_isr(world: World) -> None:
+    world.brokers.fail_log_dir(3, ["t-1"])
+    world.lead(3, *BOTH)
+    world.update(3)
+    assert world.heard == [LeaderAndIsrAnswered(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataAnswered(3, NONE)]
+
+
+def test_stop_replica_is_taken_and_tells_the_controller_nothing(world: World) -> None:
+    world.brokers.send(world.cluster, requests_of(world.cluster, stop_replica={2: {"t-0": (0, False)}}))
+    world.update(2)
+    assert world.received() == [(2, "StopReplica", 1), (2, "UpdateMetadata", 1)]
+    assert world.heard == [UpdateMetadataAnswered(2, NONE)]
+
+
+@pytest.mark.parametrize(
+    "error, partitions",
+    [("NO_SUCH_ERROR", None), ("none", None), ("", None), (SILENT, ["t-0"]), ("NO_SUCH_ERROR", ["t-0"])],
+)
+def test_impossible_answer_is_refused_and_changes_nothing(
+    world: World, error: str, partitions: list[str] | None
+) -> None:
+    with pytest.raises(InputError, match="answer of broker 2"):
+        world.brokers.answer(2, error, None, partitions)
+    world.lead(2, "t-0")
+    assert world.heard == [LeaderAndIsrAnswered(2, NONE)]
+
+
+def test_silent_broker_holds_back_its_own_queue_only(world: World) -> None:
+    world.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    world.update(2, controller_epoch=1)
+    world.lead(2, "t-0", controller_epoch=2)
+    world.update(2, controller_epoch=3)
+    world.lead(2, "t-1", controller_epoch=4)
+    world.lead(1, "t-0", controller_epoch=5)
+    assert world.received() == [(1, "LeaderAndIsr", 5), (2, "UpdateMetadata", 1), (2, "LeaderAndIsr", 2)]
+    assert world.heard == [UpdateMetadataAnswered(2, NONE), LeaderAndIsrAnswered(1, NONE)]
+    assert (world.brokers.queue_size(2), world.brokers.queue_size(1), world.brokers.queue_size(9)) == (2, 0, 0)
+
+
+def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in_order(world: World) -> None:
+    world.brokers.answer(2, SILENT)
+    for controller_epoch in (1, 2, 3):
+        world.lead(2, "t-0", controller_epoch=controller_epoch)
+        world.update(2, controller_epoch=controller_epoch)
+    assert world.received() == [(2, "LeaderAndIsr", 1)]
+    world.brokers.answer(2, "NONE")
+    assert world.received() == [
+        (2, "UpdateMetadata", 1),
+        *((2, api, controller_epoch) for controller_epoch in (2, 3) for api in ("LeaderAndIsr", "UpdateMetadata")),
+    ]
+    assert world.heard == [LeaderAndIsrAnswered(2, NONE), UpdateMetadataAnswered(2, NONE)] * 3
+    assert world.clock.pending == {}
+    assert world.brokers.queue_size(2) == 0
+
+
+def test_restoring_one_api_leaves_the_other_silent(world: World) -> None:
+    world.brokers.answer(2, SILENT)
+    world.lead(2, "t-0")
+    world.update(2)
+    world.update(2)
+    world.brokers.answer(2, "NONE", Api.UPDATE_METADATA)
+    assert world.heard == []
+    world.brokers.answer(2, SILENT, Api.UPDATE_METADATA)
+    world.brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
+    assert world.heard == [LeaderAndIsrAnswered(2, NONE)]
+    assert world.received() == [(2, "LeaderAndIsr", 1), (2, "UpdateMetadata", 1)]
+    assert world.brokers.queue_size(2) == 1
+
+
+def test_error_instead_of_silence_answers_what_was_held_back_as_it_was_received(world: World) -> None:
+    world.brokers.answer(2, "KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])
+    world.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    world.lead(2, *BOTH)
+    world.lead(2, *BOTH)
+    world.brokers.answer(2, "STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR)
+    assert world.heard == [
+        LeaderAndIsrAnswered(2, NONE, ((("t", 0), STORAGE),)),
+        LeaderAndIsrAnswered(2, STALE, ((("t", 0), STORAGE), (("t", 1), STALE))),
+    ]
+
+
+def test_request_to_a_silent_broker_is_sent_again_every_thirty_seconds(world: World) -> None:
+    world.brokers.answer(2, SILENT)
+    world.lead(2, "t-0", controller_epoch=7)
+    world.update(2)
+    world.received()
+    for seconds, times in ((29.9, 0), (0.1, 1), (29, 0), (1, 1), (95, 3)):
+        world.clock.advance(seconds)
+        assert world.received() == [(2, "LeaderAndIsr", 7)] * times, f"after {world.clock.now_ms()} ms"
+    world.brokers.answer(2, "NONE")
+    world.clock.advance(300)
+    assert world.received() == [(2, "UpdateMetadata", 1)]
+    assert world.heard == [LeaderAndIsrAnswered(2, NONE), UpdateMetadataAnswered(2, NONE)]
+
+
+@pytest.mark.parametrize("how", ["bounce", "go and come"])
+def test_new_registration_drops_what_was_queued_for_the_old_one(world: World, how: str) -> None:
+    world.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    world.lead(2, "t-0", controller_epoch=1)
+    world.update(2, controller_epoch=1)
+    if how == "go and come":
+        world.disconnect(2)
+        world.update(2, controller_epoch=1)
+    world.connect(2)
+    world.received()
+    world.update(2, controller_epoch=2)
+    world.clock.advance(100)
+    assert world.received() == [(2, "UpdateMetadata", 2)]
+    world.brokers.answer(2, "NONE")
+    assert world.received() == []
+    assert world.heard == [UpdateMetadataAnswered(2, NONE)], "nobody waits for the answer of the old registration"
+
+
+def test_how_a_broker_answers_outlasts_its_registration(world: World) -> None:
+    world.brokers.answer(2, SILENT)
+    world.connect(2)
+    world.update(2)
+    assert (world.received(), world.heard) == ([(2, "UpdateMetadata", 1)], [])
+
+
+def test_close_drops_all_queues_and_timers(world: World) -> None:
+    world.brokers.answer(2, SILENT)
+    world.update(2)
+    world.update(2)
+    world.brokers.close()
+    assert world.clock.pending == {}
+    world.brokers.answer(2, "NONE")
+    world.brokers.open(world.heard.append)
+    world.connect(2)
+    world.update(2, controller_epoch=2)
+    assert world.received() == [(2, "UpdateMetadata", 1), (2, "UpdateMetadata", 2)]
+    assert world.heard == [UpdateMetadataAnswered(2, NONE)]
+
+
+def test_listener_that_goes_on_at_once_does_not_disturb_the_order(world: World) -> None:
+    """Whoever hears an answer may send, connect and disconnect before it returns."""
+    heard: list[Event] = []
+
+    def hear(event: Event) -> None:
+        heard.append(event)
+        if len(heard) == 1:
+            world.update(2, controller_epoch=9)
+        if len(heard) == 3:
+            world.disconnect(2)
+
+    world.brokers.answer(2, SILENT)
+    world.brokers.open(hear)
+    for controller_epoch in (1, 2, 3, 4):
+        world.lead(2, "t-0", controller_epoch=controller_epoch)
+    world.brokers.answer(2, "NONE")
+    assert world.received() == [(2, "LeaderAndIsr", controller_epoch) for controller_epoch in (1, 2, 3)]
+    assert len(heard) == 3
+
+
+def test_whole_batch_says_what_the_columns_said_when_it_was_sent(world: World) -> None:
+    """Also when an answer comes, and the controller goes on, before the last broker has its request."""
+    world.brokers.open(lambda _event: world.cluster.partitions.leader.fill(-1))
+    batch = requests_of(world.cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([2], ["t-0"]))
+    world.brokers.send(world.cluster, batch)
+    assert [request["partitions"]["t-0"]["leader"] for request in world.brokers.take()] == [1, 1, 1]
+
+
+def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
+    """What broker 2 received from Apache Kafka 3.9.1's controller in the scenario silent-broker-timeout."""
+    world = World()
+    cluster, brokers = world.cluster, world.brokers
+    brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    brokers.disconnect(cluster, (2,))
+    cluster.brokers.unregister(cluster.brokers.index_of([3]))
+    store(cluster, {"t-0": StateSpec(1, (1, 2), 1, 0)})
+    batch = requests_of(cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([1, 2], ["t-0"]))
+    brokers.send(cluster, batch)
+    to_lead = {
+        "broker": 2, "api": "LeaderAndIsr", "controller_epoch": 1, "live_leaders": [1],
+        "partitions": {"t-0": {
+            "leader": 1, "leader_epoch": 1, "isr": [1, 2], "partition_epoch": 1, "replicas": [1, 2, 3],
+            "adding_replicas": [], "removing_replicas": [], "is_new": False, "leader_recovery_state": 0}},
+    }  # fmt: skip
+    assert [request for request in brokers.take() if request["broker"] == 2] == [to_lead]
+    store(cluster, {"t-0": StateSpec(1, (1,), 1, 1)})
+    brokers.send(cluster, requests_of(cluster, metadata=([1, 2], ["t-0"])))
+    assert [request for request in brokers.take() if request["broker"] == 2] == []
+    world.clock.advance(33)
+    assert brokers.take() == [to_lead]
+    brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
+    assert brokers.take() == [
+        {
+            "broker": 2, "api": "UpdateMetadata", "controller_epoch": 1, "live_brokers": [1, 2],
+            "partitions": {"t-0": {"leader": 1, "leader_epoch": 1, "isr": isr, "partition_epoch": partition_epoch,
+                                   "replicas": [1, 2, 3], "offline_replicas": [3]}},
+        }
+        for isr, partition_epoch in (([1, 2], 1), ([1], 2))
+    ]  # fmt: skip
+
+
+def store(cluster: ClusterState, states: dict[str, StateSpec]) -> None:
+    """Take states over as accepted by storage."""
+    change = change_of(cluster, states, 1)
+    cluster.apply(change, change.expected + 1)

@@ -1,0 +1,167 @@
+"""What the shared world in memory does beyond the contract of stores: registrations, broker epochs, records beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kframe.embedded import MemoryEnsemble, MemoryStore
+from kframe.errors import InputError, StoreError
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.events import BrokersChanged, ControllerChanged, Elect, Event, SessionExpired
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.testing.clusters import cluster_of, healthy, registration
+
+
+@pytest.fixture
+def ensemble() -> MemoryEnsemble:
+    return MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, registered=[1, 2]))
+
+
+def opened(ensemble: MemoryEnsemble, heard: list[Event] | None = None) -> MemoryStore:
+    store = ensemble.connect()
+    store.open(([] if heard is None else heard).append)
+    return store
+
+
+def test_given_broker_epochs_stay_and_new_ones_are_higher() -> None:
+    cluster = cluster_of({}, registered=[registration(1, broker_epoch=901), registration(2, broker_epoch=20)])
+    ensemble = MemoryEnsemble.from_cluster(cluster)
+    assert [one.broker_epoch for one in ensemble.registrations()] == [901, 20]
+    (new,) = ensemble.register_brokers([registration(3)])
+    (bounced,) = ensemble.bounce_brokers([2])
+    assert 901 < new < bounced
+    assert ensemble.register_brokers([registration(4, broker_epoch=7), registration(5)]) == (7, bounced + 1)
+
+
+def test_brokers_of_one_instant_share_the_zxid(ensemble: MemoryEnsemble) -> None:
+    first, second = ensemble.register_brokers([registration(8), registration(9)])
+    assert first == second == ensemble.records.zxid
+    first, second = ensemble.bounce_brokers([8, 9])
+    assert first == second == ensemble.records.zxid
+
+
+def test_registered_broker_without_a_registration_is_taken_with_its_epoch() -> None:
+    cluster = ClusterState()
+    cluster.brokers.register([registration(4, broker_epoch=44)])
+    cluster.brokers.registrations[0] = None
+    assert MemoryEnsemble.from_cluster(cluster).registrations() == (Registration(4, 44),)
+
+
+Act = Callable[[MemoryEnsemble], object]
+#: What is asked for, and the place and finding that the error names.
+IMPOSSIBLE: list[tuple[str, Act, tuple[str, str]]] = [
+    ("register twice", lambda e: e.register_brokers([registration(3), registration(2)]),
+     ("/brokers/ids/2", "a registration")),
+    ("register one twice", lambda e: e.register_brokers([registration(3), registration(3)]),
+     ("/brokers/ids/3", "a registration")),
+    ("unregister nobody", lambda e: e.unregister_brokers([1, 3]), ("/brokers/ids/3", "none")),
+    ("bounce nobody", lambda e: e.bounce_brokers([1, 3]), ("/brokers/ids/3", "none")),
+    ("modify nobody", lambda e: e.modify_broker(registration(3)), ("/brokers/ids/3", "none")),
+    ("depose nobody", lambda e: e.drop_controller(), ("/controller", "no controller")),
+    ("write an unknown topic", lambda e: e.write_state("u", 0, isr=[1]), ("u-0", "no such partition")),
+    ("write an unknown partition", lambda e: e.write_state("t", 1, isr=[1]), ("t-1", "no such partition")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("act, named", [row[1:] for row in IMPOSSIBLE], ids=[row[0] for row in IMPOSSIBLE])
+def test_impossible_acts_name_the_place_and_change_nothing(
+    ensemble: MemoryEnsemble, act: Act, named: tuple[str, str]
+) -> None:
+    heard: list[Event] = []
+    opened(ensemble, heard).load()
+    before = ensemble.registrations()
+    with pytest.raises(InputError) as refused:
+        act(ensemble)
+    assert (refused.value.where, refused.value.found) == named
+    assert ensemble.registrations() == before
+    assert heard == []
+
+
+def test_first_claim_follows_the_last_controller_epoch_of_a_snapshot() -> None:
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({}, registered=[1]), controller_epoch=41)
+    assert opened(ensemble).claim(1000) == 42
+
+
+def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemble) -> None:
+    records = ensemble.records
+    operator = records.open_session(lambda _event: None)
+    records.create(operator, "/isr_change_notification/isr_change_", b"{}", sequential=True)
+    records.create(operator, "/isr_change_notification/isr_change_", b"{}", sequential=True)
+    records.create(operator, "/log_dir_event_notification/log_dir_event_", b"{}", sequential=True)
+    store = opened(ensemble)
+    store.claim(1000)
+    for _ in "twice":
+        store.prepare()
+    assert records.children(operator, "/isr_change_notification") == []
+    assert records.children(operator, "/log_dir_event_notification") == []
+    assert records.get(operator, "/feature")[0] == b'{"version":2,"status":1,"features":{}}'
+
+
+def test_prepare_keeps_features_that_are_there(ensemble: MemoryEnsemble) -> None:
+    records = ensemble.records
+    operator = records.open_session(lambda _event: None)
+    records.create(operator, "/feature", b"kept")
+    store = opened(ensemble)
+    store.claim(1000)
+    store.prepare()
+    assert records.get(operator, "/feature")[0] == b"kept"
+
+
+def test_order_of_events_when_the_controller_expires(ensemble: MemoryEnsemble) -> None:
+    heard: list[tuple[str, Event]] = []
+    first, second = ensemble.connect(), ensemble.connect()
+    first.open(lambda event: heard.append(("first", event)))
+    second.open(lambda event: heard.append(("second", event)))
+    first.claim(1)
+    assert heard == [("first", ControllerChanged()), ("second", ControllerChanged())], "the winner hears of itself, too"
+    second.controller()
+    heard.clear()
+    ensemble.expire(first)
+    assert heard == [("second", Elect()), ("first", SessionExpired()), ("first", Elect())]
+
+
+def test_new_session_after_expiry_follows_nothing_until_it_reads(ensemble: MemoryEnsemble) -> None:
+    heard: list[Event] = []
+    store = opened(ensemble, heard)
+    store.load()
+    ensemble.expire(store)
+    heard.clear()
+    ensemble.unregister_brokers([1])
+    assert heard == []
+    store.read_brokers()
+    ensemble.unregister_brokers([2])
+    assert heard == [BrokersChanged()]
+
+
+def test_store_is_opened_once(ensemble: MemoryEnsemble) -> None:
+    store = opened(ensemble)
+    with pytest.raises(StoreError):
+        store.open(lambda _event: None)
+    store.close()
+    store.open(lambda _event: None)
+    assert store.claim(5) == 1
+
+
+def test_loaded_brokers_are_numbered_as_stored(ensemble: MemoryEnsemble) -> None:
+    ensemble.register_brokers([registration(12), registration(11)])
+    loaded = opened(ensemble).load()
+    assert np.array_equal(loaded.brokers.ids, ensemble.states.cluster.brokers.ids)
+    assert loaded.brokers.registered_ids() == [1, 2, 11, 12]
+
+
+def test_load_says_who_is_registered_and_who_was() -> None:
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 9)]}, registered=[1, 2]))
+    ensemble.unregister_brokers([1])
+    brokers = opened(ensemble).load().brokers
+    known = {int(broker_id): (bool(brokers.registered[n]), int(brokers.broker_epoch[n]), brokers.registrations[n])
+             for n, broker_id in enumerate(brokers.ids)}  # fmt: skip
+    (second,) = ensemble.registrations()
+    assert known == {
+        1: (False, NO_BROKER_EPOCH, None),
+        2: (True, second.broker_epoch, second),
+        9: (False, NO_BROKER_EPOCH, None),
+    }

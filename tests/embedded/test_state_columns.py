@@ -1,0 +1,222 @@
+"""Stored states in columns behave as a dictionary of versioned records would, and cost no object per partition."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe.embedded.describe import describe_partition
+from kframe.embedded.states import StateColumns
+from kframe.errors import InputError
+from kframe.model.brokers import Registration
+from kframe.model.changes import StateChange, WriteCode
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy, rows_of
+
+BROKERS = (1, 2, 3, 7)
+NAMES = ("a-0", "a-1", "b-0", "c-0", "c-1", "c-2")
+
+
+def cluster_in_order(topics: list[str], brokers: list[int]) -> ClusterState:
+    """Topics a, b and c without states, numbered in this order; likewise the brokers."""
+    sizes = {"a": 2, "b": 1, "c": 3}
+    return cluster_of({topic: [PartitionSpec((1, 2, 3))] * sizes[topic] for topic in topics}, registered=brokers)
+
+
+def model_write(model: dict[str, dict[str, Any]], name: str, state: StateSpec, controller_epoch: int) -> WriteCode:
+    """What one compare-and-set does to a dictionary of records."""
+    stored = model.get(name)
+    if state.expected == NO_STATE and stored is not None:
+        return WriteCode.EXISTS
+    if state.expected != NO_STATE and stored is None:
+        return WriteCode.MISSING
+    if stored is not None and stored["partition_epoch"] != state.expected:
+        return WriteCode.STALE
+    model[name] = {
+        "leader": state.leader, "isr": list(state.isr), "leader_epoch": state.leader_epoch,
+        "controller_epoch": controller_epoch, "leader_recovery_state": state.recovery,
+        "partition_epoch": state.expected + 1,
+    }  # fmt: skip
+    return WriteCode.OK
+
+
+STATES = st.builds(
+    StateSpec,
+    leader=st.sampled_from((-1, *BROKERS)),
+    isr=st.lists(st.sampled_from(BROKERS), unique=True).map(tuple),
+    leader_epoch=st.integers(0, 5),
+    expected=st.integers(NO_STATE, 2),
+    recovery=st.integers(0, 1),
+)
+ORDERS = st.tuples(st.permutations(["a", "b", "c"]), st.permutations(list(BROKERS)))
+WRITES = st.lists(st.dictionaries(st.sampled_from(NAMES), STATES, max_size=6), max_size=6)
+
+
+@given(ORDERS, ORDERS, WRITES)
+def test_columns_equal_a_dictionary_of_records(
+    stored_order: tuple[list[str], list[int]],
+    controller_order: tuple[list[str], list[int]],
+    writes: list[dict[str, StateSpec]],
+) -> None:
+    columns = StateColumns(cluster_in_order(*stored_order))
+    controller, model = cluster_in_order(*controller_order), dict[str, dict[str, Any]]()
+    for controller_epoch, states in enumerate(writes):
+        result = columns.write(controller, change_of(controller, states, controller_epoch))
+        codes = [model_write(model, name, state, controller_epoch) for name, state in states.items()]
+        assert result.codes.tolist() == codes
+        epochs = [model[name]["partition_epoch"] if code is WriteCode.OK else NO_STATE
+                  for name, code in zip(states, codes, strict=True)]  # fmt: skip
+        assert result.partition_epoch.tolist() == epochs
+    stored = columns.read(controller, rows_of(controller, NAMES))
+    assert dict(zip(NAMES, stored.found.tolist(), strict=True)) == {name: name in model for name in NAMES}
+    controller.reload(stored)
+    for cluster in (columns.cluster, controller):
+        shown = described(cluster)
+        assert {name: {key: shown[name][key] for key in state} for name, state in model.items()} == model
+
+
+def test_what_only_a_controller_knows_is_not_stored() -> None:
+    cluster = cluster_of({"t": [healthy(1, 2, 3)]}, registered=[1, 2])
+    cluster.flag_replicas(0, cluster.brokers.index_of([1]), ReplicaFlag.OFFLINE_DIR)
+    cluster.flag_replicas(0, cluster.brokers.index_of([1, 3]), ReplicaFlag.ADDING)
+    cluster.partitions.state[:] = PartitionState.ONLINE
+    cluster.partitions.replica_state[:] = ReplicaState.ONLINE
+    cluster.brokers.shutting_down[:] = 1
+    stored = StateColumns(cluster).cluster
+    assert stored.partitions.state.tolist() == [PartitionState.NON_EXISTENT]
+    assert stored.partitions.replica_state.tolist() == [ReplicaState.NON_EXISTENT] * 3
+    assert stored.partitions.replica_flags.tolist() == [ReplicaFlag.ADDING, 0, ReplicaFlag.ADDING]
+    assert stored.brokers.registered_ids() == []
+    assert stored.brokers.shutting_down.tolist() == [0, 0, 0]
+    assert stored.brokers.broker_epoch.tolist() == [NO_BROKER_EPOCH] * 3
+    assert stored.brokers.ids.tolist() == [1, 2, 3]
+    assert cluster.partitions.state.tolist() == [PartitionState.ONLINE], "the caller's columns are left alone"
+
+
+def test_topic_that_storage_has_added_since_is_found() -> None:
+    controller = cluster_of({"t": [healthy(1)]}, registered=[1])
+    columns = StateColumns(controller)
+    state = {"t-0": StateSpec(1, (1,), 1, 0)}
+    assert columns.write(controller, change_of(controller, state, 1)).codes.tolist() == [WriteCode.OK]
+    columns.cluster.add_topics(["other", "u"], np.array([1, 1]), Ragged.of([[0], [0]]))
+    controller.add_topics(["u"], np.array([1]), Ragged.of([[0]]))
+    states = {"u-0": StateSpec(1, (1,), 0, NO_STATE), "t-0": StateSpec(-1, (1,), 2, 1)}
+    assert columns.write(controller, change_of(controller, states, 1)).codes.tolist() == [WriteCode.OK] * 2
+    stored = described(columns.cluster)
+    assert (stored["u-0"]["leader"], stored["other-0"]["leader"], stored["t-0"]["leader"]) == (1, None, -1)
+
+
+def test_row_of_a_dropped_topic_is_missing() -> None:
+    controller = cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, registered=[1])
+    columns = StateColumns(controller)
+    change = change_of(controller, {"t-0": StateSpec(1, (1,), 1, 0), "u-0": StateSpec(1, (1,), 1, 0)}, 1)
+    controller.partitions.topic[0] = -1
+    assert columns.write(controller, change).codes.tolist() == [WriteCode.MISSING, WriteCode.OK]
+    assert columns.read(controller, change.rows).found.tolist() == [False, True]
+
+
+def test_overwrite_keeps_what_is_not_given() -> None:
+    columns = StateColumns(
+        cluster_of({"t": [healthy(1, 2, 3, leader_epoch=4), PartitionSpec((2, 3))]}, registered=[1, 2, 3])
+    )
+    assert columns.overwrite("t", 0, isr=[3, 1]) == 1
+    before = describe_partition(columns.cluster, 0)
+    assert (before["leader"], before["isr"], before["leader_epoch"], before["partition_epoch"]) == (1, [3, 1], 4, 1)
+    assert columns.overwrite("t", 0, leader=-1, leader_epoch=9, controller_epoch=6, recovery=1) == 2
+    assert describe_partition(columns.cluster, 0) == before | {
+        "leader": -1, "leader_epoch": 9, "controller_epoch": 6, "leader_recovery_state": 1, "partition_epoch": 2,
+    }  # fmt: skip
+
+
+def test_overwrite_creates_what_is_not_there() -> None:
+    columns = StateColumns(cluster_of({"t": [PartitionSpec((2, 3))]}, registered=[2, 3]))
+    assert columns.overwrite("t", 0, leader=2, isr=[2, 8]) == 0
+    assert describe_partition(columns.cluster, 0) == {
+        "replicas": [2, 3], "adding_replicas": [], "removing_replicas": [], "leader": 2, "isr": [2, 8],
+        "leader_epoch": 0, "controller_epoch": 0, "leader_recovery_state": 0, "partition_epoch": 0,
+    }  # fmt: skip
+    with pytest.raises(InputError, match="t-1"):
+        columns.overwrite("t", 1, isr=[2])
+
+
+def wide_cluster(partitions: int) -> ClusterState:
+    """``partitions`` of RF 3 in 100 topics on 20 brokers, all healthy."""
+    cluster = ClusterState()
+    cluster.brokers.register([Registration(broker_id, broker_id) for broker_id in range(20)])
+    first = np.arange(partitions, dtype=np.int32) % 20
+    replicas = Ragged(
+        np.arange(0, 3 * partitions + 1, 3, dtype=np.int32),
+        np.stack([first, (first + 1) % 20, (first + 2) % 20], axis=1).astype(np.int32).ravel(),
+    )
+    # Large and different numbers: Python keeps one object for all zeros.
+    epochs = np.arange(1_000, 1_000 + partitions, dtype=np.int32)
+    values = dict.fromkeys(("leader_epoch", "controller_epoch", "partition_epoch"), epochs)
+    counts = np.full(100, partitions // 100, np.int32)
+    cluster.add_topics([f"topic-{n}" for n in range(100)], counts, replicas, replicas, {"leader": first, **values})
+    return cluster
+
+
+def bulk_change(cluster: ClusterState) -> StateChange:
+    """A write to every row, every third of which is refused."""
+    rows = np.arange(len(cluster), dtype=np.int32)
+    partitions = cluster.partitions
+    expected = np.where(rows % 3 == 0, 5, partitions.partition_epoch).astype(np.int32)
+    isr = partitions.lists("isr", rows)
+    return StateChange(rows, partitions.leader.copy(), partitions.leader_epoch + 1, partitions.recovery.copy(), isr,
+                       expected, 1)  # fmt: skip
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["numbered alike", "numbered differently"])
+@pytest.mark.parametrize("does", ["write", "read"])
+def test_bulk_makes_no_object_per_row(alike: bool, does: str) -> None:
+    rows = 200_000
+    cluster = wide_cluster(rows)
+    columns = StateColumns(cluster)
+    if not alike:
+        cluster.brokers.index_of([1_000])
+        columns.cluster.topics.add(["only-stored"])
+        columns.name_brokers([2_000])
+    change = bulk_change(cluster)
+    call: Callable[[], object]
+    call = (lambda: columns.write(cluster, change)) if does == "write" else lambda: columns.read(cluster, change.rows)
+    steps, objects = steps_and_objects(call)
+    assert steps < rows // 20, "a step for each row"
+    assert objects < rows // 20, "an object for each row"
+    tracemalloc.start()
+    try:
+        call()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 200 * rows, "columns that are in use at once"
+
+
+def steps_and_objects(call: Callable[[], object]) -> tuple[int, int]:
+    """Lines run and calls made within ``call``, and the most small objects alive at any of them beyond those before."""
+    steps, most = 0, sys.getallocatedblocks()
+    before = most
+
+    def look(_frame: object, _event: str, _argument: object) -> Any:
+        nonlocal steps, most
+        steps += 1
+        most = max(most, sys.getallocatedblocks())
+        return look
+
+    tracer = sys.gettrace()
+    sys.setprofile(look)
+    sys.settrace(look)
+    try:
+        call()
+    finally:
+        sys.settrace(tracer)
+        sys.setprofile(None)
+    return steps, most - before

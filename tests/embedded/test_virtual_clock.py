@@ -1,0 +1,98 @@
+"""The clock that stands still: order of timers, replacement, and what is set on the way."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+
+from kframe.embedded import VirtualClock
+from kframe.errors import InputError
+from kframe.model.ports import Clock
+
+
+def test_is_a_clock() -> None:
+    assert isinstance(VirtualClock(), Clock)
+
+
+def test_stands_still_until_told() -> None:
+    clock = VirtualClock()
+    assert clock.now_ms() == 0.0
+    clock.advance(33)
+    clock.advance(0.5)
+    assert clock.now_ms() == 33_500.0
+
+
+def test_timers_go_off_in_order_of_time_then_of_setting() -> None:
+    clock, fired = VirtualClock(now_ms=100.0), list[tuple[str, float]]()
+    for name, delay_ms in [
+        ("late", 900),
+        ("first", 10),
+        ("same-a", 500),
+        ("same-b", 500),
+        ("beyond", 1001),
+        ("now", 0),
+    ]:
+        clock.schedule(name, delay_ms, partial(lambda name: fired.append((name, clock.now_ms())), name))
+    assert list(clock.pending) == ["now", "first", "same-a", "same-b", "late", "beyond"]
+    clock.advance(1)
+    assert fired == [("now", 100.0), ("first", 110.0), ("same-a", 600.0), ("same-b", 600.0), ("late", 1000.0)]
+    assert (clock.now_ms(), clock.pending) == (1100.0, {"beyond": 1101.0})
+
+
+def test_timer_on_the_edge_goes_off_once() -> None:
+    clock, fired = VirtualClock(), list[float]()
+    clock.schedule("edge", 1000, lambda: fired.append(clock.now_ms()))
+    clock.advance(0.999)
+    assert fired == []
+    clock.advance(0.001)
+    clock.advance(5)
+    assert fired == [1000.0]
+
+
+def test_same_name_replaces_and_cancel_forgets() -> None:
+    clock, fired = VirtualClock(), list[str]()
+    clock.schedule("check", 10, lambda: fired.append("first"))
+    clock.schedule("check", 20, lambda: fired.append("second"))
+    clock.schedule("gone", 5, lambda: fired.append("gone"))
+    clock.cancel("gone")
+    clock.cancel("never set")
+    clock.advance(1)
+    assert fired == ["second"]
+
+
+def test_timer_set_by_a_timer_goes_off_in_the_same_move() -> None:
+    clock, fired = VirtualClock(), list[float]()
+
+    def again() -> None:
+        fired.append(clock.now_ms())
+        clock.schedule("again", 300, again)
+
+    clock.schedule("again", 300, again)
+    clock.advance(1)
+    assert fired == [300.0, 600.0, 900.0]
+    assert clock.pending == {"again": 1200.0}
+
+
+def test_settle_runs_after_each_timer_at_its_time() -> None:
+    clock, queue, handled = VirtualClock(), list[str](), list[tuple[str, float]]()
+
+    def settle() -> None:
+        while queue:
+            handled.append((queue.pop(0), clock.now_ms()))
+
+    for name, delay_ms in (("b", 200), ("a", 100)):
+        clock.schedule(name, delay_ms, partial(queue.append, name))
+    clock.advance(1, settle)
+    assert handled == [("a", 100.0), ("b", 200.0)]
+
+
+@pytest.mark.parametrize("span", [-1, -0.001, math.nan, math.inf, -math.inf])
+def test_time_does_not_run_backwards_or_away(span: float) -> None:
+    clock = VirtualClock()
+    with pytest.raises(InputError):
+        clock.advance(span)
+    with pytest.raises(InputError):
+        clock.schedule("never", span, lambda: None)
+    assert (clock.now_ms(), clock.pending) == (0.0, {})
