@@ -43,15 +43,19 @@ def startup(context: Context) -> Operation[None]:
     yield from trigger_online(context)
 
 
-def trigger_online(context: Context) -> Operation[PartitionMoves]:
-    """Try to bring every New or Offline partition online, those of topics queued for deletion left out."""
+def trigger_online(context: Context, topic: int | None = None) -> Operation[PartitionMoves]:
+    """Try to bring every New or Offline partition online, or those of one topic; topics queued for deletion are left
+    out."""
     cluster = context.cluster
     found = np.empty(len(cluster), np.int32)
     wanted = bits([PartitionState.NEW, PartitionState.OFFLINE])
     count = kernels.list_in_states(
         cluster.partitions.topic, cluster.partitions.state, wanted, cluster.topics.deleting, found
     )
-    moves = yield from move(context, found[:count].copy(), PartitionState.ONLINE, leadership.OFFLINE)
+    rows = found[:count].copy()
+    if topic is not None:
+        rows = rows[cluster.partitions.topic[rows] == topic]
+    moves = yield from move(context, rows, PartitionState.ONLINE, leadership.OFFLINE)
     return moves
 
 

@@ -47,6 +47,14 @@ def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
     return Replicas(rows, slots)
 
 
+def on_broker(context: Context, broker: int, rows: Int32) -> Replicas:
+    """The replicas of ``rows`` on one broker (index); rows without one there are left out."""
+    p = context.cluster.partitions
+    slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
+    here = p.replica[slots] == broker
+    return Replicas(owner[here].astype(np.int32), slots[here].astype(np.int32))
+
+
 def startup(context: Context) -> Operation[None]:
     """Derive every replica's state from its broker, tell brokers all that they host, and drop the dead from ISRs."""
     p, brokers = context.cluster.partitions, context.cluster.brokers

@@ -13,7 +13,8 @@ from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.columns import Int32, Partitions, Ragged, UInt8, ragged_positions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
-from kframe.model.topics import Topics
+from kframe.model.tables import TopicTable
+from kframe.model.topics import ZERO_TOPIC_ID, Topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,59 @@ class ClusterState:
         first_row = int(rows[0]) if len(rows) else len(self.partitions)
         self.topics.note_blocks(topics, (first_row + np.cumsum(counts) - counts).astype(np.int32), counts)
         return rows
+
+    def add_table(self, table: TopicTable) -> Int32:
+        """Add the topics of a table, whose brokers are ids, without leadership; return the new rows."""
+        replicas = Ragged(table.replicas.offsets, self.brokers.index_of(table.replicas.values))
+        rows = self.add_topics(table.names, table.partition_counts, replicas, ids=table.topic_ids)
+        for lists, flag in ((table.adding, ReplicaFlag.ADDING), (table.removing, ReplicaFlag.REMOVING)):
+            for position in np.flatnonzero(lists.counts):
+                self.flag_replicas(int(rows[position]), self.brokers.index_of(lists[int(position)]), flag)
+        return rows
+
+    def grow_topic(self, topic: int, replicas: Ragged) -> Int32:
+        """Add partitions, numbered on from the last, with these replicas (broker ids); return the new rows."""
+        count, first = len(replicas), int(self.topics.partition_count[topic])
+        indexes = Ragged(replicas.offsets, self.brokers.index_of(replicas.values))
+        numbers = np.arange(first, first + count, dtype=np.int32)
+        rows = self.partitions.append(np.full(count, topic, np.int32), numbers, indexes)
+        self.topics.note_rows(topic, first, int(rows[0]), count)
+        return rows
+
+    def drop_topic(self, topic: int) -> None:
+        """Forget a topic and its partitions; their rows are left empty and never used again."""
+        rows, p = self.topics.rows_of(topic), self.partitions
+        slots = p.slots_of(rows)
+        p.replica_state[slots] = ReplicaState.NON_EXISTENT
+        p.topic[rows] = p.leader[rows] = p.partition_epoch[rows] = -1
+        p.state[rows] = PartitionState.NON_EXISTENT
+        p.replica_count[rows] = p.isr_count[rows] = p.reassigning[rows] = 0
+        self.topics.drop(topic)
+
+    def table_of(self, topics: NDArray[Any]) -> TopicTable:
+        """Names, ids and assignments of topics as storage would have them; brokers are ids."""
+        rows = np.concatenate([np.empty(0, np.int32), *(self.topics.rows_of(int(topic)) for topic in topics)])
+        ids = [self.topics.ids[topic].tobytes() for topic in topics]
+        return TopicTable(
+            names=tuple(self.topics.names[topic] for topic in topics),
+            topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in ids),
+            partition_counts=self.topics.partition_count[topics],
+            replicas=self._id_lists(rows, None),
+            adding=self._id_lists(rows, ReplicaFlag.ADDING),
+            removing=self._id_lists(rows, ReplicaFlag.REMOVING),
+        )
+
+    def _id_lists(self, rows: Int32, flag: ReplicaFlag | None) -> Ragged:
+        """Broker ids of the replicas of each row, or only of those that carry ``flag``."""
+        p = self.partitions
+        slots, counts = p.slots_of(rows), p.replica_count[rows].astype(np.int32)
+        if flag is not None:
+            carry = (p.replica_flags[slots] & np.uint8(flag)) != 0
+            counts = np.bincount(np.repeat(np.arange(len(rows)), counts), carry, len(rows)).astype(np.int32)
+            slots = slots[carry]
+        offsets = np.zeros(len(rows) + 1, np.int32)
+        np.cumsum(counts, out=offsets[1:])
+        return Ragged(offsets, self.brokers.ids[p.replica[slots]])
 
     def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:
         """Set ``flag`` on those replicas of a row that are on ``broker_indexes``."""

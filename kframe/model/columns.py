@@ -98,6 +98,11 @@ class Ragged:
     def __getitem__(self, index: int) -> Int32:
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
+    def join(self, other: Ragged) -> Ragged:
+        """These lists, then those of ``other``."""
+        offsets = np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]])
+        return Ragged(offsets.astype(np.int32), np.concatenate([self.values, other.values]))
+
     def take(self, chosen: NDArray[Any]) -> Ragged:
         """The lists numbered ``chosen``, in that order."""
         counts = self.counts[chosen]

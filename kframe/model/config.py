@@ -64,6 +64,8 @@ KEYS: Final[Mapping[str, Key]] = {
             "unclean.leader.election.enable", _boolean, "false", "Let a replica outside the ISR lead as a last resort."
         ),
         Key("min.insync.replicas", _whole(1), "1", "ISR size below which acks=all producers are refused."),
+        Key("num.partitions", _whole(1), "1", "Partitions of a topic that asks for the default."),
+        Key("default.replication.factor", _whole(1, 32_767), "1", "Replicas of a topic that asks for the default."),
         Key("delete.topic.enable", _boolean, "true", "Whether topics can be deleted."),
         Key("inter.broker.protocol.version", _protocol, "3.9", "The release whose rules all brokers follow."),
         Key("inter.broker.listener.name", _text, "PLAINTEXT", "Listener on which brokers and controller talk."),

@@ -7,12 +7,15 @@ arrive while an operation is under way. ``state`` is the ControllerState that Ka
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, TypeAlias
 
 from kframe.errors import ErrorCode, KframeError
 from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.config import ControllerConfig
+from kframe.model.tables import Targets
 
 #: A partition named by people and protocols: (topic, partition).
 TopicPartition: TypeAlias = tuple[str, int]
@@ -147,12 +150,168 @@ class AlterPartitionRequested(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TopicsChanged(Event):
+    """Topics came or went (children of ``/brokers/topics``)."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class TopicModified(Event):
+    """A topic's assignment was written (``/brokers/topics/T``)."""
+
+    topic: str
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettingsChanged(Event):
+    """A topic's settings were written (TopicUncleanLeaderElectionEnable, if they allow unclean elections now)."""
+
+    topic: str
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsMarked(Event):
+    """Topics were marked for deletion (children of ``/admin/delete_topics``)."""
+
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentsLeft(Event):
+    """An operator has left reassignments in storage (``/admin/reassign_partitions``)."""
+
+    state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredElectionLeft(Event):
+    """An operator has left partitions in storage whose preferred leaders are wanted."""
+
+    state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangesLeft(Event):
+    """Leaders have left word of ISRs that they changed in storage (``/isr_change_notification``)."""
+
+    state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirEventsLeft(Event):
+    """Brokers have left word of log directories that died (``/log_dir_event_notification``)."""
+
+    state: ClassVar[ControllerState] = ControllerState.LOG_DIR_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create: with replica lists by partition, or with counts (-1: the configured default)."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def counts(self, config: ControllerConfig) -> tuple[int, int]:
+        """Partitions and replicas, defaults filled in."""
+        partitions = config["num.partitions"] if self.partitions == -1 else self.partitions
+        factor = config["default.replication.factor"] if self.replication_factor == -1 else self.replication_factor
+        return partitions, factor
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsRequested(Event):
+    """A client asks for new topics (CreateTopics). ``start_index`` and ``shift`` place automatic assignments; whoever
+    makes the event draws them. The answer comes when every partition has a leader, or after ``timeout_ms``."""
+
+    topics: tuple[NewTopic, ...]
+    timeout_ms: int = 0
+    validate_only: bool = False
+    start_index: int = 0
+    shift: int = 0
+    token: int = NOBODY
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """A topic that is to have ``count`` partitions in all; ``assignments`` has the replicas of the new ones."""
+
+    name: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsRequested(Event):
+    """A client asks for more partitions (CreatePartitions)."""
+
+    topics: tuple[NewPartitions, ...]
+    timeout_ms: int = 0
+    validate_only: bool = False
+    token: int = NOBODY
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsRequested(Event):
+    """A client asks for topics to be deleted (DeleteTopics). Answered when they are gone, or after ``timeout_ms``."""
+
+    names: tuple[str, ...]
+    timeout_ms: int = 0
+    token: int = NOBODY
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReassignmentRequested(Event):
+    """A client asks for partitions to be moved (AlterPartitionReassignments)."""
+
+    targets: Targets
+    token: int = NOBODY
+    state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class ListReassignmentsRequested(Event):
+    """A client asks which partitions are being moved (ListPartitionReassignments); None means all."""
+
+    partitions: tuple[TopicPartition, ...] | None = None
+    token: int = NOBODY
+    state: ClassVar[ControllerState] = ControllerState.LIST_PARTITION_REASSIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsRequested(Event):
+    """A broker asks for a block of producer ids (AllocateProducerIds)."""
+
+    broker_id: int
+    broker_epoch: int
+    token: int = NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDue(Event):
+    """The time is up for whoever waits under ``waiter`` (a number of the core's own)."""
+
+    waiter: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LeaderAndIsrAnswered(Event):
-    """A broker answered LeaderAndIsr; ``partition_errors`` leaves out those without error."""
+    """A broker answered LeaderAndIsr. ``rows`` are those of the request, rows of the controller that sent it under
+    ``controller_epoch``; ``partition_errors`` leaves out those without error."""
 
     broker_id: int
     error: ErrorCode
-    partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+    partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+    controller_epoch: int
+    rows: Int32
     state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
 
 
@@ -163,6 +322,18 @@ class UpdateMetadataAnswered(Event):
     broker_id: int
     error: ErrorCode
     state: ClassVar[ControllerState] = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StopReplicaAnswered(Event):
+    """A broker answered StopReplica. ``rows`` are those that it was to delete; else as LeaderAndIsrAnswered."""
+
+    broker_id: int
+    error: ErrorCode
+    partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+    controller_epoch: int
+    rows: Int32
+    state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from kframe.model.brokers import Registration
-from kframe.model.changes import StateChange, StoredStates, WriteResult
+from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
-from kframe.model.events import Event
+from kframe.model.events import Event, TopicPartition
 from kframe.model.requests import ControlRequests
+from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
 
 #: How a port tells that something happened; safe to call from any thread.
 Notify = Callable[[Event], None]
@@ -55,6 +56,61 @@ class Store(Protocol):
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
         """Read the states of these rows."""
+
+    def read_topic_names(self) -> frozenset[str]:
+        """The topics that exist. Arms the watch on them (TopicsChanged)."""
+
+    def read_topics(self, names: tuple[str, ...]) -> TopicTable:
+        """Ids and assignments of topics; those that are gone or broken are left out. Arms a watch on each
+        (TopicModified)."""
+
+    def give_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
+        """Store a new random id for each of these topics, and return the ids."""
+
+    def create_topics(self, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> tuple[WriteCode, ...]:
+        """Store new topics with random ids and their configs: OK or EXISTS for each. Not fenced, as in Kafka."""
+
+    def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
+        """Replace whole assignments: OK; STALE if somebody else wrote the topic since we read it; MISSING."""
+
+    def read_topic_settings(self, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
+        """The settings of topics that a controller acts on."""
+
+    def queue_deletions(self, names: tuple[str, ...]) -> None:
+        """Mark topics for deletion. Not fenced."""
+
+    def read_deletions(self) -> frozenset[str]:
+        """The topics marked for deletion. Arms the watch on them (DeletionsMarked)."""
+
+    def drop_deletions(self, names: tuple[str, ...]) -> None:
+        """Take marks away."""
+
+    def delete_topics(self, names: tuple[str, ...]) -> None:
+        """Delete topics with their states, configs and marks."""
+
+    def read_reassignments(self) -> Targets | None:
+        """What an operator has left to be reassigned. Arms the watch on it (ReassignmentsLeft)."""
+
+    def write_reassignments(self, targets: Targets) -> None:
+        """Replace that record; an empty one is taken away."""
+
+    def read_preferred_election(self) -> tuple[TopicPartition, ...] | None:
+        """Partitions whose preferred leaders an operator wants. Arms the watch on it (PreferredElectionLeft)."""
+
+    def drop_preferred_election(self) -> None:
+        """Take that record away."""
+
+    def read_isr_changes(self) -> Notifications[TopicPartition]:
+        """ISRs that leaders changed by themselves. Arms the watch on them (IsrChangesLeft)."""
+
+    def read_log_dir_events(self) -> Notifications[int]:
+        """Brokers (ids) that lost a log directory. Arms the watch on them (LogDirEventsLeft)."""
+
+    def drop_notifications(self, paths: tuple[str, ...]) -> None:
+        """Take notifications away; those that are gone already are passed over."""
+
+    def allocate_producer_ids(self, broker_id: int) -> int:
+        """Set the next 1,000 producer ids aside for a broker; return the first."""
 
     def release(self) -> None:
         """Give the role up if it is still ours."""

@@ -97,6 +97,11 @@ class Topics:
         self._wire_names = None
         return np.arange(first, first + count, dtype=np.int32)
 
+    def set_id(self, topic: int, topic_id: bytes) -> None:
+        """Give a topic the id that it lacked."""
+        self.ids[topic] = np.frombuffer(topic_id, np.uint8)
+        self._index_by_id[topic_id] = topic
+
     def note_rows(self, topic: int, first_partition: int, first_row: int, count: int) -> None:
         """Record that partitions ``first_partition ..`` of ``topic`` stand in ``count`` rows from ``first_row``."""
         if self.partition_count[topic] == 0:

@@ -1,0 +1,219 @@
+"""What administrators ask of the controller about topics and reassignments, checked and answered by Kafka's codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.core import deletion, reassignment, topics
+from kframe.core.assignment import current, is_moving, reassigned_to
+from kframe.core.context import Context, Operation, ask
+from kframe.core.placement import assign_automatically
+from kframe.core.validation import creation_error, growth_error
+from kframe.errors import ErrorCode
+from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
+from kframe.model.changes import WriteCode
+from kframe.model.columns import Int16, Int32, Ragged
+from kframe.model.events import (
+    CreatePartitionsRequested,
+    CreateTopicsRequested,
+    DeleteTopicsRequested,
+    ListReassignmentsRequested,
+    NewTopic,
+    ReassignmentRequested,
+)
+from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
+from kframe.model.tables import Targets, TopicTable
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsResponse:
+    """A code for each topic asked about, by name."""
+
+    codes: dict[str, ErrorCode]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReassignmentResponse:
+    """The answer to AlterPartitionReassignments: a code beside each partition of the request."""
+
+    error: ErrorCode
+    codes: Int16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReassignmentsListed:
+    """The answer to ListPartitionReassignments: rows whose replicas are being added or removed, ascending."""
+
+    error: ErrorCode
+    rows: Int32
+
+
+def create_topics(context: Context, request: CreateTopicsRequested) -> Operation[TopicsResponse]:
+    """Check and store new topics, and bring them online (Kafka 3.9 ``ZkAdminManager.createTopics``)."""
+    listed = [topic.name for topic in request.topics]
+    codes: dict[str, ErrorCode] = {}
+    wanted: list[tuple[NewTopic, list[tuple[int, ...]]]] = []
+    for topic in request.topics:
+        error = ErrorCode.INVALID_REQUEST if listed.count(topic.name) > 1 else creation_error(context, topic)
+        codes[topic.name] = error
+        if error is ErrorCode.NONE:
+            wanted.append((topic, _assignment(context, topic, request)))
+    if wanted and not request.validate_only:
+        table = TopicTable.of([topic.name for topic, _ in wanted], [lists for _, lists in wanted])
+        results = yield from ask(CreateTopics(table, tuple(topic.config for topic, _ in wanted)))
+        for (topic, _), result in zip(wanted, results, strict=True):
+            codes[topic.name] = _STORED[result]
+        yield from topics.topics_changed(context)
+    return TopicsResponse(codes)
+
+
+def unled(context: Context, names: tuple[str, ...]) -> set[str]:
+    """Which of these topics have a partition without a leader."""
+    cluster = context.cluster
+    p = cluster.partitions
+    found = set()
+    for name in names:
+        index = cluster.topics.find(name)
+        rows = cluster.topics.rows_of(index) if index is not None else np.empty(0, np.int32)
+        if len(rows) == 0 or ((p.leader[rows] == NO_LEADER) | (p.partition_epoch[rows] == NO_STATE)).any():
+            found.add(name)
+    return found
+
+
+def create_partitions(context: Context, request: CreatePartitionsRequested) -> Operation[TopicsResponse]:
+    """Check and store further partitions of topics, and bring them online."""
+    cluster = context.cluster
+    codes: dict[str, ErrorCode] = {}
+    for growth in request.topics:
+        error = growth_error(context, growth)
+        codes[growth.name] = error
+        topic = cluster.topics.find(growth.name)
+        if error is not ErrorCode.NONE or topic is None or request.validate_only:
+            continue
+        count = growth.count - int(cluster.topics.partition_count[topic])
+        added = list(growth.assignments) if growth.assignments is not None else _grown(context, topic, count)
+        table = cluster.table_of(np.array([topic]))
+        (result,) = yield from ask(WriteAssignments(_extended(table, added)))
+        codes[growth.name] = _STORED[result]
+        yield from topics.topic_modified(context, growth.name)
+    return TopicsResponse(codes)
+
+
+def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation[TopicsResponse]:
+    """Mark topics for deletion and begin with it."""
+    known = context.cluster.topics
+    refused = ErrorCode.NONE if deletion.enabled(context) else ErrorCode.TOPIC_DELETION_DISABLED
+    codes = {
+        name: refused if refused or name in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for name in request.names
+    }
+    marked = tuple(name for name, code in codes.items() if code is ErrorCode.NONE)
+    if marked:
+        yield from ask(QueueDeletions(marked))
+        yield from deletion.deletions_marked(context)
+    return TopicsResponse(codes)
+
+
+def alter_reassignments(context: Context, request: ReassignmentRequested) -> Operation[ReassignmentResponse]:
+    """Begin, change or cancel reassignments (Kafka 3.9 ``processApiPartitionReassignment``)."""
+    targets = request.targets
+    codes = np.zeros(len(targets), np.int16)
+    codes[_invalid(context, targets)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    rows, known = reassignment.locate(context, targets)
+    moving = np.zeros(len(targets), np.bool_)
+    moving[known] = is_moving(context, rows[known])
+    codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    codes[(rows < 0) & (codes == 0)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    accepted = np.flatnonzero(codes == 0)
+    accepted = accepted[np.argsort(rows[accepted])]
+    chosen = rows[accepted]
+    wanted = _wanted(context, targets, accepted, chosen)
+    yield from reassignment.forget_stored(context, chosen, only_if_reached=False)
+    failed = yield from reassignment.reassign(context, chosen, reassigned_to(context, chosen, wanted))
+    codes[accepted[np.isin(chosen, failed)]] = ErrorCode.UNKNOWN_SERVER_ERROR
+    return ReassignmentResponse(ErrorCode.NONE, codes)
+
+
+def list_reassignments(context: Context, request: ListReassignmentsRequested) -> Operation[ReassignmentsListed]:
+    """The reassignments under way, or those of the partitions named; unknown ones are left out in silence."""
+    cluster = context.cluster
+    p = cluster.partitions
+    if request.partitions is None:
+        rows = np.flatnonzero(p.reassigning & (p.topic >= 0)).astype(np.int32)
+    else:
+        found = {cluster.row(*partition) for partition in request.partitions} - {None}
+        rows = np.array(sorted(row for row in found if row is not None), np.int32)
+    yield from ()
+    return ReassignmentsListed(ErrorCode.NONE, rows[is_moving(context, rows)] if len(rows) else rows)
+
+
+_STORED = {
+    WriteCode.OK: ErrorCode.NONE,
+    WriteCode.EXISTS: ErrorCode.TOPIC_ALREADY_EXISTS,
+    WriteCode.MISSING: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    WriteCode.STALE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    WriteCode.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def _assignment(context: Context, topic: NewTopic, request: CreateTopicsRequested) -> list[tuple[int, ...]]:
+    if topic.assignments is not None:
+        return [replicas for _, replicas in sorted(topic.assignments)]
+    partitions, replication_factor = topic.counts(context.config)
+    return assign_automatically(
+        context.cluster.brokers, partitions, replication_factor, request.start_index, request.shift
+    )
+
+
+def _grown(context: Context, topic: int, count: int) -> list[tuple[int, ...]]:
+    """Automatic assignment of further partitions: begins at the first replica of partition 0."""
+    cluster = context.cluster
+    brokers, p = cluster.brokers, cluster.partitions
+    first_row = int(cluster.topics.first_row[topic])
+    first = int(brokers.ids[p.replicas_of(first_row)[0]])
+    registered = brokers.registered_ids()
+    start = next((place for place, broker_id in enumerate(registered) if broker_id >= first), 0)
+    known = int(cluster.topics.partition_count[topic])
+    factor = int(p.replica_count[first_row])
+    return assign_automatically(brokers, count, factor, start, start, first_partition=known)
+
+
+def _extended(table: TopicTable, added: list[tuple[int, ...]]) -> TopicTable:
+    """A table of one topic with further partitions."""
+    more, none = Ragged.of(added), Ragged.empty(len(added))
+    return TopicTable(
+        table.names, table.topic_ids, (table.partition_counts + len(added)).astype(np.int32),
+        table.replicas.join(more), table.adding.join(none), table.removing.join(none),
+    )  # fmt: skip
+
+
+def _invalid(context: Context, targets: Targets) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether each replica list is empty, names a broker twice or below 0, or adds one that is not live."""
+    brokers = context.cluster.brokers
+    rows, _ = reassignment.locate(context, targets)
+    live = {int(broker_id) for broker_id in brokers.ids[brokers.live != 0]}
+    wrong = np.zeros(len(targets), np.bool_)
+    for position in np.flatnonzero(~targets.cancel):
+        wanted = targets.replicas[int(position)].tolist()
+        row = int(rows[position])
+        has: set[int] = set()
+        if row >= 0:
+            origin = current(context, np.array([row], np.int32)).origin().replicas.values
+            has = set(brokers.ids_of(origin))
+        bad = not wanted or len(set(wanted)) != len(wanted) or min(wanted) < 0
+        wrong[position] = bad or not set(wanted) - has <= live
+    return wrong
+
+
+def _wanted(context: Context, targets: Targets, accepted: Int32, rows: Int32) -> Ragged:
+    """The lists to reach, as broker indexes: as asked for, or for a cancellation the origin."""
+    brokers = context.cluster.brokers
+    asked = targets.replicas.take(accepted)
+    asked = Ragged(asked.offsets, brokers.index_of(asked.values))
+    cancel = targets.cancel[accepted]
+    if not cancel.any():
+        return asked
+    origin = current(context, rows).origin().replicas
+    lists = [(origin if stop else asked)[i].tolist() for i, stop in enumerate(cancel)]
+    return Ragged.of(lists)

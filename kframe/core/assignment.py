@@ -1,0 +1,124 @@
+"""The algebra of assignments (Kafka 3.9 ``ReplicaAssignment``): origin, target, and what a new target makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.core.context import Context
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, same_lists
+from kframe.model.ids import ReplicaFlag
+
+_ADDING, _REMOVING = np.uint8(ReplicaFlag.ADDING), np.uint8(ReplicaFlag.REMOVING)
+_MOVING = np.uint8(_ADDING | _REMOVING)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assignments:
+    """Replica lists (broker indexes) of some partitions, with ADDING and REMOVING flags beside ``replicas.values``."""
+
+    replicas: Ragged
+    flags: UInt8
+
+    def take(self, chosen: NDArray[Any]) -> Assignments:
+        """Those that a mask or positions choose."""
+        positions = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        flags = Ragged(self.replicas.offsets, self.flags.astype(np.int32)).take(positions).values
+        return Assignments(self.replicas.take(positions), flags.astype(np.uint8))
+
+    def equal(self, other: Assignments) -> Bool:
+        """Whether list and flags are the same, one by one."""
+        same = same_lists(self.replicas, other.replicas)
+        same &= same_lists(
+            Ragged(self.replicas.offsets, self.flags.astype(np.int32)),
+            Ragged(other.replicas.offsets, other.flags.astype(np.int32)),
+        )
+        return same
+
+    def keep(self, wanted: Bool) -> Assignments:
+        """The replicas that a mask beside ``replicas.values`` chooses."""
+        counts = _count(self.replicas, wanted)
+        return Assignments(Ragged(_offsets(counts), self.replicas.values[wanted]), self.flags[wanted])
+
+    def origin(self) -> Assignments:
+        """Without the replicas that are being added."""
+        return self.keep((self.flags & _ADDING) == 0)
+
+    def target(self) -> Assignments:
+        """Without the replicas that are being removed."""
+        return self.keep((self.flags & _REMOVING) == 0)
+
+    def reached(self) -> Assignments:
+        """What stands once the reassignment is complete: the target, nothing being added or removed."""
+        target = self.target()
+        return Assignments(target.replicas, np.zeros_like(target.flags))
+
+
+def current(context: Context, rows: Int32) -> Assignments:
+    """The assignments of ``rows`` as they stand."""
+    p = context.cluster.partitions
+    return Assignments(p.lists("replica", rows), p.replica_flags[p.slots_of(rows)] & _MOVING)
+
+
+def is_moving(context: Context, rows: Int32) -> Bool:
+    """Whether any replica of each row is being added or removed."""
+    now = current(context, rows)
+    moving: Bool = _count(now.replicas, now.flags != 0) > 0
+    return moving
+
+
+def targets_in_sync(context: Context, rows: Int32) -> Bool:
+    """Whether all target replicas of each row are in its ISR, alive or not."""
+    target = current(context, rows).target().replicas
+    isr = context.cluster.partitions.lists("isr", rows)
+    brokers = np.int64(len(context.cluster.brokers) + 1)
+    missing = ~np.isin(_keys(target, brokers), _keys(isr, brokers))
+    complete: Bool = _count(target, missing) == 0
+    return complete
+
+
+def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments:
+    """What ``rows`` are to be assigned to reach ``targets`` (broker indexes): the target first, then what leaves.
+
+    replicas = target ++ (origin - target); adding = target - origin; removing = origin - target.
+    """
+    origin = current(context, rows).origin().replicas
+    brokers = np.int64(len(context.cluster.brokers) + 1)
+    target_keys, origin_keys = _keys(targets, brokers), _keys(origin, brokers)
+    added = ~np.isin(target_keys, origin_keys)
+    leaving = ~np.isin(origin_keys, target_keys)
+    counts = targets.counts + _count(origin, leaving)
+    offsets = _offsets(counts)
+    values, flags = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.uint8)
+    at_target = _spread(offsets[:-1], targets)
+    values[at_target], flags[at_target] = targets.values, np.where(added, _ADDING, np.uint8(0))
+    left = Ragged(_offsets(_count(origin, leaving)), origin.values[leaving])
+    at_left = _spread(offsets[:-1] + targets.counts, left)
+    values[at_left], flags[at_left] = left.values, _REMOVING
+    return Assignments(Ragged(offsets, values), flags)
+
+
+def _keys(lists: Ragged, brokers: np.int64) -> NDArray[np.int64]:
+    """A number for each (list, broker) pair."""
+    keys: NDArray[np.int64] = np.repeat(np.arange(len(lists), dtype=np.int64), lists.counts) * brokers + lists.values
+    return keys
+
+
+def _count(lists: Ragged, hit: Bool) -> Int32:
+    """How many values of each list are hit."""
+    return np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)).astype(np.int32)
+
+
+def _offsets(counts: Int32) -> Int32:
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def _spread(starts: Int32, lists: Ragged) -> NDArray[np.int64]:
+    """Where the values of each list go if list ``i`` begins at ``starts[i]``."""
+    within = np.arange(len(lists.values)) - np.repeat(lists.offsets[:-1], lists.counts)
+    return np.repeat(starts, lists.counts).astype(np.int64) + within

@@ -1,0 +1,206 @@
+"""Topic deletion (Kafka 3.9 ``TopicDeletionManager``; ``spec/controller.md`` section 10).
+
+A topic is *queued* until all of its replicas have confirmed their deletion, *started* once its partitions are
+NonExistent, and *halted* while something keeps it from going on: a dead broker, a failed replica, a reassignment.
+The three stand as columns of the topics.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import numpy as np
+
+from kframe.core import membership, partition_machine, replica_machine
+from kframe.core.context import Context, Operation, ask
+from kframe.core.replica_machine import Replicas
+from kframe.errors import ErrorCode
+from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions
+from kframe.model.columns import Bool, Int32
+from kframe.model.events import StopReplicaAnswered
+from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+
+_log = logging.getLogger("kframe.controller")
+
+
+def enabled(context: Context) -> bool:
+    """Whether topics can be deleted at all (``delete.topic.enable``)."""
+    return bool(context.config["delete.topic.enable"])
+
+
+def initialise(context: Context) -> Operation[None]:
+    """At failover: queue what is marked; topics with an offline replica or a running reassignment are halted."""
+    topics = context.cluster.topics
+    marked = yield from ask(ReadDeletions())
+    if not enabled(context):
+        yield from ask(DropDeletions(tuple(sorted(marked))))
+        return
+    for name in sorted(marked):
+        index = topics.find(name)
+        if index is None:
+            continue
+        topics.deleting[index] = 1
+        rows = topics.rows_of(index)
+        offline = ~_online(context, _replicas(context, rows))
+        topics.deletion_halted[index] = bool(offline.any()) or bool(context.cluster.partitions.reassigning[rows].any())
+
+
+def deletions_marked(context: Context) -> Operation[None]:
+    """Topics were marked for deletion: take away marks of topics that do not exist, queue the others and begin."""
+    topics = context.cluster.topics
+    marked = yield from ask(ReadDeletions())
+    unknown = sorted(name for name in marked if name not in topics)
+    if unknown:
+        _log.warning("marked for deletion, but unknown: %s", ", ".join(unknown))
+        yield from ask(DropDeletions(tuple(unknown)))
+    known = sorted(name for name in marked if name in topics)
+    if not known:
+        return
+    if not enabled(context):
+        yield from ask(DropDeletions(tuple(known)))
+        return
+    indexes = np.array([topics.find(name) for name in known], np.int32)
+    _halt_reassigning(context, indexes)
+    topics.deleting[indexes] = 1
+    yield from resume(context)
+
+
+def resume_topics(context: Context, indexes: Iterable[int]) -> Operation[None]:
+    """What halted these topics has passed: let those that are queued go on."""
+    topics = context.cluster.topics
+    queued = [index for index in indexes if topics.deleting[index]]
+    if queued and enabled(context):
+        topics.deletion_halted[queued] = 0
+        yield from resume(context)
+
+
+def halt(context: Context, indexes: Iterable[int], reason: str) -> None:
+    """Keep those of these topics that are queued from being deleted."""
+    topics = context.cluster.topics
+    queued = [index for index in indexes if topics.deleting[index]]
+    if queued:
+        topics.deletion_halted[queued] = 1
+        _log.info("deletion of %s halted: %s", ", ".join(topics.names[index] for index in queued), reason)
+
+
+def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
+    """Replicas could not be deleted: their topics wait until something changes."""
+    kept = _of_queued(context, replicas)
+    if len(kept):
+        yield from replica_machine.move(context, kept, ReplicaState.DELETION_INELIGIBLE)
+        halt(context, _topics_of(context, kept), "a replica could not be deleted")
+        yield from resume(context)
+
+
+def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation[None]:
+    """A broker answered the deletion of replicas: mark what failed, complete what was confirmed."""
+    cluster = context.cluster
+    broker = cluster.brokers.find(answer.broker_id)
+    started = cluster.topics.deletion_started[cluster.partitions.topic[answer.rows]] != 0
+    rows = answer.rows[(cluster.partitions.topic[answer.rows] >= 0) & started]
+    if broker is None or len(rows) == 0:
+        return
+    replicas = replica_machine.on_broker(context, broker, rows)
+    failed = np.isin(replicas.rows, _rows_in_error(context, answer))
+    if answer.error is not ErrorCode.NONE:
+        failed[:] = True
+    yield from fail_replicas(context, replicas.where(failed))
+    done = replicas.where(~failed)
+    if len(done):
+        yield from replica_machine.move(context, _of_queued(context, done), ReplicaState.DELETION_SUCCESSFUL)
+        yield from resume(context)
+
+
+def resume(context: Context) -> Operation[None]:
+    """Look at every queued topic: complete it, retry what failed, or begin (``resumeDeletions``)."""
+    topics = context.cluster.topics
+    retry, begin = [], []
+    for index in np.flatnonzero(topics.deleting).tolist():
+        states = context.cluster.partitions.replica_state[_replicas(context, topics.rows_of(index)).slots]
+        started = bool((states == ReplicaState.DELETION_STARTED).any())
+        if (states == ReplicaState.DELETION_SUCCESSFUL).all():
+            yield from _complete(context, index)
+            continue
+        if not started and (states == ReplicaState.DELETION_INELIGIBLE).any():
+            retry.append(index)
+        if not started and not topics.deletion_halted[index]:
+            begin.append(index)
+    if retry:
+        failed = _replicas(context, _rows(context, retry))
+        states = context.cluster.partitions.replica_state[failed.slots]
+        failed = failed.where(states == ReplicaState.DELETION_INELIGIBLE)
+        yield from replica_machine.move(context, failed, ReplicaState.OFFLINE)
+    if begin:
+        yield from _begin(context, begin)
+
+
+def _begin(context: Context, indexes: list[int]) -> Operation[None]:
+    """(Re)start the deletion of topics: stop all replicas that can be reached, then delete them (``onTopicDeletion``)."""
+    cluster = context.cluster
+    topics, p = cluster.topics, cluster.partitions
+    fresh = [index for index in indexes if not topics.deletion_started[index]]
+    if fresh:
+        rows = _rows(context, fresh)
+        yield from partition_machine.move(context, rows, PartitionState.OFFLINE)
+        yield from partition_machine.move(context, rows, PartitionState.NON_EXISTENT)
+        topics.deletion_started[fresh] = 1
+    everyone = np.flatnonzero(cluster.brokers.registered).astype(np.int32)
+    yield from membership.announce_brokers(context, everyone, _rows(context, indexes))
+    replicas = _replicas(context, _rows(context, indexes))
+    online = _online(context, replicas)
+    dead = replicas.where(~online)
+    alive = replicas.where(online & (p.replica_state[replicas.slots] != ReplicaState.DELETION_SUCCESSFUL))
+    yield from replica_machine.move(context, dead, ReplicaState.DELETION_INELIGIBLE)
+    yield from replica_machine.move(context, alive, ReplicaState.OFFLINE)
+    yield from replica_machine.move(context, alive, ReplicaState.DELETION_STARTED)
+    halt(context, _topics_of(context, dead), "replicas are offline")
+
+
+def _complete(context: Context, index: int) -> Operation[None]:
+    """All replicas are gone: forget the topic, in storage first."""
+    topics = context.cluster.topics
+    replicas = _replicas(context, topics.rows_of(index))
+    yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT)
+    yield from ask(DeleteTopics((topics.names[index],)))
+    _log.info("topic %s is deleted", topics.names[index])
+    context.cluster.drop_topic(index)
+
+
+def _halt_reassigning(context: Context, indexes: Int32) -> None:
+    """Kafka asks this before the topics are queued, so that it halts only those that were queued before."""
+    topics, p = context.cluster.topics, context.cluster.partitions
+    busy = [index for index in indexes.tolist() if p.reassigning[topics.rows_of(index)].any()]
+    halt(context, busy, "a reassignment is under way")
+
+
+def _rows(context: Context, indexes: Iterable[int]) -> Int32:
+    rows = [context.cluster.topics.rows_of(index) for index in indexes]
+    return np.sort(np.concatenate(rows)) if rows else np.empty(0, np.int32)
+
+
+def _replicas(context: Context, rows: Int32) -> Replicas:
+    p = context.cluster.partitions
+    return Replicas(np.repeat(rows, p.replica_count[rows]), p.slots_of(rows).astype(np.int32))
+
+
+def _online(context: Context, replicas: Replicas) -> Bool:
+    p = context.cluster.partitions
+    live = context.cluster.brokers.live[p.replica[replicas.slots]] != 0
+    online: Bool = live & ((p.replica_flags[replicas.slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0)
+    return online
+
+
+def _of_queued(context: Context, replicas: Replicas) -> Replicas:
+    cluster = context.cluster
+    return replicas.where(cluster.topics.deleting[cluster.partitions.topic[replicas.rows]] != 0)
+
+
+def _topics_of(context: Context, replicas: Replicas) -> list[int]:
+    found: list[int] = np.unique(context.cluster.partitions.topic[replicas.rows]).tolist()
+    return found
+
+
+def _rows_in_error(context: Context, answer: StopReplicaAnswered) -> list[int]:
+    rows = (context.cluster.row(*partition) for partition, _ in answer.partition_errors)
+    return [row for row in rows if row is not None]

@@ -1,0 +1,81 @@
+"""What brokers leave word of in storage: ISRs that leaders changed by themselves, and log directories that died."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.core import membership, reassignment, replica_machine
+from kframe.core.context import Context, Operation, ask
+from kframe.core.replica_machine import Replicas
+from kframe.errors import ErrorCode
+from kframe.model.asks import DropNotifications, ReadIsrChanges, ReadLogDirEvents
+from kframe.model.columns import Int32
+from kframe.model.events import LeaderAndIsrAnswered
+from kframe.model.ids import ReplicaFlag, ReplicaState
+
+_OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
+
+
+def isr_changes(context: Context) -> Operation[None]:
+    """Leaders have changed ISRs in storage: take them over, tell everybody, finish reassignments that waited for it.
+
+    Kafka 3.9 ``processIsrChangeNotification``; brokers before 2.7-IV2 do this in place of AlterPartition.
+    """
+    cluster = context.cluster
+    left = yield from ask(ReadIsrChanges())
+    named = {cluster.row(*partition) for partition in left.items} - {None}
+    rows = np.array(sorted(row for row in named if row is not None), np.int32)
+    if len(rows):
+        yield from context.refresh(rows)
+        registered = np.flatnonzero(cluster.brokers.registered).astype(np.int32)
+        yield from membership.announce_brokers(context, registered, rows)
+        yield from reassignment.complete_where_in_sync(context, rows)
+    yield from ask(DropNotifications(left.paths))
+
+
+def log_dir_events(context: Context) -> Operation[None]:
+    """Brokers have lost log directories: tell them everything they host; their answers say what is gone.
+
+    Kafka 3.9 ``processLogDirEventNotification``.
+    """
+    cluster = context.cluster
+    left = yield from ask(ReadLogDirEvents())
+    brokers = [index for broker_id in left.items if (index := cluster.brokers.find(broker_id)) is not None]
+    chosen = membership.mask(context, np.array(brokers, np.int32))
+    yield from replica_machine.move(context, replica_machine.hosted_by(context, chosen), ReplicaState.ONLINE)
+    yield from ask(DropNotifications(left.paths))
+
+
+def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> Operation[None]:
+    """Learn from a broker's answer which of its replicas are on dead log directories, and which are not any more.
+
+    Only what has become offline has consequences (Kafka 3.9 ``processLeaderAndIsrResponseReceived``).
+    """
+    cluster = context.cluster
+    broker = cluster.brokers.find(answer.broker_id)
+    if broker is None or answer.error is not ErrorCode.NONE:
+        return
+    errors = {cluster.row(*partition): error for partition, error in answer.partition_errors}
+    dead = _rows([row for row, error in errors.items() if error is ErrorCode.KAFKA_STORAGE_ERROR and row is not None])
+    _forget_recovered(context, broker, answer.rows, _rows([row for row in errors if row is not None]))
+    if len(dead) == 0:
+        return
+    flags = cluster.partitions.replica_flags
+    replicas = replica_machine.on_broker(context, broker, dead)
+    fresh = replicas.where((flags[replicas.slots] & _OFFLINE) == 0)
+    flags[fresh.slots] |= _OFFLINE
+    if len(fresh):
+        yield from membership.replicas_offline(context, fresh)
+
+
+def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: Int32) -> None:
+    """Replicas answered for without any error are not on a dead log directory."""
+    flags = context.cluster.partitions.replica_flags
+    if not (flags & _OFFLINE).any():
+        return
+    replicas: Replicas = replica_machine.on_broker(context, broker, np.setdiff1d(answered, in_error).astype(np.int32))
+    flags[replicas.slots] &= ~_OFFLINE
+
+
+def _rows(found: list[int]) -> Int32:
+    return np.array(sorted(found), np.int32)

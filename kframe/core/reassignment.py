@@ -1,0 +1,246 @@
+"""Moving partitions to other brokers (KIP-455; Kafka 3.9 ``onPartitionReassignment``, ``spec/controller.md`` section 7).
+
+A reassignment lives in the assignment itself: replicas that are being added and removed carry a flag, in memory and in
+storage, so that any later controller resumes it. What Kafka does partition by partition is done here for all partitions
+of a request together, phase by phase.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.core import deletion, leadership, membership, partition_machine, replica_machine
+from kframe.core.assignment import Assignments, current, is_moving, reassigned_to, targets_in_sync
+from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
+from kframe.core.leadership import tell_replicas
+from kframe.core.replica_machine import Replicas
+from kframe.model.asks import ReadReassignments, WriteAssignments, WriteReassignments
+from kframe.model.changes import StateChange
+from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.tables import Targets
+
+_NONE = np.empty(0, np.int32)
+
+
+def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operation[Int32]:
+    """Begin, change or finish the reassignment of ``rows`` to ``assignments``; return the rows that failed.
+
+    Rows are unique and ascending, of topics that are not queued for deletion unless the assignment is the current one.
+    """
+    if len(rows) == 0:
+        return rows
+    p = context.cluster.partitions
+    deletion.halt(context, np.unique(p.topic[rows]).tolist(), "a reassignment is under way")
+    yield from _change_assignments(context, rows, assignments)
+    p.reassigning[rows] = 1
+    complete = ~is_moving(context, rows) | targets_in_sync(context, rows)
+    failed = yield from _begin(context, rows[~complete])
+    lost = yield from _complete(context, rows[complete])
+    return np.sort(np.concatenate([failed, lost]))
+
+
+def resume(context: Context, rows: Int32) -> Operation[None]:
+    """Go on with reassignments as they stand."""
+    rows = np.sort(rows)
+    yield from reassign(context, rows, current(context, rows))
+
+
+def resume_on(context: Context, brokers: Int32) -> Operation[None]:
+    """Go on with the reassignments whose target contains one of these brokers (indexes)."""
+    p = context.cluster.partitions
+    rows = np.flatnonzero(p.reassigning).astype(np.int32)
+    slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
+    wanted = np.isin(p.replica[slots], brokers)
+    wanted &= (p.replica_flags[slots] & np.uint8(ReplicaFlag.REMOVING)) == 0
+    yield from resume(context, np.unique(owner[wanted]).astype(np.int32))
+
+
+def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
+    """ISRs of ``rows`` have changed: finish those reassignments whose targets are all in sync now."""
+    p = context.cluster.partitions
+    rows = np.unique(rows[p.reassigning[rows] != 0]).astype(np.int32)
+    done = ~is_moving(context, rows) | targets_in_sync(context, rows)
+    yield from resume(context, rows[done])
+
+
+def forget_stored(context: Context, rows: Int32, only_if_reached: bool) -> Operation[None]:
+    """Take ``rows`` out of what an operator has left in storage to be reassigned.
+
+    With ``only_if_reached`` a partition stays if storage wants other replicas for it than it has now.
+    """
+    left = yield from ask(ReadReassignments())
+    if left is None:
+        return
+    cluster = context.cluster
+    keep = []
+    for position in range(len(left)):
+        row = cluster.row(left.names[left.topic[position]], int(left.partition[position]))
+        ours = row is not None and row in rows
+        if ours and only_if_reached:
+            ours = cluster.brokers.ids_of(cluster.partitions.replicas_of(row or 0)) == left.replicas[position].tolist()
+        if not ours:
+            keep.append(position)
+    yield from ask(WriteReassignments(left.take(np.array(keep, np.int64))))
+
+
+def reassign_stored(context: Context) -> Operation[Int32]:
+    """Take up what an operator has left in storage; return the rows under way. What fails is taken out of storage.
+
+    Nothing but the existence of the partition is checked (Kafka 3.9 ``processZkPartitionReassignment``).
+    """
+    left = yield from ask(ReadReassignments())
+    if left is None:
+        return _NONE
+    rows, known = locate(context, left)
+    wanted = Ragged(left.replicas.offsets, context.cluster.brokers.index_of(left.replicas.values)).take(known)
+    order = np.argsort(rows[known])
+    chosen = rows[known][order]
+    failed = yield from reassign(context, chosen, reassigned_to(context, chosen, wanted.take(order)))
+    refused = [position for position in range(len(left)) if rows[position] < 0 or rows[position] in failed]
+    if refused:
+        still = yield from ask(ReadReassignments())
+        if still is not None:
+            yield from ask(WriteReassignments(_without(still, left.take(np.array(refused, np.int64)))))
+    return np.setdiff1d(chosen, failed).astype(np.int32)
+
+
+def locate(context: Context, targets: Targets) -> tuple[Int32, Int32]:
+    """Row of each target, -1 if it is unknown or its topic queued for deletion; and the positions of the others."""
+    topics = context.cluster.topics
+    index = np.array([-1 if (found := topics.find(name)) is None else found for name in targets.names], np.int32)
+    topic = index[targets.topic] if len(targets) else _NONE
+    rows = np.full(len(targets), -1, np.int32)
+    known = (topic >= 0) & (np.append(topics.deleting, 1)[topic] == 0)
+    rows[known] = topics.locate(topic[known], targets.partition[known])
+    return rows, np.flatnonzero(rows >= 0).astype(np.int32)
+
+
+def _without(left: Targets, gone: Targets) -> Targets:
+    names = {(gone.names[gone.topic[i]], int(gone.partition[i])) for i in range(len(gone))}
+    keep = [i for i in range(len(left)) if (left.names[left.topic[i]], int(left.partition[i])) not in names]
+    return left.take(np.array(keep, np.int64))
+
+
+def _change_assignments(context: Context, rows: Int32, assignments: Assignments) -> Operation[None]:
+    """Where the assignment changes: store it, take it over, and stop the replicas that fall out of it (step U)."""
+    p = context.cluster.partitions
+    changed = ~assignments.equal(current(context, rows))
+    moved = rows[changed]
+    if len(moved) == 0:
+        return
+    before = p.lists("replica", moved)
+    p.assign(moved, assignments.take(changed).replicas, assignments.take(changed).flags)
+    yield from _store(context, moved)
+    yield from _stop(context, _departed(context, moved, before))
+
+
+def _store(context: Context, rows: Int32) -> Operation[None]:
+    topics = np.unique(context.cluster.partitions.topic[rows])
+    yield from ask(WriteAssignments(context.cluster.table_of(topics)))
+
+
+def _departed(context: Context, rows: Int32, before: Ragged) -> Replicas:
+    """The replicas of ``before`` that are not assigned any more; they stand in the slots behind the assigned ones."""
+    p = context.cluster.partitions
+    owner, slots = [], []
+    for position, row in enumerate(rows.tolist()):
+        start, count = int(p.slot_start[row]), int(p.replica_count[row])
+        kept = set(p.replica[start : start + count].tolist())
+        left = sum(broker not in kept for broker in before[position].tolist())
+        owner += [row] * left
+        slots += range(start + count, start + count + left)
+    return Replicas(np.array(owner, np.int32), np.array(slots, np.int32))
+
+
+def _stop(context: Context, replicas: Replicas) -> Operation[None]:
+    """Stop and delete replicas that left an assignment, without waiting for the brokers' confirmation."""
+    for target in (
+        ReplicaState.OFFLINE,
+        ReplicaState.DELETION_STARTED,
+        ReplicaState.DELETION_SUCCESSFUL,
+        ReplicaState.NON_EXISTENT,
+    ):
+        yield from replica_machine.move(context, replicas, target)
+
+
+def _begin(context: Context, rows: Int32) -> Operation[Int32]:
+    """Phase A: raise the leader epoch so that brokers take notice, then start the adding replicas."""
+    if len(rows) == 0:
+        return rows
+    raised = yield from _announce(context, rows)
+    p = context.cluster.partitions
+    adding = _flagged(context, raised, ReplicaFlag.ADDING)
+    yield from replica_machine.move(context, adding, ReplicaState.NEW)
+    return np.setdiff1d(rows, raised).astype(np.int32) if len(raised) < len(rows) else p.topic[:0]
+
+
+def _complete(context: Context, rows: Int32) -> Operation[Int32]:
+    """Phase B: the target is in sync; make it the assignment, give it a leader, and drop the others."""
+    if len(rows) == 0:
+        return rows
+    cluster = context.cluster
+    p = cluster.partitions
+    yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
+    before = p.lists("replica", rows)
+    reached = current(context, rows).reached()
+    p.assign(rows, reached.replicas, reached.flags)
+    stated = p.partition_epoch[rows] != NO_STATE
+    lost = rows[~stated]
+    rows_led = rows[stated]
+    settled = _led_by_target(context, rows_led)
+    yield from partition_machine.move(context, rows_led[~settled], PartitionState.ONLINE, leadership.REASSIGN)
+    yield from _announce(context, rows_led[settled])
+    yield from _stop(context, _departed(context, rows, before))
+    yield from _store(context, rows)
+    yield from forget_stored(context, rows, only_if_reached=True)
+    p.reassigning[rows] = 0
+    yield from membership.announce_brokers(context, np.flatnonzero(cluster.brokers.registered).astype(np.int32), rows)
+    yield from deletion.resume_topics(context, np.unique(p.topic[rows]).tolist())
+    return lost
+
+
+def _led_by_target(context: Context, rows: Int32) -> Bool:
+    """Whether the leader is one of the assigned replicas, and online."""
+    p, live = context.cluster.partitions, context.cluster.brokers.live
+    slots, owner = p.slots_of(rows), np.repeat(np.arange(len(rows)), p.replica_count[rows])
+    leads = p.replica[slots] == p.leader[rows][owner]
+    leads &= live[p.replica[slots]] != 0
+    leads &= (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
+    led: Bool = np.bincount(owner, leads, len(rows)) > 0
+    return led
+
+
+def _announce(context: Context, rows: Int32) -> Operation[Int32]:
+    """Raise the leader epochs of ``rows`` and tell all replicas, adding ones as new; return the rows that succeeded."""
+    cluster = context.cluster
+    p = cluster.partitions
+    raised: list[Int32] = []
+    remaining = rows[p.partition_epoch[rows] != NO_STATE]
+    context.log_refused("Partition", np.setdiff1d(rows, remaining), "cannot be reassigned: it never had a leader")
+    for _ in range(ATTEMPTS_MAX):
+        if len(remaining) == 0:
+            break
+        change = StateChange(
+            remaining, p.leader[remaining], p.leader_epoch[remaining] + np.int32(1), p.recovery[remaining],
+            p.lists("isr", remaining), p.partition_epoch[remaining], context.controller_epoch,
+        )  # fmt: skip
+        result = yield from context.write(change)
+        raised.append(remaining[result.accepted])
+        remaining, _ = yield from context.refresh(remaining[stale(result)])
+    told = np.sort(np.concatenate(raised)) if raised else rows[:0]
+    batch = context.batch()
+    adding = int(ReplicaFlag.ADDING)
+    tell_replicas(context, batch, told, cluster.brokers.registered, adding, is_new=False)
+    arriving = _flagged(context, told, ReplicaFlag.ADDING)
+    batch.add_leader_and_isr(p.replica[arriving.slots], arriving.rows, np.unique(arriving.rows), is_new=True)
+    yield from context.send(batch)
+    return told
+
+
+def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> Replicas:
+    p = context.cluster.partitions
+    replicas = Replicas(np.repeat(rows, p.replica_count[rows]), p.slots_of(rows).astype(np.int32))
+    return replicas.where((p.replica_flags[replicas.slots] & np.uint8(flag)) != 0)

@@ -1,0 +1,122 @@
+"""Topics and partitions appear, vanish and grow (``spec/controller.md`` section 9)."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from kframe.core import leadership, partition_machine, replica_machine
+from kframe.core.context import Context, Operation, ask
+from kframe.core.replica_machine import Replicas
+from kframe.model.asks import GiveTopicIds, ReadTopicNames, ReadTopics, ReadTopicSettings, WriteAssignments
+from kframe.model.columns import Int32
+from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.protocol import InterBrokerProtocol
+from kframe.model.tables import TopicTable
+
+_log = logging.getLogger("kframe.controller")
+
+#: Topics have ids from this inter-broker protocol on.
+TOPIC_IDS_SINCE = InterBrokerProtocol((2, 8, 0), 0)
+
+
+def topics_changed(context: Context) -> Operation[None]:
+    """Compare the topics that exist with those known: forget the vanished, bring the new ones online."""
+    cluster = context.cluster
+    names = yield from ask(ReadTopicNames())
+    known = {name for name in cluster.topics.names if name in cluster.topics}
+    table = yield from ask(ReadTopics(tuple(sorted(names - known))))
+    for name in sorted(known - names):
+        index = cluster.topics.find(name)
+        if index is not None:
+            cluster.drop_topic(index)
+    if len(table):
+        yield from add_topics(context, table)
+
+
+def add_topics(context: Context, table: TopicTable) -> Operation[None]:
+    """Take new topics over and bring their partitions online."""
+    cluster = context.cluster
+    first = len(cluster.topics)
+    rows = cluster.add_table(table)
+    yield from give_ids(context, np.arange(first, len(cluster.topics), dtype=np.int32))
+    yield from read_settings(context, table.names)
+    note_reassigning(context, rows)
+    yield from bring_up(context, rows)
+
+
+def give_ids(context: Context, topics: Int32) -> Operation[None]:
+    """Give an id to each of ``topics`` that has none, where the inter-broker protocol has ids."""
+    columns = context.cluster.topics
+    bare = topics[~columns.ids[topics].any(axis=1)]
+    if len(bare) and context.config.protocol >= TOPIC_IDS_SINCE:
+        given = yield from ask(GiveTopicIds(tuple(columns.names[topic] for topic in bare)))
+        for topic, topic_id in zip(bare, given, strict=True):
+            columns.set_id(int(topic), topic_id)
+
+
+def read_settings(context: Context, names: tuple[str, ...]) -> Operation[None]:
+    """Read the settings of these topics that a controller acts on."""
+    topics = context.cluster.topics
+    settings = yield from ask(ReadTopicSettings(names))
+    for name, one in zip(names, settings, strict=True):
+        index = topics.find(name)
+        if index is not None:
+            topics.unclean[index], topics.min_insync[index] = one.unclean, one.min_insync
+
+
+def note_reassigning(context: Context, rows: Int32) -> None:
+    """Mark those rows whose assignment says that a reassignment is under way."""
+    p = context.cluster.partitions
+    moving = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+    slots, counts = p.slots_of(rows), p.replica_count[rows]
+    flagged = np.repeat(rows, counts)[(p.replica_flags[slots] & moving) != 0]
+    p.reassigning[flagged] = 1
+
+
+def bring_up(context: Context, rows: Int32) -> Operation[None]:
+    """Take new partitions from nothing to Online (``onNewPartitionCreation``): four bulk moves."""
+    p = context.cluster.partitions
+    slots = p.slots_of(rows).astype(np.int32)
+    replicas = Replicas(np.repeat(rows, p.replica_count[rows]), slots)
+    yield from partition_machine.move(context, rows, PartitionState.NEW)
+    yield from replica_machine.move(context, replicas, ReplicaState.NEW)
+    yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.OFFLINE)
+    yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
+
+
+def topic_modified(context: Context, name: str) -> Operation[None]:
+    """A topic's assignment was written: new partitions come up; other changes are not the controller's to follow.
+
+    A topic that is being deleted does not grow: what was there before is written back.
+    """
+    cluster = context.cluster
+    table = yield from ask(ReadTopics((name,)))
+    topic = cluster.topics.find(name)
+    if topic is None or len(table) == 0:
+        return
+    known = int(cluster.topics.partition_count[topic])
+    added = np.arange(known, int(table.partition_counts[0]))
+    if len(added) == 0:
+        return
+    if cluster.topics.deleting[topic]:
+        _log.warning("%s is being deleted: %d new partitions are taken back", name, len(added))
+        yield from ask(WriteAssignments(cluster.table_of(np.array([topic]))))
+        return
+    rows = cluster.grow_topic(topic, table.replicas.take(added))
+    yield from bring_up(context, rows)
+
+
+def settings_changed(context: Context, name: str) -> Operation[None]:
+    """A topic's settings were written; if it allows unclean elections now, try what has no leader."""
+    topics = context.cluster.topics
+    index = topics.find(name)
+    if index is None:
+        return
+    before = int(topics.unclean[index])
+    yield from read_settings(context, (name,))
+    if topics.unclean[index] == 1 and before != 1:
+        yield from partition_machine.trigger_online(context, topic=index)
+
+

@@ -1,0 +1,92 @@
+"""What Kafka asks of new topics and of more partitions, in its order; the first check that fails gives the code.
+
+``spec/wire.md`` sections 9 and 11 (Kafka 3.9 ``ZkAdminManager``, ``AdminZkClient``, ``Topic``).
+"""
+
+from __future__ import annotations
+
+from kframe.core.assignment import is_moving
+from kframe.core.context import Context
+from kframe.errors import ErrorCode
+from kframe.model.events import NewPartitions, NewTopic
+from kframe.model.topics import topic_name_problem
+
+#: KRaft's own topic, which nobody may create.
+CLUSTER_METADATA = "__cluster_metadata"
+#: Leave it to the configured default.
+DEFAULT = -1
+
+
+def creation_error(context: Context, topic: NewTopic) -> ErrorCode:
+    """Why a topic cannot be created; NONE if it can."""
+    topics = context.cluster.topics
+    if topic.name == CLUSTER_METADATA:
+        return ErrorCode.INVALID_REQUEST
+    if topic.name in topics:
+        return ErrorCode.TOPIC_ALREADY_EXISTS
+    if any(value is None for value in topic.config.values()):
+        return ErrorCode.INVALID_CONFIG
+    if topic.assignments is not None:
+        if topic.partitions != DEFAULT or topic.replication_factor != DEFAULT:
+            return ErrorCode.INVALID_REQUEST
+    else:
+        error = _counts_error(context, topic)
+        if error is not ErrorCode.NONE:
+            return error
+    if topic_name_problem(topic.name) is not None or _collides(context, topic.name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return _assignment_error(topic)
+
+
+def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
+    """Why a topic cannot have more partitions; NONE if it can."""
+    cluster = context.cluster
+    topic = cluster.topics.find(growth.name)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if cluster.topics.deleting[topic]:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    rows = cluster.topics.rows_of(topic)
+    if is_moving(context, rows).any():
+        return ErrorCode.REASSIGNMENT_IN_PROGRESS
+    known = int(cluster.topics.partition_count[topic])
+    if growth.count <= known:
+        return ErrorCode.INVALID_PARTITIONS
+    if growth.assignments is None:
+        return ErrorCode.NONE
+    factor = int(cluster.partitions.replica_count[rows[0]])
+    registered = set(cluster.brokers.registered_ids())
+    fits = len(growth.assignments) == growth.count - known and all(
+        len(replicas) == factor and len(set(replicas)) == factor and set(replicas) <= registered
+        for replicas in growth.assignments
+    )
+    return ErrorCode.NONE if fits else ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def _counts_error(context: Context, topic: NewTopic) -> ErrorCode:
+    partitions, replication_factor = topic.counts(context.config)
+    if partitions <= 0:
+        return ErrorCode.INVALID_PARTITIONS
+    if not 0 < replication_factor <= len(context.cluster.brokers.registered_ids()):
+        return ErrorCode.INVALID_REPLICATION_FACTOR
+    return ErrorCode.NONE
+
+
+def _collides(context: Context, name: str) -> bool:
+    """Whether another topic has the same name once dots are taken for underscores (metric names are)."""
+    mapped = name.replace(".", "_")
+    topics = context.cluster.topics
+    return any(other.replace(".", "_") == mapped for other in topics.names if other in topics)
+
+
+def _assignment_error(topic: NewTopic) -> ErrorCode:
+    """Manual replicas need not be live, but partitions 0 to n - 1 must all have as many, each broker once."""
+    if topic.assignments is None:
+        return ErrorCode.NONE
+    numbers = sorted(number for number, _ in topic.assignments)
+    sizes = {len(replicas) for _, replicas in topic.assignments}
+    twice = any(len(set(replicas)) != len(replicas) for _, replicas in topic.assignments)
+    whole = numbers == list(range(len(numbers))) and len(numbers) > 0
+    if not whole or len(sizes) != 1 or 0 in sizes or twice:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    return ErrorCode.NONE
