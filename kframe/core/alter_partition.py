@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.core import membership
+
 from kframe.core.context import Context, Operation, stale
 from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, StoredStates
@@ -35,6 +35,13 @@ def refused(error: ErrorCode) -> AlterPartitionResponse:
     return AlterPartitionResponse(error, np.empty(0, np.int16))
 
 
+def accepted_rows(response: AlterPartitionResponse) -> Int32:
+    """Rows whose ISR is as proposed."""
+    if response.states is None:
+        return np.empty(0, np.int32)
+    return response.states.rows[response.codes == ErrorCode.NONE]
+
+
 def alter_partitions(context: Context, request: AlterPartitionRequested) -> Operation[AlterPartitionResponse]:
     """Check every proposal, store those that pass, and tell all brokers of every partition named, also of refused ones.
 
@@ -57,7 +64,7 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
     codes[accepted[~result.accepted & ~stale(result)]] = ErrorCode.UNKNOWN_SERVER_ERROR
     told = np.unique(rows[rows >= 0])
-    yield from membership.announce_brokers(context, np.flatnonzero(cluster.brokers.registered).astype(np.int32), told)
+    yield from context.announce(context.registered(), told)
     return AlterPartitionResponse(ErrorCode.NONE, codes, _states(context, rows, codes == ErrorCode.NONE))
 
 

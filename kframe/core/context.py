@@ -60,6 +60,9 @@ class Context:
         self.controller_epoch = controller_epoch
         self.counters: Counter[str] = Counter()
         """Meters by Kafka's name, such as UncleanLeaderElectionsPerSec."""
+        self.waiters: dict[int, Any] = {}
+        """Callers who are answered later, by a number of our own (``waiting.Waiter``)."""
+        self.waiters_seen = 0
         self.state_change_log = logging.getLogger("kframe.statechange")
 
     def batch(self) -> RequestBatch:
@@ -71,6 +74,22 @@ class Context:
         requests = batch.close(self.controller_id, self.controller_epoch)
         if not requests.empty:
             yield from ask(Send(requests))
+
+    def announce(self, told: NDArray[Any], rows: Int32 | None = None) -> Operation[None]:
+        """UpdateMetadata with all registered brokers, and with the metadata of ``rows``, to the brokers ``told``."""
+        batch = self.batch()
+        batch.add_metadata(told, np.empty(0, np.int32) if rows is None else rows)
+        yield from self.send(batch)
+
+    def registered(self) -> Int32:
+        """Indexes of the brokers that are registered, shutting down or not."""
+        return np.flatnonzero(self.cluster.brokers.registered).astype(np.int32)
+
+    def mask(self, indexes: NDArray[Any]) -> UInt8:
+        """1 at the given broker indexes."""
+        chosen = np.zeros(len(self.cluster.brokers), np.uint8)
+        chosen[indexes] = 1
+        return chosen
 
     def write(self, change: StateChange) -> Operation[WriteResult]:
         """Store a change and take over the rows that storage accepted."""

@@ -10,34 +10,17 @@ a thread, a socket or a plugin.
 from __future__ import annotations
 
 import logging
-from typing import Any
 
-from kframe.core import alter_partition, elections, failover, membership, rebalance, shutdown
+from kframe.core import failover, waiting
 from kframe.core.context import Context, Operation, ask
+from kframe.core.operations import decline, operate
 from kframe.core.selection import Selection
-from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, ErrorCode, KframeError
+from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, KframeError
 from kframe.model.asks import Claim, Holder, Load, Prepare, ReadController
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
-from kframe.model.effects import Ask, Effect, Reply, Resigned
-from kframe.model.events import (
-    NOBODY,
-    AlterPartitionRequested,
-    Answer,
-    BrokerModified,
-    BrokersChanged,
-    ControlledShutdownRequested,
-    ControllerChanged,
-    Elect,
-    ElectionRequested,
-    Event,
-    Failed,
-    LeaderAndIsrAnswered,
-    RebalanceLeaders,
-    ResignRequested,
-    SessionExpired,
-    UpdateMetadataAnswered,
-)
+from kframe.model.effects import Ask, Effect, Resigned
+from kframe.model.events import Answer, ControllerChanged, Elect, Event, Failed, ResignRequested, SessionExpired
 from kframe.model.ids import NO_LEADER
 
 _log = logging.getLogger("kframe.controller")
@@ -111,7 +94,7 @@ class Controller:
 
     def preempt(self, event: Event) -> list[Effect]:
         """Answer whoever waits for an event that will not be handled, since we stop being controller first."""
-        return list(_declined(event))
+        return list(decline(event))
 
     def abandon(self, reason: str) -> list[Effect]:
         """Stop an operation that failed unexpectedly and give the role up: what we know cannot be trusted any more."""
@@ -152,9 +135,9 @@ class Controller:
             case ResignRequested():
                 yield from self._step_down("asked to resign", release=True)
             case _ if self._context is None:
-                yield from _declined(event)
+                yield from decline(event)
             case _:
-                yield from _operate(self._context, event)
+                yield from operate(self._context, event)
 
     def _elect(self) -> Operation[None]:
         """The role may be free: step down if we had it, try to take it, and take over the cluster on success."""
@@ -191,46 +174,7 @@ class Controller:
         if not self.active:
             return []
         _log.info("controller %d resigns: %s", self.controller_id, reason)
+        dismissed = waiting.dismiss(self.context)
         self._context = None
         self.active_controller = NO_LEADER
-        return [Resigned(reason, release)]
-
-
-def _operate(context: Context, event: Event) -> Operation[None]:
-    """The operation of the active controller that an event asks for."""
-    match event:
-        case BrokersChanged():
-            yield from membership.brokers_changed(context)
-        case BrokerModified(broker_id=broker_id):
-            yield from membership.broker_modified(context, broker_id)
-        case ElectionRequested(token=token):
-            yield from _answer(token, elections.elect_leaders(context, event))
-        case ControlledShutdownRequested(token=token):
-            yield from _answer(token, shutdown.shut_down(context, event))
-        case AlterPartitionRequested(token=token):
-            yield from _answer(token, alter_partition.alter_partitions(context, event))
-        case RebalanceLeaders():
-            yield from rebalance.rebalance(context)
-        case LeaderAndIsrAnswered() | UpdateMetadataAnswered():
-            if event.error is not ErrorCode.NONE:
-                _log.warning("broker %d: %s to %s", event.broker_id, event.error.name, type(event).__name__)
-        case _:
-            raise BrokenInvariant(f"no operation for {type(event).__name__}")
-
-
-def _answer(token: int, operation: Operation[Any]) -> Operation[None]:
-    """Run an operation and give its result to whoever waits."""
-    response = yield from operation
-    if token != NOBODY:
-        yield Reply(token, response)
-
-
-def _declined(event: Event) -> Operation[None]:
-    """What a controller that is not active answers (``spec/controller.md`` section 1)."""
-    match event:
-        case ElectionRequested(token=token) if token != NOBODY:
-            yield Reply(token, elections.refused(event, ErrorCode.NOT_CONTROLLER))
-        case AlterPartitionRequested(token=token) if token != NOBODY:
-            yield Reply(token, alter_partition.refused(ErrorCode.NOT_CONTROLLER))
-        case ControlledShutdownRequested(token=token) if token != NOBODY:
-            yield Reply(token, shutdown.refused(ErrorCode.STALE_CONTROLLER_EPOCH))
+        return [*dismissed, Resigned(reason, release)]

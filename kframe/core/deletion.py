@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kframe.core import membership, partition_machine, replica_machine
+from kframe.core import partition_machine, replica_machine
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
@@ -96,6 +96,8 @@ def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
 def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation[None]:
     """A broker answered the deletion of replicas: mark what failed, complete what was confirmed."""
     cluster = context.cluster
+    if answer.controller_epoch != context.controller_epoch:
+        return
     broker = cluster.brokers.find(answer.broker_id)
     started = cluster.topics.deletion_started[cluster.partitions.topic[answer.rows]] != 0
     rows = answer.rows[(cluster.partitions.topic[answer.rows] >= 0) & started]
@@ -145,8 +147,8 @@ def _begin(context: Context, indexes: list[int]) -> Operation[None]:
         yield from partition_machine.move(context, rows, PartitionState.OFFLINE)
         yield from partition_machine.move(context, rows, PartitionState.NON_EXISTENT)
         topics.deletion_started[fresh] = 1
-    everyone = np.flatnonzero(cluster.brokers.registered).astype(np.int32)
-    yield from membership.announce_brokers(context, everyone, _rows(context, indexes))
+    everyone = context.registered()
+    yield from context.announce(everyone, _rows(context, indexes))
     replicas = _replicas(context, _rows(context, indexes))
     online = _online(context, replicas)
     dead = replicas.where(~online)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe.core import leadership, partition_machine
-from kframe.core.context import Context, Operation
+from kframe.core.context import Context, Operation, ask
 from kframe.errors import ErrorCode
+from kframe.model.asks import DropPreferredElection, ReadPreferredElection
 from kframe.model.columns import Int16, Int32
-from kframe.model.events import ElectionRequested, ElectionType, TopicPartition
+from kframe.model.effects import Enqueue
+from kframe.model.events import ElectionRequested, ElectionType, PreferredElectionLeft, TopicPartition
 from kframe.model.ids import NO_STATE, PartitionState
 
 
@@ -59,6 +61,20 @@ def elect_leaders(context: Context, request: ElectionRequested) -> Operation[Ele
         told = codes != ErrorCode.ELECTION_NOT_NEEDED
         rows, codes = rows[told], codes[told]
     return ElectionResponse(rows, codes, unknown)
+
+
+def elect_stored(context: Context) -> Operation[None]:
+    """Elect preferred leaders for the partitions that an operator has left in storage; the record goes in any case.
+
+    A partition that is unknown or never had a leader is passed over. Kafka 3.9 fails on the latter at every failover,
+    before it takes the record away (``reliability.md`` X10).
+    """
+    left = yield from ask(ReadPreferredElection())
+    if left is None:
+        return
+    yield from elect_leaders(context, ElectionRequested(ElectionType.PREFERRED, left))
+    yield from ask(DropPreferredElection())
+    yield Enqueue(PreferredElectionLeft())
 
 
 def refused(request: ElectionRequested, error: ErrorCode) -> ElectionResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core import membership, partition_machine, rebalance, replica_machine
+from kframe.core import deletion, elections, partition_machine, reassignment, rebalance, replica_machine, topics
 from kframe.core.context import Context, Operation
 from kframe.model.effects import OpenChannels
 from kframe.model.ids import ReplicaState
@@ -18,11 +18,20 @@ def take_over(context: Context) -> Operation[None]:
     Who was shutting down and which log dirs were offline is not known to a new controller.
     """
     brokers = context.cluster.brokers
-    registered = np.flatnonzero(brokers.registered).astype(np.int32)
+    registered = context.registered()
     yield OpenChannels(tuple(int(index) for index in registered))
-    yield from membership.announce_brokers(context, registered)
+    topics.note_reassigning(context, np.flatnonzero(context.cluster.partitions.topic >= 0).astype(np.int32))
+    everything = np.arange(len(context.cluster.topics), dtype=np.int32)
+    yield from topics.give_ids(context, everything)
+    yield from deletion.initialise(context)
+    yield from context.announce(registered)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)
+    resumed = yield from reassignment.reassign_stored(context)
+    moving = np.flatnonzero(context.cluster.partitions.reassigning).astype(np.int32)
+    yield from reassignment.resume(context, np.setdiff1d(moving, resumed).astype(np.int32))
+    yield from deletion.resume(context)
+    yield from elections.elect_stored(context)
     yield from rebalance.start(context)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
-from kframe.core import partition_machine, replica_machine
+from kframe.core import deletion, partition_machine, reassignment, replica_machine
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadBrokers
@@ -69,21 +69,7 @@ def broker_modified(context: Context, broker_id: int) -> Operation[None]:
     if known is not None and known.endpoints == fresh.endpoints:
         return
     brokers.registrations[index] = fresh
-    yield from announce_brokers(context, np.flatnonzero(brokers.registered).astype(np.int32))
-
-
-def announce_brokers(context: Context, told: Int32, rows: Int32 = _NOBODY) -> Operation[None]:
-    """UpdateMetadata with all registered brokers, and with the metadata of ``rows``, to the brokers ``told``."""
-    batch = context.batch()
-    batch.add_metadata(told, rows)
-    yield from context.send(batch)
-
-
-def mask(context: Context, indexes: Int32) -> UInt8:
-    """1 at the given broker indexes."""
-    chosen = np.zeros(len(context.cluster.brokers), np.uint8)
-    chosen[indexes] = 1
-    return chosen
+    yield from context.announce(context.registered())
 
 
 def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
@@ -103,8 +89,11 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     yield from partition_machine.move(context, found[:count].copy(), PartitionState.OFFLINE)
     moves = yield from partition_machine.trigger_online(context)
     yield from replica_machine.move(context, kept, ReplicaState.OFFLINE)
+    dropped = replicas.where(cluster.topics.deleting[p.topic[replicas.rows]] != 0)
+    if len(dropped):
+        yield from deletion.fail_replicas(context, dropped)
     if len(kept) == 0 and len(moves.elected) == 0:
-        yield from announce_brokers(context, np.flatnonzero(cluster.brokers.registered).astype(np.int32))
+        yield from context.announce(context.registered())
 
 
 def _register(context: Context, registrations: tuple[Registration, ...]) -> Operation[None]:
@@ -113,20 +102,22 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     cluster = context.cluster
     indexes = cluster.brokers.register(registrations)
     yield OpenChannels(tuple(int(index) for index in indexes))
-    new = mask(context, indexes)
+    new = context.mask(indexes)
     replicas = _forget_offline_dirs(context, new)
     others = np.flatnonzero((cluster.brokers.registered != 0) & (new == 0)).astype(np.int32)
-    yield from announce_brokers(context, others)
-    yield from announce_brokers(context, indexes, _stated_rows(context))
+    yield from context.announce(others)
+    yield from context.announce(indexes, _stated_rows(context))
     yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
     yield from partition_machine.trigger_online(context)
+    yield from reassignment.resume_on(context, indexes)
+    yield from deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
 
 
 def _unregister(context: Context, indexes: Int32) -> Operation[None]:
     """Registrations are gone (``onBrokerFailure``)."""
     context.cluster.brokers.unregister(indexes)
     yield CloseChannels(tuple(int(index) for index in indexes))
-    yield from replicas_offline(context, _forget_offline_dirs(context, mask(context, indexes)))
+    yield from replicas_offline(context, _forget_offline_dirs(context, context.mask(indexes)))
 
 
 def _forget_offline_dirs(context: Context, broker_mask: UInt8) -> Replicas:

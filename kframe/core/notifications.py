@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from kframe.core import membership, reassignment, replica_machine
@@ -10,9 +12,10 @@ from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 from kframe.model.columns import Int32
-from kframe.model.events import LeaderAndIsrAnswered
+from kframe.model.events import LeaderAndIsrAnswered, UpdateMetadataAnswered
 from kframe.model.ids import ReplicaFlag, ReplicaState
 
+_log = logging.getLogger("kframe.controller")
 _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
 
 
@@ -27,8 +30,8 @@ def isr_changes(context: Context) -> Operation[None]:
     rows = np.array(sorted(row for row in named if row is not None), np.int32)
     if len(rows):
         yield from context.refresh(rows)
-        registered = np.flatnonzero(cluster.brokers.registered).astype(np.int32)
-        yield from membership.announce_brokers(context, registered, rows)
+        registered = context.registered()
+        yield from context.announce(registered, rows)
         yield from reassignment.complete_where_in_sync(context, rows)
     yield from ask(DropNotifications(left.paths))
 
@@ -41,7 +44,7 @@ def log_dir_events(context: Context) -> Operation[None]:
     cluster = context.cluster
     left = yield from ask(ReadLogDirEvents())
     brokers = [index for broker_id in left.items if (index := cluster.brokers.find(broker_id)) is not None]
-    chosen = membership.mask(context, np.array(brokers, np.int32))
+    chosen = context.mask(np.array(brokers, np.int32))
     yield from replica_machine.move(context, replica_machine.hosted_by(context, chosen), ReplicaState.ONLINE)
     yield from ask(DropNotifications(left.paths))
 
@@ -53,7 +56,9 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
     """
     cluster = context.cluster
     broker = cluster.brokers.find(answer.broker_id)
-    if broker is None or answer.error is not ErrorCode.NONE:
+    if answer.error is not ErrorCode.NONE:
+        _log.warning("broker %d answered LeaderAndIsr with %s", answer.broker_id, answer.error.name)
+    if broker is None or answer.error is not ErrorCode.NONE or answer.controller_epoch != context.controller_epoch:
         return
     errors = {cluster.row(*partition): error for partition, error in answer.partition_errors}
     dead = _rows([row for row, error in errors.items() if error is ErrorCode.KAFKA_STORAGE_ERROR and row is not None])
@@ -66,6 +71,13 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
     flags[fresh.slots] |= _OFFLINE
     if len(fresh):
         yield from membership.replicas_offline(context, fresh)
+
+
+def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> Operation[None]:
+    """An error has no consequences but a line in the log."""
+    if answer.error is not ErrorCode.NONE:
+        _log.warning("broker %d answered UpdateMetadata with %s", answer.broker_id, answer.error.name)
+    yield from ()
 
 
 def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: Int32) -> None:

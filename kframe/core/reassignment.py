@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.core import deletion, leadership, membership, partition_machine, replica_machine
+from kframe.core import deletion, leadership, partition_machine, replica_machine
 from kframe.core.assignment import Assignments, current, is_moving, reassigned_to, targets_in_sync
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
@@ -19,6 +19,8 @@ from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadReassignments, WriteAssignments, WriteReassignments
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.effects import Enqueue
+from kframe.model.events import ReassignmentsLeft
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.tables import Targets
 
@@ -83,7 +85,7 @@ def forget_stored(context: Context, rows: Int32, only_if_reached: bool) -> Opera
             ours = cluster.brokers.ids_of(cluster.partitions.replicas_of(row or 0)) == left.replicas[position].tolist()
         if not ours:
             keep.append(position)
-    yield from ask(WriteReassignments(left.take(np.array(keep, np.int64))))
+    yield from _leave(left.take(np.array(keep, np.int64)))
 
 
 def reassign_stored(context: Context) -> Operation[Int32]:
@@ -103,7 +105,7 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     if refused:
         still = yield from ask(ReadReassignments())
         if still is not None:
-            yield from ask(WriteReassignments(_without(still, left.take(np.array(refused, np.int64)))))
+            yield from _leave(_without(still, left.take(np.array(refused, np.int64))))
     return np.setdiff1d(chosen, failed).astype(np.int32)
 
 
@@ -116,6 +118,13 @@ def locate(context: Context, targets: Targets) -> tuple[Int32, Int32]:
     known = (topic >= 0) & (np.append(topics.deleting, 1)[topic] == 0)
     rows[known] = topics.locate(topic[known], targets.partition[known])
     return rows, np.flatnonzero(rows >= 0).astype(np.int32)
+
+
+def _leave(targets: Targets) -> Operation[None]:
+    """Write what is still to be reassigned; once nothing is, look again, which also watches for the next."""
+    yield from ask(WriteReassignments(targets))
+    if len(targets) == 0:
+        yield Enqueue(ReassignmentsLeft())
 
 
 def _without(left: Targets, gone: Targets) -> Targets:
@@ -197,7 +206,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     yield from _store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=True)
     p.reassigning[rows] = 0
-    yield from membership.announce_brokers(context, np.flatnonzero(cluster.brokers.registered).astype(np.int32), rows)
+    yield from context.announce(context.registered(), rows)
     yield from deletion.resume_topics(context, np.unique(p.topic[rows]).tolist())
     return lost
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.core import leadership, membership, partition_machine, replica_machine
+from kframe.core import leadership, partition_machine, replica_machine
 from kframe.core.context import Context, Operation
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32
@@ -42,7 +42,7 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     if error is not ErrorCode.NONE or broker is None:
         return refused(error)
     brokers.shutting_down[broker] = 1
-    hosted = replica_machine.hosted_by(context, membership.mask(context, np.array([broker], np.int32)))
+    hosted = replica_machine.hosted_by(context, context.mask(np.array([broker], np.int32)))
     rows = hosted.rows
     acted = (
         (p.replica_count[rows] > 1)

@@ -9,6 +9,7 @@ from kframe.core.assignment import is_moving
 from kframe.core.context import Context
 from kframe.errors import ErrorCode
 from kframe.model.events import NewPartitions, NewTopic
+from kframe.model.topic_configs import config_problem
 from kframe.model.topics import topic_name_problem
 
 #: KRaft's own topic, which nobody may create.
@@ -35,7 +36,10 @@ def creation_error(context: Context, topic: NewTopic) -> ErrorCode:
             return error
     if topic_name_problem(topic.name) is not None or _collides(context, topic.name):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    return _assignment_error(topic)
+    error = _assignment_error(topic)
+    if error is ErrorCode.NONE and config_problem(topic.config) is not None:
+        return ErrorCode.INVALID_CONFIG
+    return error
 
 
 def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:

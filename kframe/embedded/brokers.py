@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+import numpy as np
+
 from kframe.embedded.clock import VirtualClock
 from kframe.embedded.describe import Api, Request, describe_requests
 from kframe.embedded.transport import drop_unconnected
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event, LeaderAndIsrAnswered, TopicPartition, UpdateMetadataAnswered
+from kframe.model.columns import Int32
+from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, TopicPartition, UpdateMetadataAnswered
 from kframe.model.ports import Notify
 from kframe.model.requests import ControlRequests
 
@@ -51,21 +54,24 @@ class AnswerTable:
         """Whether the broker takes this request without answering it."""
         return self._said.get((request["broker"], request["api"], None)) == SILENT
 
-    def answer(self, request: Request) -> Event | None:
+    def answer(self, delivery: Delivery) -> Event | None:
         """What a controller is told of this request's answer, once it comes.
 
         An error for the whole api stands at the top level, and for each partition that has none of its own.
-        StopReplica's answer tells a controller nothing, unless it is deleting topics (``spec/wire.md`` section 3).
+        StopReplica's answer tells a controller nothing unless replicas are deleted (``spec/wire.md`` section 3).
         """
+        request = delivery.request
         broker_id, api = request["broker"], Api(request["api"])
         top = self._error(broker_id, api, None, ErrorCode.NONE)
+        errors = ((name, self._error(broker_id, api, name, top)) for name in request["partitions"])
+        told = tuple((_split(name), error) for name, error in errors if error is not ErrorCode.NONE)
         match api:
             case Api.LEADER_AND_ISR:
-                errors = ((name, self._error(broker_id, api, name, top)) for name in request["partitions"])
-                told = tuple((_split(name), error) for name, error in errors if error is not ErrorCode.NONE)
-                return LeaderAndIsrAnswered(broker_id, top, told)
+                return LeaderAndIsrAnswered(broker_id, top, told, request["controller_epoch"], delivery.rows)
             case Api.UPDATE_METADATA:
                 return UpdateMetadataAnswered(broker_id, top)
+            case Api.STOP_REPLICA if len(delivery.rows):
+                return StopReplicaAnswered(broker_id, top, told, request["controller_epoch"], delivery.rows)
             case Api.STOP_REPLICA:
                 return None
 
@@ -74,12 +80,27 @@ class AnswerTable:
         return otherwise if said is None or said == SILENT else ErrorCode[said]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivery:
+    """A request on its way, and the controller's rows that its answer is about: of StopReplica those it deletes."""
+
+    request: Request
+    rows: Int32
+
+    @staticmethod
+    def of(cluster: ClusterState, request: Request) -> Delivery:
+        """Look the rows up while the columns are as the request says."""
+        about = [name for name, entry in request["partitions"].items() if entry.get("delete_partition", True)]
+        rows = [cluster.row(*_split(name)) for name in about]
+        return Delivery(request, np.array([row for row in rows if row is not None], np.int32))
+
+
 @dataclass(slots=True)
 class _Channel:
     """The requests for one registration of a broker, first in, first out; one in flight."""
 
-    waiting: deque[Request] = field(default_factory=deque)
-    in_flight: Request | None = None
+    waiting: deque[Delivery] = field(default_factory=deque)
+    in_flight: Delivery | None = None
     """Received by the broker, which is silent."""
     answer: Event | None = None
     """What the broker will say to it, should it ever."""
@@ -128,7 +149,7 @@ class EmbeddedBrokers:
             if channel is None:
                 drop_unconnected(request)
                 continue
-            channel.waiting.append(request)
+            channel.waiting.append(Delivery.of(cluster, request))
             self._deliver(channel)
 
     def answer(
@@ -142,7 +163,7 @@ class EmbeddedBrokers:
         """
         self._answers.say(broker_id, error, api, tuple(partitions or ()))
         channel = self._channels.get(broker_id)
-        if channel is not None and channel.in_flight is not None and not self._answers.silent(channel.in_flight):
+        if channel is not None and channel.in_flight is not None and not self._answers.silent(channel.in_flight.request):
             self._clock.cancel(_timer(broker_id))
             self._answered(channel)
             self._deliver(channel)
@@ -167,13 +188,14 @@ class EmbeddedBrokers:
         while channel.waiting and channel.in_flight is None:
             self._receive(channel, channel.waiting.popleft())
 
-    def _receive(self, channel: _Channel, request: Request) -> None:
+    def _receive(self, channel: _Channel, delivery: Delivery) -> None:
         """The broker takes a request: for the first time, or again."""
+        request = delivery.request
         broker_id = request["broker"]
         self._received.setdefault(broker_id, []).append(request)
-        channel.in_flight, channel.answer = request, self._answers.answer(request)
+        channel.in_flight, channel.answer = delivery, self._answers.answer(delivery)
         if self._answers.silent(request):
-            again = partial(self._receive, channel, request)
+            again = partial(self._receive, channel, delivery)
             self._clock.schedule(_timer(broker_id), self._request_timeout_ms, again)
         else:
             self._answered(channel)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kframe.embedded.layout import (
     BROKERS,
+    CONFIG_CHANGES,
     CONTROLLER,
     CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    ISR_CHANGES,
+    LOG_DIR_EVENTS,
     NOTIFICATIONS,
+    PREFERRED_ELECTION,
+    PRODUCER_IDS,
+    REASSIGN_PARTITIONS,
     broker_path,
     encode_registration,
     read_registrations,
 )
 from kframe.embedded.records import Create, Delete, Operation, RecordCode, RecordError, RecordTree, SetData
 from kframe.embedded.states import StateColumns
+from kframe.embedded.admin import encode_partitions, encode_targets
 from kframe.embedded.store import MemoryStore
+from kframe.embedded.topics import StoredTopics
 from kframe.errors import InputError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
+from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.tables import Targets
 
 
 class MemoryEnsemble:
@@ -40,8 +51,13 @@ class MemoryEnsemble:
         self.records = RecordTree()
         self.states = states
         self._operator = self.records.open_session(lambda _event: None)
-        for path in (BROKERS, *NOTIFICATIONS):
+        for path in (BROKERS, *NOTIFICATIONS, DELETE_TOPICS, CONFIG_CHANGES, PRODUCER_IDS):
             self.records.ensure(self._operator, path)
+        self.topics = StoredTopics(self.records, states, self._operator)
+        marked = (name for name in states.cluster.topics.names if states.cluster.topics.deleting[states.cluster.topics.find(name)])
+        for name in tuple(marked):
+            self.records.create(self._operator, f"{DELETE_TOPICS}/{name}")
+        states.cluster.topics.deleting[:] = 0
         self.records.create(self._operator, CONTROLLER_EPOCH, str(controller_epoch).encode())
 
     @classmethod
@@ -57,7 +73,7 @@ class MemoryEnsemble:
 
     def connect(self) -> MemoryStore:
         """A new session for one controller, not open yet."""
-        return MemoryStore(self.records, self.states)
+        return MemoryStore(self.records, self.states, self.topics)
 
     def expire(self, store: MemoryStore) -> None:
         """Let the session of a controller expire: its ephemeral records go, it is told SessionExpired and gets a new
@@ -124,6 +140,35 @@ class MemoryEnsemble:
     def _broker_epochs(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
         paths = (broker_path(broker_id) for broker_id in broker_ids)
         return tuple(self.records.get(self._operator, path)[1].czxid for path in paths)
+
+    # -- what operators and brokers leave in storage
+
+    def leave_reassignments(self, targets: Targets) -> None:
+        """Leave partitions to be reassigned, as Kafka's tools before 2.4 do."""
+        self.records.create(self._operator, REASSIGN_PARTITIONS, encode_targets(targets))
+
+    def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
+        """Leave partitions whose preferred leaders are wanted."""
+        self.records.create(self._operator, PREFERRED_ELECTION, encode_partitions(tuple(partitions)))
+
+    def mark_for_deletion(self, names: Iterable[str]) -> None:
+        """Mark topics for deletion in one instant."""
+        self.records.multi(self._operator, [Create(f"{DELETE_TOPICS}/{name}") for name in names])
+
+    def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
+        """Leave word of ISRs that leaders have changed in storage."""
+        data = encode_partitions(tuple(partitions))
+        self.records.create(self._operator, f"{ISR_CHANGES}/isr_change_", data, sequential=True)
+
+    def notify_log_dir_event(self, broker_id: int) -> None:
+        """Leave word of a broker that lost a log directory."""
+        data = str(broker_id).encode()
+        self.records.create(self._operator, f"{LOG_DIR_EVENTS}/log_dir_event_", data, sequential=True)
+
+    def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
+        """Change settings of a topic, and leave word of it."""
+        self.topics.configure(name, config)
+        self.records.create(self._operator, f"{CONFIG_CHANGES}/config_change_", name.encode(), sequential=True)
 
     # -- states
 

@@ -14,8 +14,15 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKERS: Final = "/brokers/ids"
 FEATURE: Final = "/feature"
+ISR_CHANGES: Final = "/isr_change_notification"
+LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 #: Where brokers leave word; a new controller drops what it finds there.
-NOTIFICATIONS: Final = ("/isr_change_notification", "/log_dir_event_notification")
+NOTIFICATIONS: Final = (ISR_CHANGES, LOG_DIR_EVENTS)
+DELETE_TOPICS: Final = "/admin/delete_topics"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+CONFIG_CHANGES: Final = "/config/changes"
+PRODUCER_IDS: Final = "/latest_producer_id_block"
 #: What ``/feature`` holds when nobody has set a feature (``spec/zookeeper.md`` 3.10).
 NO_FEATURES: Final = b'{"version":2,"status":1,"features":{}}'
 

@@ -10,12 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from kframe.embedded.admin import AdminCalls
 from kframe.embedded.layout import (
+    BROKERS,
+    CONFIG_CHANGES,
     CONTROLLER,
     CONTROLLER_EPOCH,
+    DELETE_TOPICS,
     FEATURE,
+    ISR_CHANGES,
+    LOG_DIR_EVENTS,
     NO_FEATURES,
     NOTIFICATIONS,
+    PREFERRED_ELECTION,
+    REASSIGN_PARTITIONS,
     read_registrations,
 )
 from kframe.embedded.records import (
@@ -30,12 +38,28 @@ from kframe.embedded.records import (
     WatchEvent,
 )
 from kframe.embedded.states import StateColumns
+from kframe.embedded.topics import TOPICS, StoredTopics, topic_path
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
-from kframe.model.events import BrokerModified, BrokersChanged, ControllerChanged, Elect, SessionExpired
+from kframe.model.events import (
+    BrokerModified,
+    BrokersChanged,
+    ControllerChanged,
+    DeletionsMarked,
+    Elect,
+    Event,
+    IsrChangesLeft,
+    LogDirEventsLeft,
+    PreferredElectionLeft,
+    ReassignmentsLeft,
+    SessionExpired,
+    TopicModified,
+    TopicsChanged,
+    TopicSettingsChanged,
+)
 from kframe.model.ports import Notify
 
 #: The id of a controller that there is not.
@@ -50,15 +74,19 @@ class _Claim:
     epoch_version: int
 
 
-class MemoryStore:
+class MemoryStore(AdminCalls):
     """Implements ``ports.Store`` for one controller of a MemoryEnsemble.
 
     When its session expires it goes on in a new one, as a ZooKeeper client does; a claim does not survive that.
     """
 
-    def __init__(self, records: RecordTree, states: StateColumns) -> None:
+    def __init__(self, records: RecordTree, states: StateColumns, topics: StoredTopics) -> None:
         self._records = records
         self._states = states
+        self._topics = topics
+        self._read_versions: dict[str, int] = {}
+        """Version of each topic's record when we last read or wrote it."""
+        self._configs_seen: set[str] = set()
         self._notify: Notify = _ignore
         self._session: int | None = None
         self._claim: _Claim | None = None
@@ -127,9 +155,15 @@ class MemoryStore:
 
     def load(self) -> ClusterState:
         """An independent copy of all that is stored, with the brokers that are registered now. Arms their watches."""
-        registrations = self.read_brokers()
+        session, registrations = self._connected(), self.read_brokers()
         cluster = self._states.cluster.copy()
         cluster.brokers.register(registrations)
+        for name in self.read_topic_names():
+            _, stat = self._records.get(session, topic_path(name), watch=True)
+            self._read_versions[name] = stat.version
+        for path in NOTIFICATIONS:
+            self._records.children(session, path, watch=True)
+        self._configs_seen = set(self._records.children(session, CONFIG_CHANGES, watch=True))
         return cluster
 
     def read_brokers(self) -> tuple[Registration, ...]:
@@ -183,10 +217,41 @@ class MemoryStore:
                 self._notify(Elect())
             case _, ("", _, "controller"):
                 self._notify(ControllerChanged())
-            case Change.CHILDREN, _ if self._follows_brokers:
-                self._notify(BrokersChanged())
-            case Change.DATA, (_, _, broker_id) if self._follows_brokers:
+            case _ if not self._follows_brokers:
+                return
+            case Change.CHILDREN, _ if event.path == CONFIG_CHANGES:
+                self._hear_configs()
+            case Change.CHILDREN, _ if event.path in _LISTS:
+                self._notify(_LISTS[event.path]())
+            case Change.CREATED, _ if event.path in _LEFT:
+                self._notify(_LEFT[event.path]())
+            case Change.DATA, (parent, _, broker_id) if parent == BROKERS:
                 self._notify(BrokerModified(int(broker_id)))
+            case Change.DATA, (parent, _, topic) if parent == TOPICS:
+                self._notify(TopicModified(topic))
+
+    def _hear_configs(self) -> None:
+        """Read which configs were changed, and watch for the next."""
+        session = self._connected()
+        names = set(self._records.children(session, CONFIG_CHANGES, watch=True))
+        for name in sorted(names - self._configs_seen):
+            self._notify(TopicSettingsChanged(self._records.get(session, f"{CONFIG_CHANGES}/{name}")[0].decode()))
+        self._configs_seen = names
+
+
+#: What a change of a record's children means.
+_LISTS: Final[dict[str, type[Event]]] = {
+    BROKERS: BrokersChanged,
+    TOPICS: TopicsChanged,
+    DELETE_TOPICS: DeletionsMarked,
+    ISR_CHANGES: IsrChangesLeft,
+    LOG_DIR_EVENTS: LogDirEventsLeft,
+}
+#: What the creation of a record means.
+_LEFT: Final[dict[str, type[Event]]] = {
+    REASSIGN_PARTITIONS: ReassignmentsLeft,
+    PREFERRED_ELECTION: PreferredElectionLeft,
+}
 
 
 def _ignore(_event: object) -> None:

@@ -57,6 +57,13 @@ class Reply(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Enqueue(Effect):
+    """Put ``event`` in the queue, behind what waits there."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
 class SetTimer(Effect):
     """Put ``event`` in the queue ``delay_ms`` from now; a timer of the same name is replaced."""
 

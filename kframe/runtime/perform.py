@@ -10,7 +10,7 @@ from kframe.core.controller import Controller
 from kframe.errors import BrokenInvariant, KframeError
 from kframe.model.asks import AskStore
 from kframe.model.cluster import ClusterState
-from kframe.model.effects import Ask, CloseChannels, Effect, OpenChannels, Reply, Resigned, Send, SetTimer
+from kframe.model.effects import Ask, CloseChannels, Effect, Enqueue, OpenChannels, Reply, Resigned, Send, SetTimer
 from kframe.model.events import Answer, Done, Failed
 from kframe.model.ports import Clock, Notify, Store, Transport
 
@@ -59,6 +59,8 @@ class Performer:
                 self._reply(token, response)
             case OpenChannels(brokers=brokers):
                 self._transport.connect(self._controller.cluster, brokers)
+            case Enqueue(event=event):
+                self._notify(event)
             case SetTimer(name=name, delay_ms=delay_ms, event=event):
                 self._clock.schedule(name, delay_ms, partial(self._notify, event))
                 self._timers.add(name)

@@ -67,6 +67,8 @@ class Scenario:
     brokers: tuple[ScenarioBroker, ...]
     topics: tuple[ScenarioTopic, ...]
     steps: tuple[Step, ...]
+    waiting: tuple[Step, ...] = ()
+    """What waits in storage when the controller starts (key ``admin``)."""
 
 
 def read_scenario(path: str | Path) -> Scenario:
@@ -96,17 +98,16 @@ def parse_scenario(text: str, source: str) -> Scenario:
     fields = Fields(source, "", document)
     fields.allow("schema", "name", "config", "brokers", "topics", "steps", "brokers_replicate", "admin")
     fields.expect(fields.get("schema") == SCHEMA, "schema", f"schema: {SCHEMA}")
-    for unbuilt in ("brokers_replicate", "admin"):
-        fields.expect(not fields.get(unbuilt), unbuilt, f"no {unbuilt}: this build of kframe cannot play it yet")
+    expected = "no brokers_replicate: this build of kframe cannot play it yet"
+    fields.expect(not fields.get("brokers_replicate"), "brokers_replicate", expected)
     brokers = tuple(_broker(source, f"brokers[{i}]", one) for i, one in enumerate(fields.sequence("brokers")))
     _unique(source, "brokers", [broker.broker_id for broker in brokers])
     topics = tuple(_topic(source, f"topics[{i}]", one) for i, one in enumerate(fields.sequence("topics")))
     _unique(source, "topics", [topic.name for topic in topics])
     steps = tuple(_step(source, i, one) for i, one in enumerate(fields.sequence("steps")))
     fields.expect(bool(steps) and steps[0].kind == "elect", "steps", "a list that begins with elect: {}")
-    return Scenario(
-        fields.text("name"), source, fields.mapping("config"), brokers, topics, steps,
-    )  # fmt: skip
+    waiting = tuple(Step(kind, argument) for kind, argument in fields.mapping("admin").items())
+    return Scenario(fields.text("name"), source, fields.mapping("config"), brokers, topics, steps, waiting)
 
 
 class Fields:

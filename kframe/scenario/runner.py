@@ -24,6 +24,8 @@ from kframe.scenario.world import build_cluster, registration
 
 #: The id under which the controller of a scenario runs: none of its brokers has it.
 CONTROLLER_ID = 1000
+#: How long a client waits, on the scenario's clock, before the controller must have answered.
+PATIENCE_SECONDS = 3
 #: What a scenario means unless it says otherwise: leaders move only where a step moves them.
 DEFAULTS: dict[str, object] = {"auto.leader.rebalance.enable": False}
 
@@ -36,6 +38,7 @@ class ScenarioRunner:
         malformed or not built yet, and ConfigError for a configuration key."""
         self.scenario = scenario
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
+        waiting = [steps.build_waiting(scenario.source, one) for one in scenario.waiting]
         config = ControllerConfig(DEFAULTS | dict(scenario.config), f"{scenario.source}: config")
         self.ensemble = MemoryEnsemble.from_cluster(build_cluster(scenario))
         self.ensemble.register_brokers(registration(broker) for broker in scenario.brokers)
@@ -45,6 +48,8 @@ class ScenarioRunner:
         self.brokers = EmbeddedBrokers(self.clock)
         controller = Controller(CONTROLLER_ID, config, Selection(selectors or {}))
         self.loop = ControllerLoop(controller, self.ensemble.connect(), self.brokers, self.clock)
+        for action in waiting:
+            action(self)
 
     def play(self) -> dict[str, Any]:
         """The whole trace."""
@@ -79,6 +84,8 @@ class ScenarioRunner:
         """Ask the controller, as a client or broker would, and wait for its answer; ``event`` takes the token."""
         future = self.loop.submit(event)
         self.rest()
+        if not future.done():
+            self.clock.advance(PATIENCE_SECONDS, self.rest)
         return future.result(timeout=0)
 
     def stored(self, key: tuple[str, int]) -> PartitionView | None:

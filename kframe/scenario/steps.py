@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.brokers import Registration
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.scenario import requests
+from kframe.scenario import admin, requests, stored
 from kframe.scenario.format import Fields, ScenarioBroker, Step, broker_ids, broker_spec, topic_partition
 from kframe.scenario.requests import Action
 from kframe.scenario.world import registration
@@ -22,23 +22,20 @@ if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
 
 _APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
-#: Steps of the format that are not played yet.
-UNBUILT: Final = frozenset(
-    {
-        "isr_znode", "create_topics", "create_partitions", "delete_topics", "reassign",
-        "reassign_znode", "list_reassignments", "preferred_znode", "topic_config", "log_dir_failure",
-    }
-)  # fmt: skip
-
-
 def build(source: str, position: int, step: Step) -> Action:
     """The action of one step. Raises ScenarioError if it is unknown, not built yet, or its argument malformed."""
     where = f"{source}: steps[{position}]"
-    if step.kind in UNBUILT:
-        raise ScenarioError(where, f"step {step.kind!r}", "a step that this build plays; it is not built yet")
     if step.kind not in _READERS:
         raise ScenarioError(where, f"unknown step {step.kind!r}", "one of " + ", ".join(sorted(_READERS)))
     return _READERS[step.kind](f"{where}.{step.kind}", step.argument)
+
+
+def build_waiting(source: str, waiting: Step) -> Action:
+    """What leaves one thing in storage before the first step. Raises ScenarioError as ``build`` does."""
+    where = f"{source}: admin.{waiting.kind}"
+    if waiting.kind not in _WAITING:
+        raise ScenarioError(where, "an unknown field", "one of " + ", ".join(sorted(_WAITING)))
+    return _WAITING[waiting.kind](where, waiting.argument)
 
 
 # -- the controller role
@@ -138,6 +135,13 @@ def _read_advance(where: str, argument: Any) -> Action:
     return act
 
 
+#: What may wait in storage before the first step, by its key under ``admin``.
+_WAITING: Final[dict[str, Callable[[str, Any], Action]]] = {
+    "reassign": stored.read_reassign_znode,
+    "preferred": stored.read_preferred_znode,
+    "delete_topics": stored.read_marks,
+}
+
 _READERS: Final[dict[str, Callable[[str, Any], Action]]] = {
     "elect": _read_elect,
     "broker_failure": partial(_read_ids, action=_fail),
@@ -146,6 +150,16 @@ _READERS: Final[dict[str, Callable[[str, Any], Action]]] = {
     "controlled_shutdown": requests.read_controlled_shutdown,
     "alter_partition": requests.read_alter_partition,
     "elect_leaders": requests.read_elect_leaders,
+    "create_topics": admin.read_create_topics,
+    "create_partitions": admin.read_create_partitions,
+    "delete_topics": admin.read_delete_topics,
+    "reassign": admin.read_reassign,
+    "list_reassignments": admin.read_list_reassignments,
+    "reassign_znode": stored.read_reassign_znode,
+    "preferred_znode": stored.read_preferred_znode,
+    "isr_znode": stored.read_isr_znode,
+    "topic_config": stored.read_topic_config,
+    "log_dir_failure": stored.read_log_dir_failure,
     "answer": _read_answer,
     "advance": _read_advance,
 }

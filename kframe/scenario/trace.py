@@ -63,4 +63,4 @@ def topics_deleted(before: ClusterState, after: ClusterState) -> list[str]:
 
 
 def _names(cluster: ClusterState) -> Iterable[str]:
-    return (name for name in cluster.topics.names if name in cluster.topics)
+    return {name for name in cluster.topics.names if name in cluster.topics}

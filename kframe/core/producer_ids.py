@@ -1,0 +1,40 @@
+"""Blocks of producer ids (AllocateProducerIds; ``spec/controller.md`` section 15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kframe.core.context import Context, Operation, ask
+from kframe.errors import ErrorCode
+from kframe.model.asks import AllocateProducerIds
+from kframe.model.events import ProducerIdsRequested
+
+#: Producer ids in a block.
+BLOCK_LENGTH: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsResponse:
+    """The answer: an error, or the first id of a block of ``length``."""
+
+    error: ErrorCode
+    first: int = 0
+    length: int = 0
+
+
+def refused(error: ErrorCode) -> ProducerIdsResponse:
+    """The answer without a block."""
+    return ProducerIdsResponse(error)
+
+
+def allocate(context: Context, request: ProducerIdsRequested) -> Operation[ProducerIdsResponse]:
+    """Set a block aside for a broker that is registered under the epoch that it shows."""
+    brokers = context.cluster.brokers
+    index = brokers.find(request.broker_id)
+    if index is None or not brokers.registered[index]:
+        return refused(ErrorCode.BROKER_ID_NOT_REGISTERED)
+    if brokers.broker_epoch[index] != request.broker_epoch:
+        return refused(ErrorCode.STALE_BROKER_EPOCH)
+    first = yield from ask(AllocateProducerIds(request.broker_id))
+    return ProducerIdsResponse(ErrorCode.NONE, first, BLOCK_LENGTH)

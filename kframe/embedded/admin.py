@@ -1,0 +1,197 @@
+"""The calls of the embedded store that concern topics, what operators leave in storage, and notifications."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+
+from kframe.embedded.layout import (
+    CONFIG_CHANGES,
+    DELETE_TOPICS,
+    ISR_CHANGES,
+    LOG_DIR_EVENTS,
+    PREFERRED_ELECTION,
+    PRODUCER_IDS,
+    REASSIGN_PARTITIONS,
+)
+from kframe.embedded.records import Check, Create, Delete, Operation, RecordTree, SetData
+from kframe.embedded.topics import TOPICS, StoredTopics, topic_path
+from kframe.model.changes import WriteCode
+from kframe.model.events import TopicPartition
+from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
+
+#: Producer ids in a block.
+BLOCK_LENGTH: Final = 1000
+
+
+class Session(Protocol):
+    """What the calls need of the store that they belong to."""
+
+    _records: RecordTree
+    _topics: StoredTopics
+    _read_versions: dict[str, int]
+
+    def _connected(self) -> int: ...
+
+    def _write_fenced(self, *operations: Operation) -> None: ...
+
+
+class AdminCalls:
+    """Part of MemoryStore; see ``ports.Store`` for what each call promises."""
+
+    def read_topic_names(self: Session) -> frozenset[str]:
+        """Names of all topics; arms the watch on them."""
+        return frozenset(self._records.children(self._connected(), TOPICS, watch=True))
+
+    def read_topics(self: Session, names: tuple[str, ...]) -> TopicTable:
+        """Ids and assignments; arms a watch on each."""
+        table = self._topics.read(names)
+        for name in table.names:
+            _, stat = self._records.get(self._connected(), topic_path(name), watch=True)
+            self._read_versions[name] = stat.version
+        return table
+
+    def give_topic_ids(self: Session, names: tuple[str, ...]) -> tuple[bytes, ...]:
+        """A new id for each."""
+        self._write_fenced()
+        return self._topics.give_ids(names)
+
+    def create_topics(
+        self: Session, table: TopicTable, configs: tuple[Mapping[str, str], ...]
+    ) -> tuple[WriteCode, ...]:
+        """Store new topics; those that exist are refused."""
+        there = [self._records.exists(self._connected(), topic_path(name)) is not None for name in table.names]
+        fresh = np.flatnonzero(~np.array(there, np.bool_))
+        self._topics.create(self._connected(), table.take(fresh), tuple(configs[i] for i in fresh))
+        return tuple(WriteCode.EXISTS if known else WriteCode.OK for known in there)
+
+    def write_assignments(self: Session, table: TopicTable) -> tuple[WriteCode, ...]:
+        """Compare-and-set by the version that this session read or wrote last."""
+        codes = []
+        for name in table.names:
+            stat = self._records.exists(self._connected(), topic_path(name))
+            if stat is None:
+                codes.append(WriteCode.MISSING)
+            elif stat.version != self._read_versions.get(name, stat.version):
+                codes.append(WriteCode.STALE)
+            else:
+                codes.append(WriteCode.OK)
+        accepted = np.flatnonzero(np.array(codes) == WriteCode.OK)
+        names = [table.names[i] for i in accepted]
+        self._write_fenced(*(SetData(topic_path(name), b"") for name in names))
+        for name in names:
+            stat = self._records.exists(self._connected(), topic_path(name))
+            if stat is not None:
+                self._read_versions[name] = stat.version
+        self._topics.assign(table.take(accepted))
+        return tuple(codes)
+
+    def read_topic_settings(self: Session, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
+        """Settings of each, unset where there are none."""
+        self._records.children(self._connected(), CONFIG_CHANGES, watch=True)
+        return tuple(self._topics.settings(name) for name in names)
+
+    def queue_deletions(self: Session, names: tuple[str, ...]) -> None:
+        """Mark topics; a mark that is there already stays."""
+        paths = [f"{DELETE_TOPICS}/{name}" for name in names]
+        session = self._connected()
+        self._records.multi(session, [Create(path) for path in paths if not self._records.exists(session, path)])
+
+    def read_deletions(self: Session) -> frozenset[str]:
+        """Marked topics; arms the watch on them."""
+        return frozenset(self._records.children(self._connected(), DELETE_TOPICS, watch=True))
+
+    def drop_deletions(self: Session, names: tuple[str, ...]) -> None:
+        """Take marks away, as far as they are there."""
+        there = self._records.children(self._connected(), DELETE_TOPICS)
+        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
+
+    def delete_topics(self: Session, names: tuple[str, ...]) -> None:
+        """Delete topics and their marks."""
+        self._write_fenced()
+        self._topics.delete(self._connected(), names)
+        there = self._records.children(self._connected(), DELETE_TOPICS)
+        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
+
+    def read_reassignments(self: Session) -> Targets | None:
+        """What is left to be reassigned; arms the watch on it."""
+        session = self._connected()
+        if self._records.exists(session, REASSIGN_PARTITIONS, watch=True) is None:
+            return None
+        return decode_targets(self._records.get(session, REASSIGN_PARTITIONS)[0])
+
+    def write_reassignments(self: Session, targets: Targets) -> None:
+        """Replace or take away that record."""
+        there = self._records.exists(self._connected(), REASSIGN_PARTITIONS) is not None
+        if len(targets) and there:
+            self._write_fenced(SetData(REASSIGN_PARTITIONS, encode_targets(targets)))
+        elif len(targets):
+            self._write_fenced(Create(REASSIGN_PARTITIONS, encode_targets(targets)))
+        elif there:
+            self._write_fenced(Delete(REASSIGN_PARTITIONS))
+
+    def read_preferred_election(self: Session) -> tuple[TopicPartition, ...] | None:
+        """Partitions named; arms the watch on the record."""
+        session = self._connected()
+        if self._records.exists(session, PREFERRED_ELECTION, watch=True) is None:
+            return None
+        return decode_partitions(self._records.get(session, PREFERRED_ELECTION)[0])
+
+    def drop_preferred_election(self: Session) -> None:
+        """Take the record away, if it is there."""
+        if self._records.exists(self._connected(), PREFERRED_ELECTION) is not None:
+            self._write_fenced(Delete(PREFERRED_ELECTION))
+
+    def read_isr_changes(self: Session) -> Notifications[TopicPartition]:
+        """Partitions named by all notifications; arms the watch on them."""
+        session, found = self._connected(), []
+        paths = [f"{ISR_CHANGES}/{name}" for name in self._records.children(session, ISR_CHANGES, watch=True)]
+        for path in paths:
+            found += decode_partitions(self._records.get(session, path)[0])
+        return Notifications(tuple(paths), tuple(found))
+
+    def read_log_dir_events(self: Session) -> Notifications[int]:
+        """Brokers named by all notifications; arms the watch on them."""
+        session = self._connected()
+        paths = [f"{LOG_DIR_EVENTS}/{name}" for name in self._records.children(session, LOG_DIR_EVENTS, watch=True)]
+        return Notifications(tuple(paths), tuple(int(self._records.get(session, path)[0]) for path in paths))
+
+    def drop_notifications(self: Session, paths: tuple[str, ...]) -> None:
+        """Take notifications away, as far as they are there."""
+        session = self._connected()
+        self._write_fenced(*(Delete(path) for path in paths if self._records.exists(session, path) is not None))
+
+    def allocate_producer_ids(self: Session, broker_id: int) -> int:
+        """The next block; conditional on the version that was read, not fenced."""
+        session = self._connected()
+        data, stat = self._records.get(session, PRODUCER_IDS)
+        first = int(data or b"0")
+        self._records.multi(session, [Check(PRODUCER_IDS, stat.version), SetData(PRODUCER_IDS, b"%d" % (first + BLOCK_LENGTH))])
+        return first
+
+
+def encode_targets(targets: Targets) -> bytes:
+    """A reassignment record. It is this process that reads it again: the JSON is ours, not Kafka's."""
+    return msgspec.json.encode([
+        (targets.names[targets.topic[i]], int(targets.partition[i]), targets.replicas[i].tolist())
+        for i in range(len(targets))
+    ])  # fmt: skip
+
+
+def decode_targets(data: bytes) -> Targets:
+    """What ``encode_targets`` wrote."""
+    wanted = msgspec.json.decode(data, type=list[tuple[str, int, list[int]]])
+    return Targets.of([((topic, partition), replicas) for topic, partition, replicas in wanted])
+
+
+def encode_partitions(partitions: tuple[TopicPartition, ...]) -> bytes:
+    """A list of partitions."""
+    return msgspec.json.encode(partitions)
+
+
+def decode_partitions(data: bytes) -> tuple[TopicPartition, ...]:
+    """What ``encode_partitions`` wrote."""
+    return tuple(msgspec.json.decode(data, type=list[tuple[str, int]]))

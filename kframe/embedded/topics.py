@@ -1,0 +1,134 @@
+"""Topics as the embedded storage holds them: assignments in columns, and a record a topic for its version and watches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from kframe.embedded.records import ANY_VERSION, Create, Delete, RecordTree
+from kframe.embedded.states import StateColumns
+from kframe.model.columns import Ragged
+from kframe.model.ids import ReplicaFlag
+from kframe.model.tables import TopicSettings, TopicTable
+from kframe.model.topics import UNSET
+
+TOPICS: Final = "/brokers/topics"
+UNCLEAN: Final = "unclean.leader.election.enable"
+MIN_INSYNC: Final = "min.insync.replicas"
+_TRUTH: Final = {"true": 1, "false": 0}
+
+
+def topic_path(name: str) -> str:
+    """Path of a topic's record."""
+    return f"{TOPICS}/{name}"
+
+
+class StoredTopics:
+    """The topics of one ensemble. What is written here fires the watches of every session that armed them."""
+
+    def __init__(self, records: RecordTree, states: StateColumns, session: int) -> None:
+        """Make a record for every topic of ``states``; ``session`` is the ensemble's own."""
+        self._records = records
+        self._states = states
+        self._created = 0
+        self.configs: dict[str, dict[str, str]] = {}
+        records.ensure(session, TOPICS)
+        for name in states.cluster.topics.names:
+            records.create(session, topic_path(name))
+            self.configs[name] = _configs_of(states, name)
+
+    def read(self, names: tuple[str, ...]) -> TopicTable:
+        """Ids and assignments of those of ``names`` that exist."""
+        topics = self._states.cluster.topics
+        indexes = [index for name in names if (index := topics.find(name)) is not None]
+        return self._states.cluster.table_of(np.array(indexes, np.int32))
+
+    def settings(self, name: str) -> TopicSettings:
+        """The settings of a topic that a controller acts on; unreadable ones count as unset."""
+        config = self.configs.get(name, {})
+        minimum = config.get(MIN_INSYNC, "")
+        return TopicSettings(
+            _TRUTH.get(config.get(UNCLEAN, "").lower(), UNSET), int(minimum) if minimum.isdigit() else UNSET
+        )
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        """Change settings of a topic."""
+        self.configs.setdefault(name, {}).update(config)
+        topics, settings = self._states.cluster.topics, self.settings(name)
+        index = topics.find(name)
+        if index is not None:
+            topics.unclean[index], topics.min_insync[index] = settings.unclean, settings.min_insync
+
+    def create(self, session: int, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> None:
+        """Store topics that are not there yet, each with an id of its own."""
+        ids = tuple(topic_id or self.new_id(name) for name, topic_id in zip(table.names, table.topic_ids, strict=True))
+        with_ids = TopicTable(table.names, ids, table.partition_counts, table.replicas, table.adding, table.removing)
+        self._states.cluster.add_table(with_ids)
+        for name, config in zip(table.names, configs, strict=True):
+            self.configure(name, config)
+        self._records.multi(session, [Create(topic_path(name)) for name in table.names])
+
+    def new_id(self, name: str) -> bytes:
+        """A topic id that no topic ever had: here a hash of the name and a count, so that runs repeat."""
+        self._created += 1
+        return hashlib.sha256(f"{self._created} {name}".encode()).digest()[:16]
+
+    def give_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
+        """Store a new id for each of these topics."""
+        topics, ids = self._states.cluster.topics, tuple(self.new_id(name) for name in names)
+        for name, topic_id in zip(names, ids, strict=True):
+            index = topics.find(name)
+            if index is not None:
+                topics.set_id(index, topic_id)
+        return ids
+
+    def assign(self, table: TopicTable) -> None:
+        """Replace the assignments of topics that exist; partitions that were not there are added."""
+        cluster = self._states.cluster
+        starts = np.cumsum(table.partition_counts) - table.partition_counts
+        for position, name in enumerate(table.names):
+            topic = cluster.topics.find(name)
+            if topic is None:
+                continue
+            known = int(cluster.topics.partition_count[topic])
+            here = np.arange(starts[position], starts[position] + table.partition_counts[position])
+            rows = cluster.topics.rows_of(topic)[: len(here)]
+            self._assign(rows, table, here[: len(rows)])
+            if len(here) > known:
+                cluster.grow_topic(topic, table.replicas.take(here[known:]))
+
+    def _assign(self, rows: np.ndarray, table: TopicTable, positions: np.ndarray) -> None:
+        cluster = self._states.cluster
+        p, brokers = cluster.partitions, cluster.brokers
+        replicas = table.replicas.take(positions)
+        replicas = Ragged(replicas.offsets, brokers.index_of(replicas.values))
+        p.assign(rows, replicas, np.zeros(len(replicas.values), np.uint8))
+        for lists, flag in ((table.adding, ReplicaFlag.ADDING), (table.removing, ReplicaFlag.REMOVING)):
+            chosen = lists.take(positions)
+            for place in np.flatnonzero(chosen.counts):
+                cluster.flag_replicas(int(rows[place]), brokers.index_of(chosen[int(place)]), flag)
+
+    def delete(self, session: int, names: tuple[str, ...]) -> None:
+        """Delete topics with their states and configs; those that are gone are passed over."""
+        cluster = self._states.cluster
+        for name in names:
+            topic = cluster.topics.find(name)
+            if topic is not None:
+                cluster.drop_topic(topic)
+                self.configs.pop(name, None)
+                self._records.multi(session, [Delete(topic_path(name), ANY_VERSION)])
+
+
+def _configs_of(states: StateColumns, name: str) -> dict[str, str]:
+    """The settings of a topic as its columns have them."""
+    topics = states.cluster.topics
+    index = topics.find(name)
+    config = {}
+    if index is not None and topics.unclean[index] != UNSET:
+        config[UNCLEAN] = "true" if topics.unclean[index] else "false"
+    if index is not None and topics.min_insync[index] != UNSET:
+        config[MIN_INSYNC] = str(int(topics.min_insync[index]))
+    return config
