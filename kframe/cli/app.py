@@ -21,6 +21,8 @@ from kframe.errors import ConfigError, InputError, KframeError, PluginError
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
+#: What a group raises that is called without a command, as of click 8.2; its message is the group's help.
+_HELP_ASKED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +97,11 @@ def _report(problem: Exception) -> int:
         click.echo(f"error: {problem}", err=True)
         return BAD_INPUT if isinstance(problem, InputError | ConfigError | PluginError) else FAILED
     message, ctx = problem.format_message(), getattr(problem, "ctx", None)
-    if "\n" in message:  # the help of a group that was called without a command
+    if isinstance(problem, _HELP_ASKED):
         click.echo(message, err=True)
     else:
         hint = f" (see {ctx.command_path} --help)" if isinstance(problem, click.UsageError) and ctx is not None else ""
-        click.echo(f"error: {message}{hint}", err=True)
+        click.echo(f"error: {' '.join(message.split())}{hint}", err=True)
     return problem.exit_code
 
 

@@ -84,10 +84,10 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
 
 def _bundled() -> Path:
     """The snapshot that comes with the repository. Raises InputError where kframe is installed without it."""
-    path = Path(kframe.__file__).resolve().parents[1] / BUNDLED
-    if not path.is_file():
-        raise InputError("--snapshot", f"no {BUNDLED} beside the package", "the path of a snapshot")
-    return path
+    for folder in Path(kframe.__file__).resolve().parents[1:]:
+        if (folder / BUNDLED).is_file():
+            return folder / BUNDLED
+    raise InputError("--snapshot", f"no {BUNDLED} around the package", "the path of a snapshot")
 
 
 def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:

@@ -61,7 +61,9 @@ def _emit_json(document: dict[str, Any], outcome: Outcome) -> None:
 
 def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:
     source = document["snapshot"]
-    emit_heading(f"{document['operation']['text']}: {source['partitions']:,} partitions of {source['name']}")
+    emit_heading(
+        f"{document['operation']['text']}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
+    )
     impact = document["impact"]
     emit_record("", {key: value for key, value in impact.items() if output == "wide" or value != 0}, output)
     click.echo()
