@@ -84,7 +84,12 @@ def _line(row: dict[str, Any]) -> tuple[str, ...]:
 def _write(rows: list[dict[str, Any]], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    document = {"when": now, "command": ["python", "-m", "benchmarks", *sys.argv[1:]], **machine.describe(), "rows": rows}
+    document = {
+        "when": now,
+        "command": ["python", "-m", "benchmarks", *sys.argv[1:]],
+        **machine.describe(),
+        "rows": rows,
+    }
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from kframe.snapshot.snapshot import Snapshot, named_brokers
 #: Kafka 3.9 ``Topic.validate``; the names "." and ".." are refused apart.
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 INT32_MAX: Final = 2**31 - 1
+_COUNT: Final = re.compile(r"\s*[0-9]{1,10}\s*")
 
 #: Says where in its source a topic ("topic", index, column) or a partition ("row", row, column) was found.
 Locate: TypeAlias = Callable[[Literal["topic", "row"], int, str], str]
@@ -32,10 +33,10 @@ def check_topic_name(name: str, where: str) -> None:
 def check_snapshot(snapshot: Snapshot, locate: Locate) -> None:
     """Raise SnapshotError at the first fact that contradicts another or lies outside its range.
 
-    Topic names and the counts are taken as checked: the readers need them to build the tables.
+    Topic names, counts and broker ids are taken as checked: the readers need them to build the tables.
     """
     _check_configs(snapshot, locate)
-    _check_members(snapshot.partitions, snapshot, locate)
+    _check_members(snapshot.partitions, locate)
     _check_numbers(snapshot.partitions, locate)
 
 
@@ -55,19 +56,23 @@ def shown(value: object) -> str:
 
 def _check_configs(snapshot: Snapshot, locate: Locate) -> None:
     for index, configs in (snapshot.topics.configs or {}).items():
-        unclean, min_insync = configs.get(UNCLEAN_CONFIG), configs.get(MIN_INSYNC_CONFIG)
-        if unclean is not None and unclean.strip().lower() not in ("true", "false"):
-            raise SnapshotError(locate("topic", index, f"config {UNCLEAN_CONFIG}"), shown(unclean), "true or false")
-        if min_insync is not None and not _is_count(min_insync):
-            raise SnapshotError(locate("topic", index, f"config {MIN_INSYNC_CONFIG}"), shown(min_insync), "1 or more")
+        for name, expected in _wrong_configs(configs):
+            raise SnapshotError(locate("topic", index, f"config {name}"), shown(configs[name]), expected)
+    defaults = snapshot.broker_default_configs or {}
+    for name, expected in _wrong_configs(defaults):
+        raise SnapshotError(f"{snapshot.source.name} broker default config {name}", shown(defaults[name]), expected)
 
 
-def _is_count(text: str) -> bool:
-    digits = text.strip()
-    return re.fullmatch(r"[0-9]{1,10}", digits) is not None and 1 <= int(digits) <= INT32_MAX
+def _wrong_configs(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Configs that a controller acts on and whose value is none, with what is expected."""
+    unclean, min_insync = configs.get(UNCLEAN_CONFIG), configs.get(MIN_INSYNC_CONFIG)
+    if unclean is not None and unclean.strip().lower() not in ("true", "false"):
+        yield UNCLEAN_CONFIG, "true or false"
+    if min_insync is not None and not (_COUNT.fullmatch(min_insync) and 1 <= int(min_insync) <= INT32_MAX):
+        yield MIN_INSYNC_CONFIG, f"1 to {INT32_MAX}"
 
 
-def _check_members(partitions: PartitionFacts, snapshot: Snapshot, locate: Locate) -> None:
+def _check_members(partitions: PartitionFacts, locate: Locate) -> None:
     """Replica lists are not empty, no list repeats a broker, and leader and lists are taken from the replicas."""
     replicas = partitions.replicas
     widths = replicas.counts
@@ -83,9 +88,6 @@ def _check_members(partitions: PartitionFacts, snapshot: Snapshot, locate: Locat
         _refuse(leader < NO_LEADER, locate, "leader", lambda row: str(leader[row]), "a broker id, or -1 for none")
         led = np.flatnonzero(leader >= 0)
         _refuse_strangers(led << 32 | leader[led], keys, "leader", replicas, locate)
-    for facts in snapshot.brokers:
-        if not 0 <= facts.broker_id <= INT32_MAX:
-            raise SnapshotError(locate("topic", -1, "broker_id"), str(facts.broker_id), f"0 to {INT32_MAX}")
 
 
 def _checked_keys(lists: Ragged, name: str, locate: Locate) -> NDArray[np.int64]:

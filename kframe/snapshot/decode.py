@@ -52,23 +52,31 @@ def topic_id_text(topic_id: bytes) -> str:
 def _invalid(raw: bytes | str, where: str, problem: str) -> SnapshotError:
     """Split msgspec's ``Expected x, got y - at `$.path` `` into the three parts of our errors."""
     message, _, path = problem.partition(" - at ")
-    path = path.strip("`").removeprefix("$")
-    expected, _, got = message.partition(", got ")
-    expected = expected.removeprefix("Expected ").replace("`", "")
-    found = _value_at(raw, path) or got.replace("`", "") or "something else"
-    if message.startswith("Object missing required field"):
-        expected, found = message.removeprefix("Object missing required ").replace("`", ""), "no such field"
+    if path.startswith("`key` in "):
+        path = f"{path.removeprefix('`key` in ')} key"
+    path = path.replace("`", "").removeprefix("$")
+    message = message.replace("`", "")
+    if message.startswith("Object missing required "):
+        found, expected = "no such field", message.removeprefix("Object missing required ")
+    elif message.startswith("Object contains "):
+        found, expected = message.removeprefix("Object contains "), "only the fields of this schema"
+    elif message.startswith("Expected "):
+        expected, _, got = message.removeprefix("Expected ").partition(", got ")
+        found = _value_at(raw, path) or got or "a value that does not fit"
+    else:
+        found, expected = message, "a value that fits"
     return SnapshotError(f"{where} field {path.lstrip('.')}" if path else where, found, expected)
 
 
 def _value_at(raw: bytes | str, path: str) -> str | None:
     """The offending value itself, where the path leads to it."""
-    if not path or "..." in path or "key" in path:
+    if not path or "..." in path or path.endswith(" key"):
         return None
     try:
         value = msgspec.json.decode(raw)
         for key, index in _STEP.findall(path):
             value = value[key] if key else value[int(index)]
-    except (msgspec.DecodeError, LookupError, TypeError):
+        return shown(value)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        # What follows the value may be malformed too, and a number too long to print.
         return None
-    return shown(value)

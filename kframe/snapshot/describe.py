@@ -18,14 +18,14 @@ from typing import Final
 import numpy as np
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Int32
+from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot, shown
 from kframe.snapshot.decode import topic_id_bytes
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.files import Progress, ignore_progress, read_lines
-from kframe.snapshot.snapshot import Snapshot, distinct_ids, named_brokers
+from kframe.snapshot.snapshot import Snapshot, named_brokers
 
 _LABEL: Final = re.compile(
     r"(?:^|\s)(Topic|TopicId|PartitionCount|ReplicationFactor|Configs|MarkedForDeletion|Partition|Leader|Replicas|Isr"
@@ -36,7 +36,7 @@ _NEXT_CONFIG: Final = re.compile(r",(?=[A-Za-z0-9._-]+=)")
 _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _NO_EPOCHS: Final = "not printed by kafka-topics"
 _PROVENANCE: Final[Mapping[str, str]] = {
-    "brokers.registered": "kafka-topics prints no list of brokers; who leads or is in the ISR of a led partition is live",
+    "brokers.registered": "kafka-topics lists no brokers; those that lead or are in a led partition's ISR are live",
     "brokers.rack": _NO_EPOCHS,
     "brokers.endpoints": _NO_EPOCHS,
     "brokers.broker_epoch": _NO_EPOCHS,
@@ -56,7 +56,7 @@ _PROVENANCE: Final[Mapping[str, str]] = {
 
 
 def read_describe(path: Path, progress: Progress = ignore_progress) -> Snapshot:
-    """Read a whole listing. Raises SnapshotError, also for one made with a filter such as ``--under-min-isr-partitions``."""
+    """Read a whole listing. Raises SnapshotError, also for one of ``--under-min-isr-partitions`` and the like."""
     listing = _Listing(path)
     for number, line in read_lines(path, progress):
         listing.take(line, number)
@@ -98,10 +98,11 @@ class _Listing:
                 found = f"{self._found[topic]} partitions of topic {topic}"
                 raise SnapshotError(str(self._path), found, f"its PartitionCount of {count} (is it truncated?)")
         assembled = self._assembly.finish()
+        leader, isr = assembled.numbers["leader"], assembled.lists["isr"]
         partitions = PartitionFacts(
             replicas=assembled.replicas,
-            leader=assembled.numbers["leader"],
-            isr=assembled.lists["isr"],
+            leader=leader,
+            isr=isr,
             adding_replicas=assembled.lists["adding_replicas"],
             removing_replicas=assembled.lists["removing_replicas"],
         )
@@ -111,7 +112,8 @@ class _Listing:
             if known is not None:
                 del provenance[f"topics.{column}"]
         source = Source("describe", self._path.name)
-        snapshot = Snapshot(_brokers(partitions), topics, partitions, source, provenance=provenance)
+        brokers = _brokers(partitions, leader, isr)
+        snapshot = Snapshot(brokers, topics, partitions, source, provenance=provenance)
         check_snapshot(snapshot, assembled.locate)
         return snapshot
 
@@ -157,25 +159,18 @@ class _Listing:
         return f"{self._path}:{number}"
 
 
-def _brokers(partitions: PartitionFacts) -> tuple[BrokerFacts, ...]:
-    live = set(_live(partitions).tolist())
+def _brokers(partitions: PartitionFacts, leader: Int32, isr: Ragged) -> tuple[BrokerFacts, ...]:
+    """Every broker that is named; registered are those that lead, or are in the ISR of a partition that is led."""
+    led = np.flatnonzero(leader >= 0)
+    live = set(np.concatenate([leader[led], isr.take(led).values]).tolist())
     ids = named_brokers(partitions).tolist()
     return tuple(BrokerFacts(broker_id, True if broker_id in live else None) for broker_id in ids)
 
 
-def _live(partitions: PartitionFacts) -> Int32:
-    """Ids of the brokers that lead, or are in the ISR of a partition that is led."""
-    leader, isr = partitions.leader, partitions.isr
-    if leader is None or isr is None:
-        return np.empty(0, np.int32)
-    led = np.flatnonzero(leader >= 0)
-    return distinct_ids(np.concatenate([leader[led], isr.take(led).values]))
-
-
 def _fields(text: str) -> dict[str, str]:
     labels = list(_LABEL.finditer(text))
-    ends = [label.start() for label in labels[1:]] + [len(text)]
-    return {label[1]: text[label.end() : end].strip() for label, end in zip(labels, ends, strict=True)}
+    starts = [label.start() for label in labels] + [len(text)]
+    return {label[1]: text[label.end() : end].strip() for label, end in zip(labels, starts[1:], strict=True)}
 
 
 def _field(fields: Mapping[str, str], label: str, where: str) -> str:

@@ -66,7 +66,7 @@ def read_manifest(directory: Path) -> Manifest:
     for field, kept in (("counts", manifest.counts), ("files", manifest.files)):
         wanted = {*TABLES, "replicas"} if field == "counts" else {file_of(table) for table in TABLES}
         if kept.keys() != wanted:
-            raise SnapshotError(f"{path} field {field}", ", ".join(sorted(kept)) or "nothing", ", ".join(sorted(wanted)))
+            raise SnapshotError(f"{path} field {field}", shown(sorted(kept)), shown(sorted(wanted)))
     for name, entry in manifest.files.items():
         _check_file(directory / name, entry)
     return manifest
@@ -100,9 +100,7 @@ def _check_file(path: Path, expected: FileEntry) -> None:
         if size != expected.bytes:
             raise SnapshotError(str(path), f"{size} bytes", f"the manifest's {expected.bytes}")
         found = file_entry(path)
-    except FileNotFoundError:
-        raise SnapshotError(str(path), "no such file", "the file that the manifest lists") from None
     except OSError as problem:
-        raise SnapshotError(str(path), problem.strerror or str(problem), "a file that can be read") from problem
+        raise SnapshotError(str(path), problem.strerror or str(problem), "the file that the manifest lists") from None
     if found.sha256 != expected.sha256:
         raise SnapshotError(str(path), f"sha256 {found.sha256}", f"the manifest's {expected.sha256}")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 
@@ -43,7 +43,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class _Document(msgspec.Struct):
-    version: Literal[1]
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[Assignment]
 
 

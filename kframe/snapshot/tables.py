@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import numpy as np
-
 from kframe.errors import SnapshotError
-from kframe.model.brokers import Endpoint
-from kframe.model.columns import Int32, Ragged
-from kframe.snapshot.checks import check_topic_name
-from kframe.snapshot.decode import topic_id_bytes, topic_id_text
+from kframe.model.columns import Ragged
+from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
 
-_ENDPOINT_FIELDS: Final = ("listener", "host", "port", "security_protocol")
+ENDPOINT_FIELDS: Final = ("listener", "host", "port", "security_protocol")
 
 
 def arrow() -> Any:
@@ -22,15 +17,15 @@ def arrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise SnapshotError("pyarrow", "no such module", "kframe-controller[arrow] to be installed") from None
+        raise SnapshotError("pyarrow", "no such module", "the extra kframe-controller[arrow]") from None
     return pyarrow
 
 
 def schemas() -> dict[str, Any]:
-    """The Arrow schema of each table, by its name."""
+    """The Arrow schema of each table, by the table's name. Whatever may be unknown is nullable."""
     pa = arrow()
     int32, text, lists = pa.int32(), pa.string(), pa.list_(pa.int32())
-    endpoint = pa.struct([(name, int32 if name == "port" else text) for name in _ENDPOINT_FIELDS])
+    endpoint = pa.struct([(name, int32 if name == "port" else text) for name in ENDPOINT_FIELDS])
     return {
         "partitions": pa.schema(
             [("topic", text), ("partition", int32), ("replicas", lists)]
@@ -48,16 +43,50 @@ def schemas() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def partitions_table(topics: TopicFacts, partitions: PartitionFacts, first: int, last: int) -> Any:
-    """Rows ``first .. last`` of the partition table as an Arrow table; no copy is made of a number column."""
+def partitions_table(topics: TopicFacts, partitions: PartitionFacts) -> Any:
+    """The partition table, topic names as a dictionary; columns and lists are not copied."""
     pa = arrow()
-    rows = slice(first, last)
-    names = pa.DictionaryArray.from_arrays(topics.topic_of_rows()[rows], pa.array(topics.names, pa.string()))
-    columns: dict[str, Any] = {"topic": names, "partition": topics.partition_of_rows()[rows]}
-    columns["replicas"] = _list_array(partitions.replicas, first, last)
+    names = pa.DictionaryArray.from_arrays(pa.array(topics.topic_of_rows()), pa.array(topics.names, pa.string()))
+    columns: dict[str, Any] = {"topic": names, "partition": pa.array(topics.partition_of_rows())}
+    columns["replicas"] = _list_array(partitions.replicas)
     for name, numbers in partitions.numbers().items():
-        columns[name] = pa.nulls(last - first, pa.int32()) if numbers is None else pa.array(numbers[rows], pa.int32())
+        columns[name] = pa.nulls(len(partitions), pa.int32()) if numbers is None else pa.array(numbers, pa.int32())
     for name, lists in partitions.lists().items():
-        absent = lists is None
-        columns[name] = pa.nulls(last - first, pa.list_(pa.int32())) if absent else _list_array(lists, first, last)
+        columns[name] = pa.nulls(len(partitions), pa.list_(pa.int32())) if lists is None else _list_array(lists)
     return pa.table(columns)
+
+
+def brokers_table(brokers: tuple[BrokerFacts, ...]) -> Any:
+    """The broker table."""
+    endpoints = [
+        None if one.endpoints is None else [{f: getattr(e, f) for f in ENDPOINT_FIELDS} for e in one.endpoints]
+        for one in brokers
+    ]
+    names = ("broker_id", "registered", "broker_epoch", "rack")
+    columns = {name: [getattr(one, name) for one in brokers] for name in names}
+    return arrow().table({**columns, "endpoints": endpoints}, schema=schemas()["brokers"])
+
+
+def topics_table(topics: TopicFacts) -> Any:
+    """The topic table; a topic without an id has a null one."""
+    count = len(topics)
+    ids: list[str | None] = [None] * count
+    if topics.topic_ids is not None:
+        ids = [topic_id_text(one.tobytes()) if one.any() else None for one in topics.topic_ids]
+    configs: list[list[tuple[str, str]] | None] = [None] * count
+    if topics.configs is not None:
+        configs = [sorted(topics.configs.get(index, {}).items()) for index in range(count)]
+    deleting = [None] * count if topics.deleting is None else topics.deleting.astype(bool).tolist()
+    columns = {
+        "topic": list(topics.names),
+        "partition_count": topics.partition_counts,
+        "topic_id": ids,
+        "deleting": deleting,
+        "configs": configs,
+    }
+    return arrow().table(columns, schema=schemas()["topics"])
+
+
+def _list_array(lists: Ragged) -> Any:
+    pa = arrow()
+    return pa.ListArray.from_arrays(pa.array(lists.offsets, pa.int32()), pa.array(lists.values, pa.int32()))

@@ -1,0 +1,151 @@
+"""See ``_core.pyx``, where shapes and what is IN or OUT stand with every argument."""
+
+from typing import Final
+
+from kframe.model.columns import Int16, Int32, UInt8
+
+DEBUG: Final[bool]
+
+def choose_leaders(
+    kind: int,
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    replica_flags: UInt8,
+    live: UInt8,
+    unclean_allowed: UInt8,
+    leader: Int32,
+) -> int: ...
+def mark_dead_isr(
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    replica_flags: UInt8,
+    live: UInt8,
+    dead: UInt8,
+) -> int: ...
+def plan_elections(
+    kind: int,
+    recovery_supported: bool,
+    rows: Int32,
+    leader: Int32,
+    old_epoch: Int32,
+    old_recovery: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    replica_flags: UInt8,
+    live: UInt8,
+    shutting_down: UInt8,
+    leader_epoch: Int32,
+    recovery: UInt8,
+    isr_offsets: Int32,
+    isr_values: Int32,
+) -> int: ...
+def plan_removals(
+    broker: int,
+    rows: Int32,
+    old_leader: Int32,
+    slot_start: Int32,
+    isr_count: Int16,
+    isr: Int32,
+    changed: Int32,
+    leader: Int32,
+    isr_offsets: Int32,
+    isr_values: Int32,
+) -> int: ...
+def count_hosted(
+    chosen: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+) -> int: ...
+def list_hosted(
+    chosen: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    rows: Int32,
+    slots: Int32,
+) -> int: ...
+def list_recipients(
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    replica_flags: UInt8,
+    allowed: UInt8,
+    skip_flags: int,
+    brokers: Int32,
+    told: Int32,
+) -> int: ...
+def group_by_broker(
+    brokers: Int32,
+    rows: Int32,
+    offsets: Int32,
+    grouped: Int32,
+    origin: Int32,
+) -> int: ...
+def check_moves(
+    positions: Int32,
+    states: UInt8,
+    allowed: int,
+    valid: UInt8,
+) -> int: ...
+def list_leaderless(
+    topic: Int32,
+    leader: Int32,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    replica_flags: UInt8,
+    live: UInt8,
+    deleting: UInt8,
+    rows: Int32,
+) -> int: ...
+def list_in_states(
+    topic: Int32,
+    state: UInt8,
+    wanted: int,
+    deleting: UInt8,
+    rows: Int32,
+) -> int: ...
+def start_partitions(
+    leader: Int32,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    replica_flags: UInt8,
+    live: UInt8,
+    state: UInt8,
+) -> int: ...
+def start_replicas(
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    replica_flags: UInt8,
+    live: UInt8,
+    replica_state: UInt8,
+) -> int: ...
+def count_by_broker(
+    leader: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    leads: Int32,
+    preferred: Int32,
+    hosts: Int32,
+    in_sync: Int32,
+) -> int: ...

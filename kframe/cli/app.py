@@ -1,0 +1,123 @@
+"""``kframe``: the group of all commands, loaded when they are called, and how every error ends.
+
+Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 3 a what-if found what ``--fail-on`` names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+import kframe
+from kframe.cli.output import ReportingGroup
+from kframe.errors import ConfigError, InputError, KframeError, PluginError
+
+FAILED: Final = 1
+BAD_INPUT: Final = 2
+#: What a group raises that is called without a command, as of click 8.2; its message is the group's help.
+_HELP_ASKED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a command is, and what the list of commands says of it, so that listing imports none of them."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS: Final[Mapping[str, Entry]] = {
+    "bench": Entry("kframe.cli.bench", "command", "Time the engine on a generated cluster."),
+    "demo": Entry("kframe.cli.demo", "command", "Fail brokers of a real cluster and of a million partitions."),
+    "explain": Entry("kframe.cli.explain", "command", "Say why a partition has its leader."),
+    "plugins": Entry("kframe.cli.plugins", "group", "List, check and start plugins."),
+    "scenario": Entry("kframe.cli.scenario", "group", "Play scenario files to the controller."),
+    "snapshot": Entry("kframe.cli.snapshot", "group", "Read, keep, show and generate snapshots of clusters."),
+    "states": Entry("kframe.cli.states", "command", "Show the state machines of partitions and replicas."),
+    "whatif": Entry("kframe.cli.whatif", "group", "Try failures, restarts, shutdowns and elections on a snapshot."),
+}
+
+
+class App(ReportingGroup):
+    """The root group. Commands of plugins are looked for when a name is not one of kframe's own."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of kframe's own commands."""
+        return sorted({*COMMANDS, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command. Raises PluginError if two plugins clash."""
+        known = super().get_command(ctx, cmd_name)
+        if known is not None:
+            return known
+        entry = COMMANDS.get(cmd_name)
+        return self._of_plugins(ctx, cmd_name) if entry is None else _load(entry)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run, end every error in one line on stderr, and exit."""
+        run: Callable[..., Any] = super().main
+        try:
+            code = run(*args, **{**extra, "standalone_mode": False})
+        except (click.ClickException, click.Abort, KframeError) as problem:
+            code = _report(problem)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def _of_plugins(self, ctx: click.Context, name: str) -> click.Command | None:
+        from kframe.plug.registry import build_registry
+
+        everything = click.Group(commands={own: _load(entry) for own, entry in COMMANDS.items()})
+        build_registry().register_commands(everything)
+        return everything.get_command(ctx, name)
+
+
+def _load(entry: Entry) -> click.Command:
+    command: click.Command = getattr(importlib.import_module(entry.module), entry.attribute)
+    return command
+
+
+def _report(problem: Exception) -> int:
+    """Say in one line what is wrong; return the exit code."""
+    if isinstance(problem, click.Abort):
+        click.echo("error: aborted", err=True)
+        return FAILED
+    if not isinstance(problem, click.ClickException):
+        click.echo(f"error: {problem}", err=True)
+        return BAD_INPUT if isinstance(problem, InputError | ConfigError | PluginError) else FAILED
+    message, ctx = problem.format_message(), getattr(problem, "ctx", None)
+    if isinstance(problem, _HELP_ASKED):
+        click.echo(message, err=True)
+    else:
+        hint = f" (see {ctx.command_path} --help)" if isinstance(problem, click.UsageError) and ctx is not None else ""
+        click.echo(f"error: {' '.join(message.split())}{hint}", err=True)
+    return problem.exit_code
+
+
+@click.command(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(kframe.__version__, prog_name="kframe", message="%(prog)s %(version)s")
+@click.option("-v", "--verbose", is_flag=True, help="Log to standard error what the engine does.")
+def cli(verbose: bool) -> None:
+    """A cluster controller that does what Apache Kafka's does, and tells what it would do."""
+    log = logging.getLogger("kframe")
+    if verbose:
+        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        log.setLevel(logging.INFO)
+    elif not log.handlers:
+        log.addHandler(logging.NullHandler())
+
+
+def main() -> None:
+    """The ``kframe`` command."""
+    cli(prog_name="kframe")

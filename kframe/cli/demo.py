@@ -1,0 +1,196 @@
+"""``kframe demo``: a broker of a real cluster fails, then one of a cluster of a million partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+import kframe
+from kframe.cli.studies import PATH
+from kframe.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kframe.snapshot import Snapshot
+    from kframe.whatif import Outcome, WhatIf
+
+#: Where a clone of the repository has it.
+BUNDLED: Final = Path("examples", "clusters", "kafka-3.9.1-six-brokers", "healthy.zookeeper.jsonl.gz")
+_REPLICATION_FACTOR: Final = 3
+_RACKS: Final = 4
+#: Brokers that a table shows, the busiest first.
+_BROKERS_SHOWN: Final = 6
+
+
+class Stopwatch:
+    """How long each phase took, told as it ends."""
+
+    def __init__(self, console: Console) -> None:
+        from kframe.runtime.clock import SystemClock
+
+        self.clock = SystemClock()
+        self._console = console
+        self.total_ms = 0.0
+
+    @contextmanager
+    def phase(self, label: str) -> Iterator[None]:
+        """Time the block; a spinner turns on a terminal while it runs."""
+        begun = self.clock.now_ms()
+        with self._console.status(label):
+            yield
+        took_ms = self.clock.now_ms() - begun
+        self.total_ms += took_ms
+        self.tell(label, took_ms)
+
+    def tell(self, label: str, took_ms: float) -> None:
+        """Print one line."""
+        self._console.print(f"  {label:<58}{took_ms / 1000:>8.3f} s", highlight=False)
+
+
+@click.command("demo")
+@click.option("--snapshot", "source", type=PATH, help="A snapshot to fail a broker of.  [default: the bundled one]")
+@click.option(
+    "--partitions", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Of the large one."
+)
+@click.option("--brokers", type=click.IntRange(min=4), default=100, show_default=True, help="Of the large cluster.")
+def command(source: Path | None, partitions: int, brokers: int) -> None:
+    """Fail a broker of a real cluster, then one of a generated cluster of a million partitions.
+
+    No server and no network: the controller's engine runs on an in-memory store, and encodes every request.
+    """
+    from rich.console import Console
+
+    from kframe.snapshot import Health, generate, read_snapshot
+
+    path = _bundled() if source is None else source
+    health = Health(under_replicated=0.01, off_preferred=0.02, unclean=0.05, min_insync=2)
+    console = Console()
+    watch = Stopwatch(console)
+    console.print(f"\n[bold]1. {path.name}[/bold]")
+    with watch.phase("read the snapshot"):
+        real = read_snapshot(path)
+    _show(console, watch, real)
+    console.print(f"\n[bold]2. {partitions:,} partitions on {brokers} brokers, generated[/bold]")
+    with watch.phase("generate the cluster"):
+        large = generate(partitions, brokers, _REPLICATION_FACTOR, racks=_RACKS, seed=1, health=health)
+    _show(console, watch, large)
+    console.print(f"\nAll of it took {watch.total_ms / 1000:.1f} s. Try your own cluster: kframe whatif fail --help\n")
+
+
+def _bundled() -> Path:
+    """The snapshot that comes with the repository. Raises InputError where kframe is installed without it."""
+    for folder in Path(kframe.__file__).resolve().parents[1:]:
+        if (folder / BUNDLED).is_file():
+            return folder / BUNDLED
+    raise InputError("--snapshot", f"no {BUNDLED} around the package", "the path of a snapshot")
+
+
+def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
+    """Fail the broker that leads most, and tell what came of it."""
+    from kframe.whatif import WhatIf
+
+    with watch.phase("take it over as its controller"):
+        whatif = WhatIf(snapshot, clock=watch.clock)
+    standing = whatif.standing()
+    victim = int(whatif.cluster.brokers.ids[int(standing.leaders.argmax())])
+    with watch.phase(f"broker {victim} fails: decide, store, encode every request"):
+        outcome = whatif.fail([victim])
+    watch.tell("  of it, encoding the requests", outcome.encode_ms)
+    console.print()
+    console.print(_impact_table(outcome, whatif))
+    console.print(_brokers_table(outcome))
+    for step in outcome.steps:
+        for happening in step.happenings:
+            console.print(f"  {happening.text()}")
+    _explain_one(console, outcome, whatif)
+
+
+def _impact_table(outcome: Outcome, whatif: WhatIf) -> Any:
+    from rich.table import Table
+
+    from kframe.whatif.timeline import size_text
+
+    impact, before, after = outcome.impact, outcome.before, outcome.after
+    table = Table(title=outcome.operation.text(), title_justify="left", title_style="bold red")
+    for name, justify in (("", "left"), ("before", "right"), ("after", "right")):
+        table.add_column(name, justify="right" if justify == "right" else "left")
+    was, now = before.counts(), after.counts()
+    rows = [(name.replace("_", " "), _number(was[name]), _number(now[name])) for name in was]
+    rows += [
+        ("leader skew (most over mean)", _number(before.leader_skew.over_mean), _number(after.leader_skew.over_mean)),
+        (
+            "replica skew (most over mean)",
+            _number(before.replica_skew.over_mean),
+            _number(after.replica_skew.over_mean),
+        ),
+        ("leaders moved", "", _number(impact.leaders_moved)),
+        ("states stored", "", _number(impact.states_stored)),
+        ("requests to brokers", "", _number(impact.requests)),
+        ("bytes to brokers", "", "unknown" if impact.bytes is None else size_text(impact.bytes)),
+        ("columns in memory, bytes a partition", "", f"{whatif.cluster.partitions.nbytes / len(whatif.cluster):.0f}"),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _brokers_table(outcome: Outcome) -> Any:
+    """The brokers that are sent most."""
+    from rich.table import Table
+
+    from kframe.whatif.document import broker_records
+    from kframe.whatif.timeline import size_text
+
+    records = sorted(
+        broker_records(outcome), key=lambda one: (one["registered_after"], -(one["bytes"] or one["requests"]))
+    )
+    table = Table(title="brokers, the failed one first", title_justify="left", title_style="bold")
+    for name in (
+        "broker",
+        "rack",
+        "led before",
+        "after",
+        "in sync before",
+        "after",
+        "requests",
+        "bytes",
+    ):
+        table.add_column(name, justify="left" if name == "rack" else "right")
+    for one in records[:_BROKERS_SHOWN]:
+        size = "unknown" if one["bytes"] is None else size_text(one["bytes"])
+        table.add_row(
+            str(one["broker_id"]), one["rack"] or "-", _number(one["leaders_before"]), _number(one["leaders_after"]),
+            _number(one["in_sync_before"]), _number(one["in_sync_after"]), _number(one["requests"]), size,
+            style="red" if not one["registered_after"] else None,
+        )  # fmt: skip
+    if len(records) > _BROKERS_SHOWN:
+        table.caption = f"and {len(records) - _BROKERS_SHOWN} more"
+    return table
+
+
+def _explain_one(console: Console, outcome: Outcome, whatif: WhatIf) -> None:
+    """Say of one partition why it is led, or not led, as it is now."""
+    import numpy as np
+
+    from kframe.whatif.explain import explain
+
+    changes = outcome.changes
+    told = np.flatnonzero(changes.went_offline if changes.went_offline.any() else changes.moved)
+    for at in told[:1].tolist():
+        topic, partition = changes.topic_names[int(changes.topic[at])], int(changes.partition[at])
+        now = explain(whatif, topic, partition).before
+        console.print(f"\n  Why? {topic}-{partition}: {now.text}", highlight=False, soft_wrap=True)
+        for one in now.candidates:
+            line = f"    broker {one.broker_id}: {one.verdict.value}; {one.reason}"
+            console.print(line, highlight=False, soft_wrap=True)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"

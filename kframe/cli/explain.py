@@ -1,0 +1,70 @@
+"""``kframe explain``: why a partition has its leader, and why every other replica was passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kframe.cli.output import Table, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.studies import StudySettings, broker_ids, study_options
+
+if TYPE_CHECKING:
+    from kframe.whatif.explain import Decision
+
+
+@click.command("explain")
+@study_options
+@click.argument("name", metavar="TOPIC-PARTITION")
+@click.option("--fail", callback=broker_ids, metavar="ID,ID...", help="Explain it after these brokers fail together.")
+@output_option
+def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str) -> None:
+    """Say which rule chose the leader of a partition in SNAPSHOT, and why the other replicas were passed over."""
+    from kframe.scenario.format import topic_partition
+    from kframe.whatif.explain import explain
+
+    topic, partition = topic_partition("TOPIC-PARTITION", name)
+    explanation = explain(study.open(), topic, partition, fail)
+    if output not in ("table", "wide"):
+        emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)
+        return
+    emit_heading(f"{topic}-{partition}: replicas {_ids(explanation.replicas)}")
+    for decision in (explanation.before, *explanation.elections):
+        _emit_decision(decision, output)
+    if fail:
+        leader = "no leader" if explanation.leader is None else f"led by broker {explanation.leader}"
+        if not explanation.elections:
+            click.echo(f"\nafter broker{'s' if len(fail) > 1 else ''} {_ids(fail)} failed: no election was needed")
+        click.echo(f"\nin the end: {leader}, ISR {_ids(explanation.isr)}")
+    for text in explanation.assumptions:
+        click.echo(f"assumption: {text}")
+
+
+def _emit_decision(decision: Decision, output: str) -> None:
+    click.echo()
+    emit_heading("as it stands" if decision.step is None else f"after {decision.step}")
+    click.echo(decision.text)
+    click.echo(f"rule: {decision.rule}" + (f" (selector {decision.selector})" if decision.selector else ""))
+    click.echo(f"ISR: {_ids(decision.isr)}")
+    rows = [_plain(asdict(one)) for one in decision.candidates]
+    emit_rows(Table("", ("position", "broker_id", "verdict", "reason"), rows), output)
+
+
+def _ids(broker_ids: tuple[int, ...]) -> str:
+    return ",".join(map(str, broker_ids)) or "none"
+
+
+def _plain(value: Any) -> Any:
+    """Enumerations as their text, tuples as lists."""
+    match value:
+        case Mapping():
+            return {name: _plain(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case Enum():
+            return str(value.value)
+        case _:
+            return value

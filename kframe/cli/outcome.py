@@ -1,0 +1,141 @@
+"""How the outcome of a what-if is printed: as tables for people, or as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.output import Table, emit_heading, emit_record, emit_rows
+
+if TYPE_CHECKING:
+    from kframe.whatif import Outcome, WhatIf
+
+_PARTITION_COLUMNS: Final = (
+    "topic", "partition", "leader_before", "leader_after", "isr_before", "isr_after", "leader_epoch_before",
+    "leader_epoch_after", "partition_epoch_before", "partition_epoch_after", "went_offline", "came_online", "unclean",
+)  # fmt: skip
+_PARTITION_WIDE: Final = frozenset(
+    {"leader_epoch_before", "leader_epoch_after", "partition_epoch_before", "partition_epoch_after", "came_online",
+     "unclean"}
+)  # fmt: skip
+_BROKER_COLUMNS: Final = (
+    "broker_id", "rack", "state", "leaders_before", "leaders_after", "preferred_leaders", "replicas", "in_sync_before",
+    "in_sync_after", "requests", "bytes",
+    "leader_and_isr_requests", "leader_and_isr_partitions", "leader_and_isr_bytes",
+    "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
+    "stop_replica_partitions", "stop_replica_bytes",
+)  # fmt: skip
+_BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[11:])
+_STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "started", (False, False): "down"}
+
+
+def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> None:
+    """Print an outcome. Data has every changed partition; CSV and JSON lines have nothing else."""
+    from kframe.whatif.document import SCHEMA, summary_document
+
+    if output in ("csv", "jsonl"):
+        emit_rows(Table(SCHEMA, _PARTITION_COLUMNS, outcome.changes.records()), output)
+        return
+    document = summary_document(outcome, whatif.snapshot, whatif.cluster)
+    if output == "json":
+        _emit_json(document, outcome)
+    elif output == "yaml":
+        schema = document.pop("schema")
+        emit_record(schema, {**document, "partitions": list(outcome.changes.records())}, output)
+    else:
+        _emit_tables(outcome, document, output, limit)
+
+
+def _emit_json(document: dict[str, Any], outcome: Outcome) -> None:
+    """The document with its partitions last, a line each as they are made: there may be many."""
+    click.echo(json.dumps(document, indent=2).removesuffix("\n}") + ',\n  "partitions": [', nl=False)
+    separator = ""
+    for record in outcome.changes.records():
+        click.echo(f"{separator}\n    {json.dumps(record)}", nl=False)
+        separator = ","
+    click.echo("\n  ]\n}")
+
+
+def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:
+    source = document["snapshot"]
+    emit_heading(
+        f"{document['operation']['text']}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
+    )
+    impact = document["impact"]
+    emit_record("", {key: value for key, value in impact.items() if output == "wide" or value != 0}, output)
+    click.echo()
+    emit_rows(Table("", ("partitions", "before", "after"), list(_condition_rows(document))), output)
+    click.echo()
+    emit_rows(Table("", ("load", "on_brokers", "mean", "most", "over_mean", "deviation"), _skew_rows(document)), output)
+    click.echo()
+    emit_rows(Table("", ("step", "name", "what"), list(_timeline_rows(document))), output)
+    click.echo()
+    brokers = [_broker_row(row) for row in document["brokers"]]
+    emit_rows(Table("", _BROKER_COLUMNS, brokers, _BROKER_WIDE), output)
+    _emit_partitions(outcome, output, limit)
+    for title in ("notes", "assumptions"):
+        for text in document[title]:
+            click.echo(f"{title.removesuffix('s')}: {text}")
+    if outcome.bytes_unknown is not None:
+        click.echo(f"bytes unknown: {outcome.bytes_unknown}")
+
+
+def _condition_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    from kframe.whatif import CONDITIONS
+
+    for name in CONDITIONS:
+        yield {
+            "partitions": name.replace("_", " "),
+            "before": document["before"][name],
+            "after": document["after"][name],
+        }
+
+
+def _skew_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for load in ("leader", "replica"):
+        for when in ("before", "after"):
+            standing = document[when]
+            brokers = standing["registered_brokers"]
+            yield {"load": f"{load}s {when}", "on_brokers": brokers, **standing[f"{load}_skew"]}
+
+
+def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for number, step in enumerate(document["steps"], 1):
+        texts = [happening["text"] for happening in step["timeline"]]
+        if step["answer"] is not None:
+            texts.append(_answer_text(step["answer"]))
+        for text in texts or ["nothing is changed or sent"]:
+            yield {"step": number, "name": step["name"], "what": text}
+
+
+def _answer_text(answer: dict[str, Any]) -> str:
+    parts = [answer["error"]]
+    if "remaining" in answer:
+        parts.append(f"{answer['remaining']:,} partitions remain led by it")
+    else:
+        parts += [f"{count:,} {error}" for error, count in answer["partitions"].items()]
+    if answer["named"]:
+        parts.append(", ".join(answer["named"]))
+    return "answer: " + "; ".join(parts)
+
+
+def _broker_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "state": _STATES[row["registered_before"], row["registered_after"]]}
+
+
+def _emit_partitions(outcome: Outcome, output: str, limit: int) -> None:
+    if limit == 0 or not len(outcome.changes):
+        return
+    click.echo()
+    rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
+    emit_rows(Table("", _PARTITION_COLUMNS, rows, _PARTITION_WIDE), output)
+    more = len(outcome.changes) - limit
+    if more > 0:
+        click.echo(f"and {more:,} more (--limit N; -o json, csv and jsonl list them all)")
+
+
+def _leader_cells(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: "none" if row[name] == -1 else row[name] for name in ("leader_before", "leader_after")}

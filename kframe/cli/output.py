@@ -1,0 +1,220 @@
+"""What a command prints: the same rows or record as a table, JSON, YAML, CSV or JSON lines.
+
+Data goes to stdout, everything else to stderr. JSON says all that a table says, under a versioned ``schema``. Rows
+are written as they come, so a million of them need no memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+import click
+
+from kframe.errors import InputError
+
+OUTPUTS: Final = ("table", "wide", "json", "yaml", "csv", "jsonl")
+
+Record: TypeAlias = Mapping[str, Any]
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: Column widths are those of this many first rows.
+_PAGE_ROWS: Final = 1_000
+#: No line is broken.
+_YAML_WIDTH: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows to print. ``columns`` are keys of the rows in order; those in ``wide`` stand only in wide tables and data.
+
+    Values are None, bool, int, float, str, or lists and mappings of these.
+    """
+
+    schema: str
+    columns: Sequence[str]
+    rows: Iterable[Record]
+    wide: frozenset[str] = frozenset()
+
+
+class BadInput(click.ClickException):
+    """Something that was handed in cannot be used: one line on stderr, exit code 2."""
+
+    exit_code = 2
+
+
+class ReportingGroup(click.Group):
+    """A group whose commands report an InputError as BadInput instead of a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except InputError as problem:
+            raise BadInput(_printable(str(problem))) from problem
+
+
+def output_option(command: Command) -> Command:
+    """Give a command ``-o``/``--output`` and ``--json``, as its parameter ``output``."""
+    choice = click.Choice(OUTPUTS)
+    command = click.option("--json", "output", flag_value="json", help="Short for -o json.")(command)
+    return click.option("-o", "--output", type=choice, default="table", show_default=True, help="How to print.")(
+        command
+    )
+
+
+def emit_rows(table: Table, output: str) -> None:
+    """Print many rows of one kind to stdout."""
+    match output:
+        case "table" | "wide":
+            shown = [name for name in table.columns if output == "wide" or name not in table.wide]
+            _emit_table(shown, table.rows)
+        case "csv":
+            _emit_csv(table.columns, table.rows)
+        case "jsonl":
+            for row in table.rows:
+                click.echo(json.dumps({"schema": table.schema, **row}))
+        case "json":
+            _emit_json(table)
+        case "yaml":
+            _emit_yaml(table)
+
+
+def emit_record(schema: str, record: Record, output: str, wide: Collection[str] = ()) -> None:
+    """Print one thing to stdout: as ``name  value`` lines (those in ``wide`` only if asked for), or as data."""
+    match output:
+        case "table" | "wide":
+            _emit_fields({name: one for name, one in record.items() if output == "wide" or name not in wide})
+        case "csv":
+            _emit_csv(list(record), [record])
+        case "jsonl":
+            click.echo(json.dumps({"schema": schema, **record}))
+        case "json":
+            click.echo(json.dumps({"schema": schema, **record}, indent=2))
+        case "yaml":
+            click.echo(_yaml({"schema": schema, **record}, flow=False), nl=False)
+
+
+def emit_heading(text: str) -> None:
+    """Print a line that stands out on a terminal, unless NO_COLOR is set."""
+    click.echo(click.style(text, bold=True), color=False if os.environ.get("NO_COLOR") else None)
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it: ``-`` for unknown or none, lists with commas, control characters escaped."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case Mapping():
+            return ",".join(f"{name}={cell(one)}" for name, one in value.items()) or "-"
+        case list() | tuple():
+            return ",".join(cell(one) for one in value) or "-"
+        case _:
+            return _printable(str(value))
+
+
+def _emit_table(columns: Sequence[str], rows: Iterable[Record]) -> None:
+    remaining = iter(rows)
+    first = list(itertools.islice(remaining, _PAGE_ROWS))
+    titles = [name.upper().replace("_", "-") for name in columns]
+    cells = [[cell(row[name]) for name in columns] for row in first]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    right = [any(_is_number(row[name]) for row in first) for name in columns]
+    emit_heading(_line(titles, widths, right))
+    later = ([cell(row[name]) for name in columns] for row in remaining)
+    for texts in itertools.chain(cells, later):
+        click.echo(_line(texts, widths, right))
+
+
+def _line(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = (
+        text.rjust(width) if to_right else text.ljust(width)
+        for text, width, to_right in zip(texts, widths, right, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+def _emit_fields(record: Record) -> None:
+    """A list of texts takes a line each, under one another."""
+    names = {name: name.replace("_", " ") for name in record}
+    width = max(map(len, names.values()))
+    for name, value in record.items():
+        lines = [cell(one) for one in value] if isinstance(value, list) and value else _field_lines(value)
+        for number, line in enumerate(lines):
+            click.echo(f"{names[name] if number == 0 else '':<{width}}  {line}".rstrip())
+
+
+def _field_lines(value: Any) -> list[str]:
+    if isinstance(value, Mapping) and value:
+        return [f"{name}: {cell(one)}" for name, one in value.items()]
+    return [cell(value)]
+
+
+def _emit_csv(columns: Sequence[str], rows: Iterable[Record]) -> None:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    for row in itertools.chain([columns], ([_csv_cell(row[name]) for name in columns] for row in rows)):
+        writer.writerow(row)
+        click.echo(buffer.getvalue(), nl=False)
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={_csv_cell(one)}" for name, one in value.items())
+    return ",".join(map(_csv_cell, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _emit_json(table: Table) -> None:
+    """One document, a row a line."""
+    click.echo(f'{{"schema": {json.dumps(table.schema)}, "rows": [', nl=False)
+    for separator, row in _separated(table.rows):
+        click.echo(f"{separator}\n  {json.dumps(row)}", nl=False)
+    click.echo("\n]}")
+
+
+def _separated(rows: Iterable[Record]) -> Iterator[tuple[str, Record]]:
+    separator = ""
+    for row in rows:
+        yield separator, row
+        separator = ","
+
+
+def _emit_yaml(table: Table) -> None:
+    rows = iter(table.rows)
+    first = next(rows, None)
+    click.echo(_yaml({"schema": table.schema}, flow=False), nl=False)
+    click.echo("rows: []" if first is None else "rows:")
+    for row in [] if first is None else itertools.chain([first], rows):
+        click.echo(_yaml([dict(row)], flow=None), nl=False)
+
+
+def _yaml(value: Any, flow: bool | None) -> str:
+    """``flow`` None sets lists of plain values on one line, False none."""
+    import yaml
+
+    plain = json.loads(json.dumps(value))
+    text: str = yaml.safe_dump(plain, sort_keys=False, default_flow_style=flow, width=_YAML_WIDTH)
+    return text
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _printable(text: str) -> str:
+    """Text that cannot steer a terminal."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)

@@ -1,0 +1,157 @@
+"""``kframe snapshot``: read clusters from what operators have, look at them, make synthetic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kframe.cli.output import ReportingGroup, Table, emit_record, emit_rows, output_option
+from kframe.cli.progress import progress
+
+if TYPE_CHECKING:
+    from kframe.snapshot import Snapshot
+
+#: The keys of ``kframe.snapshot.FORMATS``, written out so that ``--help`` does not wait for numpy.
+FORMAT_NAMES: Final = ("kframe", "zookeeper", "describe", "kcat", "reassignment")
+
+#: Columns of each listing, and which of them only wide tables have.
+_COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
+    "brokers": (
+        ("broker_id", "registered", "rack", "leaders", "preferred_leaders", "replicas", "in_sync_replicas",
+         "broker_epoch", "endpoints"),
+        frozenset({"broker_epoch", "endpoints"}),
+    ),
+    "topics": (
+        ("topic", "partitions", "replication_factor", "offline", "under_replicated", "deleting", "topic_id", "configs"),
+        frozenset({"topic_id", "configs"}),
+    ),
+    "partitions": (
+        ("topic", "partition", "leader", "replicas", "isr", "leader_epoch", "adding_replicas", "removing_replicas",
+         "controller_epoch", "zk_version", "leader_recovery_state"),
+        frozenset({"controller_epoch", "zk_version", "leader_recovery_state"}),
+    ),
+}  # fmt: skip
+
+_PATH: Final = click.Path(path_type=Path)
+_FROM: Final = click.option(
+    "--from", "--format", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of IN; told by its content."
+)
+_FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
+
+
+@click.group("snapshot", cls=ReportingGroup)
+def group() -> None:
+    """Read, keep, show and generate snapshots of clusters."""
+
+
+@group.command()
+@click.argument("source", metavar="IN", type=_PATH)
+@click.argument("target", metavar="OUT", type=_PATH)
+@_FROM
+@_FORCE
+def convert(source: Path, target: Path, source_format: str | None, force: bool) -> None:
+    """Read IN and keep it as a snapshot directory OUT.
+
+    IN is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
+    snapshot directory; files may be gzipped.
+    """
+    _write(_read(source, source_format), target, force)
+
+
+@group.command()
+@click.argument("source", metavar="IN", type=_PATH)
+@_FROM
+@click.option("--topics", is_flag=True, help="List topics.")
+@click.option("--brokers", is_flag=True, help="List brokers.")
+@click.option("--partitions", is_flag=True, help="List partitions.")
+@click.option("--topic", "names", multiple=True, metavar="NAME", help="List only this topic; may be repeated.")
+@output_option
+def show(
+    source: Path, source_format: str | None, topics: bool, brokers: bool, partitions: bool, names: tuple[str, ...],
+    output: str,
+) -> None:  # fmt: skip
+    """Say how the cluster in IN stands, or list its brokers, topics or partitions."""
+    flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
+    views = [name for name, given in flags.items() if given]
+    if len(views) > 1:
+        raise click.UsageError("--topics, --brokers and --partitions exclude one another")
+    view = views[0] if views else "partitions" if names else "summary"
+    if names and view not in ("topics", "partitions"):
+        raise click.UsageError("--topic goes with --topics or --partitions")
+    snapshot = _read(source, source_format)
+    if view == "summary":
+        from kframe.snapshot.listing import summary_record
+
+        emit_record("kframe.snapshot-summary/v1", summary_record(snapshot), output, wide=("provenance",))
+    else:
+        emit_rows(_table(snapshot, view, names), output)
+
+
+@group.command()
+@click.argument("target", metavar="OUT", type=_PATH)
+@click.option("--partitions", type=int, required=True, help="Partitions in all.")
+@click.option("--brokers", type=int, required=True, help="Brokers, with ids from 0.")
+@click.option("--rf", "replication_factor", type=int, default=3, show_default=True, help="Replication factor.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same cluster.")
+@click.option("--topics", type=int, help="Topics in all.")
+@click.option("--partitions-per-topic", type=int, help="Size of a topic, instead of --topics.  [default: 100]")
+@click.option("--racks", type=int, default=0, show_default=True, help="Racks that brokers are spread over; 0 is none.")
+@click.option("--layout", type=click.Choice(("even", "peerbench")), default="even", show_default=True,
+              help="Placement as Kafka's own, or the cluster of the reference benchmark.")  # fmt: skip
+@click.option("--under-replicated", type=float, default=0.0, metavar="SHARE", help="Partitions missing a follower.")
+@click.option("--off-preferred", type=float, default=0.0, metavar="SHARE", help="Partitions led by a follower.")
+@click.option("--unclean", type=float, default=0.0, metavar="SHARE", help="Topics that allow unclean elections.")
+@click.option("--min-insync", type=int, help="min.insync.replicas of every topic.")
+@_FORCE
+def generate(
+    target: Path, partitions: int, brokers: int, replication_factor: int, seed: int, topics: int | None,
+    partitions_per_topic: int | None, racks: int, layout: str, under_replicated: float, off_preferred: float,
+    unclean: float, min_insync: int | None, force: bool,
+) -> None:  # fmt: skip
+    """Make a synthetic cluster and keep it as a snapshot directory OUT."""
+    from kframe.snapshot import Health
+    from kframe.snapshot import generate as made
+
+    health = Health(under_replicated, off_preferred, unclean, min_insync)
+    snapshot = made(
+        partitions, brokers, replication_factor, topics=topics, partitions_per_topic=partitions_per_topic, racks=racks,
+        seed=seed, layout="peerbench" if layout == "peerbench" else "even", health=health,
+    )  # fmt: skip
+    _write(snapshot, target, force)
+
+
+def _read(source: Path, source_format: str | None) -> Snapshot:
+    from kframe.snapshot import read_snapshot
+
+    with progress("reading") as tick:
+        return read_snapshot(source, source_format, tick)
+
+
+def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
+    from kframe.snapshot import write_snapshot
+
+    with progress("writing") as tick:
+        write_snapshot(snapshot, target, force=force, progress=tick)
+    held = f"{len(snapshot)} partitions, {len(snapshot.topics)} topics, {len(snapshot.brokers)} brokers"
+    click.echo(f"{target}: {held}", err=True)
+    if snapshot.unknown:
+        click.echo(f"unknown: {', '.join(snapshot.unknown)}", err=True)
+
+
+def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> Table:
+    from kframe.errors import SnapshotError
+    from kframe.snapshot import listing
+
+    chosen = set(names) or None
+    if strange := sorted(set(names) - set(snapshot.topics.names)):
+        raise SnapshotError("--topic", strange[0], "a topic of the snapshot")
+    columns, wide = _COLUMNS[view]
+    rows = {
+        "brokers": lambda: listing.broker_rows(snapshot),
+        "topics": lambda: listing.topic_rows(snapshot, chosen),
+        "partitions": lambda: listing.partition_rows(snapshot, chosen),
+    }
+    return Table(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide)

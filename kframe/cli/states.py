@@ -1,0 +1,36 @@
+"""``kframe states``: the state machines of partitions and replicas, as the engine checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from kframe.cli.output import Table, emit_rows, output_option
+
+
+@click.command("states")
+@click.option("--dot", is_flag=True, help="As a Graphviz document.")
+@output_option
+def command(dot: bool, output: str) -> None:
+    """Show where partitions and replicas may go from each of their states."""
+    from kframe.core.transitions import to_dot
+
+    if dot:
+        click.echo(to_dot(), nl=False)
+    else:
+        emit_rows(Table("kframe.states/v1", ("machine", "state", "code", "moves_to"), list(_rows())), output)
+
+
+def _rows() -> Iterator[dict[str, Any]]:
+    from kframe.core.transitions import PARTITION_MOVES, REPLICA_MOVES
+
+    for state, targets in PARTITION_MOVES.items():
+        yield _row("partition", state.name, state, [target.name for target in sorted(targets)])
+    for kind, kinds in REPLICA_MOVES.items():
+        yield _row("replica", kind.name, kind, [target.name for target in sorted(kinds)])
+
+
+def _row(machine: str, state: str, code: int, moves_to: list[str]) -> dict[str, Any]:
+    return {"machine": machine, "state": state, "code": int(code), "moves_to": moves_to}

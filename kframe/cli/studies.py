@@ -1,0 +1,103 @@
+"""The options that commands share which try things on a snapshot: where it is, how the controller is configured."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.output import BadInput
+from kframe.cli.plugins import PluginSettings, plugin_options
+from kframe.cli.progress import progress
+from kframe.cli.snapshot import FORMAT_NAMES
+from kframe.errors import PluginError
+
+if TYPE_CHECKING:
+    from kframe.model.elections import LeaderSelector
+    from kframe.model.ids import ElectionKind
+    from kframe.whatif import WhatIf
+
+PATH: Final = click.Path(path_type=Path)
+
+
+def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """Callback of an option that takes broker ids with commas between them: ``2,5`` as (2, 5)."""
+    try:
+        return () if value is None else tuple(int(one) for one in value.split(","))
+    except ValueError as problem:
+        raise click.BadParameter(f"found {value!r}, expected broker ids such as 2,5") from problem
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """A snapshot and a controller to try things on, as a command's options name them."""
+
+    source: Path
+    source_format: str | None
+    config: Mapping[str, str]
+    selectors: tuple[str, ...]
+    plugins: PluginSettings
+
+    def open(self) -> WhatIf:
+        """Read the snapshot and take its cluster over. Raises InputError or BadInput for what cannot be used."""
+        from kframe.snapshot import read_snapshot
+        from kframe.whatif import WhatIf
+
+        selectors = chosen_selectors(self.plugins, self.selectors)
+        with progress("reading") as tick:
+            snapshot = read_snapshot(self.source, self.source_format, tick)
+        return WhatIf(snapshot, self.config, selectors)
+
+
+def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[ElectionKind, LeaderSelector]:
+    """The leader selectors called ``names``; no plugin is loaded if there is none. Raises BadInput."""
+    if not names:
+        return {}
+    try:
+        return plugins.registry().selectors_for(names)
+    except PluginError as problem:
+        raise BadInput(str(problem)) from problem
+
+
+selector_option: Final = click.option(
+    "--selector", "selectors", multiple=True, metavar="NAME", help="Leader selector to use; may be repeated."
+)
+
+
+def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command SNAPSHOT, ``--from``, ``--config``, ``--selector`` and the plugin options, as ``study``."""
+
+    @plugin_options
+    @functools.wraps(command)
+    def with_settings(
+        *args: Any, source: Path, source_format: str | None, config: tuple[str, ...], selectors: tuple[str, ...],
+        plugins: PluginSettings, **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        study = StudySettings(source, source_format, _config(config), selectors, plugins)
+        return command(*args, study=study, **kwargs)
+
+    options = (
+        click.argument("source", metavar="SNAPSHOT", type=PATH),
+        click.option("--from", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of SNAPSHOT."),
+        click.option(
+            "--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key; may be repeated."
+        ),
+        selector_option,
+    )
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_settings)
+
+
+def _config(pairs: Iterable[str]) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise BadInput(f"--config: found {pair!r}, expected KEY=VALUE")
+        if key in values:
+            raise BadInput(f"--config: found {key} twice, expected each key once")
+        values[key] = value
+    return values

@@ -1,0 +1,165 @@
+"""``kframe whatif``: try something on a snapshot of a cluster, and see what comes of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.output import BadInput, ReportingGroup, output_option
+from kframe.cli.progress import progress
+from kframe.cli.studies import PATH, StudySettings, broker_ids, study_options
+
+if TYPE_CHECKING:
+    from kframe.whatif import Outcome, WhatIf
+
+#: The values of ``kframe.whatif.FailOn``, written out so that ``--help`` does not wait for numpy.
+FAIL_ON: Final = ("offline", "under-min-isr", "loss")
+FOUND: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """What is to be done with an outcome."""
+
+    output: str
+    out: Path | None
+    force: bool
+    fail_on: tuple[str, ...]
+    limit: int
+
+
+@click.group("whatif", cls=ReportingGroup)
+def group() -> None:
+    """Try something on a snapshot of a cluster, and see what comes of it.
+
+    The engine that decides is the controller itself. Nothing but the snapshot is read, nothing real is touched.
+    """
+
+
+def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options about its outcome, as ``reporting``."""
+
+    @output_option
+    @functools.wraps(command)
+    def with_reporting(
+        *args: Any, output: str, out: Path | None, force: bool, fail_on: tuple[str, ...], limit: int, **kwargs: Any
+    ) -> Any:
+        return command(*args, reporting=Reporting(output, out, force, fail_on, limit), **kwargs)
+
+    options = (
+        click.option("--out", type=PATH, metavar="DIR", help="Also write the outcome as Parquet tables to DIR."),
+        click.option("--force", is_flag=True, help="Replace an outcome that is in DIR already."),
+        click.option("--fail-on", multiple=True, type=click.Choice(FAIL_ON),
+                     help="Exit with 3 if this is found; may be repeated."),
+        click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True,
+                     help="Changed partitions that a table lists; data has them all."),
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_reporting)
+
+
+def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that choose brokers."""
+    options = (
+        click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers, such as 2,5."),
+        click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
+        click.option(
+            "--together/--one-by-one", default=True, help="All in one instant (default), or one after another."
+        ),
+    )
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
+@group.command()
+@study_options
+@_broker_options
+@_reporting_options
+def fail(
+    study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
+) -> None:
+    """Brokers die."""
+    _run(study, reporting, lambda whatif: whatif.fail(brokers, racks, together=together))
+
+
+@group.command()
+@study_options
+@_broker_options
+@_reporting_options
+def restart(
+    study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
+) -> None:
+    """Brokers that are down start; brokers that are up bounce."""
+    _run(study, reporting, lambda whatif: whatif.restart(brokers, racks, together=together))
+
+
+@group.command()
+@study_options
+@_broker_options
+@_reporting_options
+def shutdown(
+    study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
+) -> None:
+    """Brokers hand their leaders over, and then are gone."""
+    _run(study, reporting, lambda whatif: whatif.shutdown(brokers, racks, together=together))
+
+
+@group.command()
+@study_options
+@click.option(
+    "--type", "election", type=click.Choice(("preferred", "unclean")), required=True, help="Kind of election."
+)
+@click.option("--partition", "partitions", multiple=True, metavar="TOPIC-PARTITION",
+              help="Partition to elect for; may be repeated.  [default: all]")  # fmt: skip
+@_reporting_options
+def elect(study: StudySettings, election: str, partitions: tuple[str, ...], reporting: Reporting) -> None:
+    """An operator has leaders elected."""
+
+    def act(whatif: WhatIf) -> Outcome:
+        from kframe.model.events import ElectionType
+        from kframe.scenario.format import topic_partition
+
+        named = [topic_partition("--partition", one) for one in partitions]
+        return whatif.elect(ElectionType[election.upper()], named or None)
+
+    _run(study, reporting, act)
+
+
+def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], Outcome]) -> None:
+    """Play, write, print, and end with the exit code that ``--fail-on`` asks for. Nothing is written on an error."""
+    from kframe.cli.outcome import emit_outcome
+    from kframe.whatif.export import check_place, write_outcome
+
+    if reporting.out is not None:
+        check_place(reporting.out, force=reporting.force)
+    whatif = settings.open()
+    with progress("playing") as tick:
+        whatif.step_progress = tick
+        outcome = act(whatif)
+    found = _found(outcome, reporting.fail_on)
+    if reporting.out is not None:
+        write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
+    emit_outcome(outcome, whatif, reporting.output, reporting.limit)
+    for what, count in found.items():
+        click.echo(f"--fail-on {what}: {count:,} partition{'s' if count > 1 else ''}", err=True)
+    if found:
+        click.get_current_context().exit(FOUND)
+
+
+def _found(outcome: Outcome, fail_on: tuple[str, ...]) -> dict[str, int]:
+    """What was asked for and found. Raises BadInput if the snapshot lacks what decides it."""
+    from kframe.whatif import FailOn
+
+    found = {}
+    for what in dict.fromkeys(fail_on):
+        count = outcome.found(FailOn(what))
+        if count is None:
+            raise BadInput(
+                f"--fail-on {what}: found a snapshot without topic settings, expected one that has min.insync.replicas"
+            )
+        if count:
+            found[what] = count
+    return found

@@ -1,0 +1,167 @@
+"""kframe's own snapshot: a directory of a manifest and three Parquet tables.
+
+It appears whole or not at all: everything is written beside it and renamed. Equal snapshots make equal manifests but
+for what the Parquet library's version puts in its files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal
+
+from kframe.errors import SnapshotError
+from kframe.snapshot.checks import check_brokers_listed, check_snapshot
+from kframe.snapshot.files import Progress, ignore_progress
+from kframe.snapshot.manifest import (
+    MANIFEST_FILE,
+    SCHEMA,
+    TABLES,
+    Manifest,
+    file_entry,
+    file_of,
+    manifest_bytes,
+    read_manifest,
+)
+from kframe.snapshot.parquet import TableFile, read_brokers, read_partitions, read_topics
+from kframe.snapshot.snapshot import Snapshot
+from kframe.snapshot.tables import brokers_table, partitions_table, topics_table
+
+ROW_GROUP_ROWS: Final = 131_072
+#: A bound on endpoints and configs together, which the manifest does not count.
+_SMALL_ENTRIES_MAX: Final = 1 << 24
+_OWN_FILES: Final = frozenset({MANIFEST_FILE, *(file_of(table) for table in TABLES)})
+
+
+def read_directory(path: Path, progress: Progress = ignore_progress) -> Snapshot:
+    """Read and check a snapshot directory. Raises SnapshotError."""
+    manifest = read_manifest(path)
+    counts, unknown = manifest.counts, frozenset(manifest.unknown)
+    files = {
+        table: TableFile(
+            path / file_of(table),
+            table,
+            counts[table],
+            counts["replicas"] if table == "partitions" else _SMALL_ENTRIES_MAX,
+            unknown,
+        )
+        for table in TABLES
+    }
+    topics = read_topics(files["topics"])
+    snapshot = Snapshot(
+        read_brokers(files["brokers"]), topics, read_partitions(files["partitions"], topics), manifest.source,
+        manifest.cluster_id, manifest.controller_id, manifest.controller_epoch, manifest.broker_default_configs,
+        manifest.provenance,
+    )  # fmt: skip
+
+    def locate(kind: Literal["topic", "row"], index: int, column: str) -> str:
+        table, name = ("topics", topics.names[index]) if kind == "topic" else ("partitions", topics.name_of_row(index))
+        return f"{path / file_of(table)} row {index} ({name}) field {column}"
+
+    check_snapshot(snapshot, locate)
+    check_brokers_listed(snapshot, str(path / file_of("partitions")))
+    if sorted(snapshot.unknown) != sorted(unknown):
+        raise SnapshotError(f"{path / MANIFEST_FILE} field unknown", str(manifest.unknown), str(list(snapshot.unknown)))
+    progress(len(snapshot), len(snapshot))
+    return snapshot
+
+
+def write_directory(
+    snapshot: Snapshot, path: Path, *, force: bool = False, progress: Progress = ignore_progress
+) -> None:
+    """Write a snapshot to a directory that does not exist yet; ``force`` replaces a snapshot (nothing else).
+
+    Raises SnapshotError if the place is taken or cannot be written; then nothing has changed.
+    """
+    try:
+        _check_place(path, force)
+        with _beside(path) as building:
+            _write_files(snapshot, building, progress)
+            _put_in_place(building, path)
+    except OSError as problem:
+        raise SnapshotError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
+
+
+def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> None:
+    tables = {
+        "partitions": partitions_table(snapshot.topics, snapshot.partitions),
+        "brokers": brokers_table(snapshot.brokers),
+        "topics": topics_table(snapshot.topics),
+    }
+    from pyarrow import parquet
+
+    for name, table in tables.items():
+        with parquet.ParquetWriter(
+            directory / file_of(name), table.schema, compression="zstd", store_schema=False
+        ) as writer:
+            for first in range(0, table.num_rows, ROW_GROUP_ROWS):
+                writer.write_table(table.slice(first, ROW_GROUP_ROWS))
+                progress(min(first + ROW_GROUP_ROWS, table.num_rows), table.num_rows)
+    manifest = Manifest(
+        schema=SCHEMA,
+        source=snapshot.source,
+        counts={
+            **{name: table.num_rows for name, table in tables.items()},
+            "replicas": len(snapshot.partitions.replicas.values),
+        },
+        files={file_of(table): file_entry(directory / file_of(table)) for table in TABLES},
+        unknown=list(snapshot.unknown),
+        provenance=dict(snapshot.provenance),
+        cluster_id=snapshot.cluster_id,
+        controller_id=snapshot.controller_id,
+        controller_epoch=snapshot.controller_epoch,
+        broker_default_configs=None
+        if snapshot.broker_default_configs is None
+        else dict(snapshot.broker_default_configs),
+    )
+    (directory / MANIFEST_FILE).write_bytes(manifest_bytes(manifest))
+
+
+def _check_place(path: Path, force: bool) -> None:
+    if path.is_symlink():
+        raise SnapshotError(str(path), "a symbolic link", "a new directory")
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise SnapshotError(str(path.parent), "no such directory", "one to write the snapshot in")
+        return
+    if not force:
+        raise SnapshotError(str(path), "something already there", "a new directory, or --force to replace a snapshot")
+    if not path.is_dir() or not _is_snapshot_or_empty(path):
+        raise SnapshotError(str(path), "something that is not a snapshot", "a snapshot, or an empty directory")
+
+
+def _is_snapshot_or_empty(path: Path) -> bool:
+    found = {entry.name for entry in path.iterdir()}
+    return found <= _OWN_FILES and (not found or MANIFEST_FILE in found)
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A new directory beside ``path`` with ordinary permissions; gone at the end unless it was renamed."""
+    building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        mask = os.umask(0)
+        os.umask(mask)
+        building.chmod(0o777 & ~mask)
+        yield building
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _put_in_place(building: Path, path: Path) -> None:
+    """Rename; what stood there before is put back if that fails."""
+    if not path.exists():
+        building.rename(path)
+        return
+    with _beside(path) as aside:
+        old = aside / path.name
+        path.rename(old)
+        try:
+            building.rename(path)
+        except OSError:
+            old.rename(path)
+            raise

@@ -1,0 +1,220 @@
+"""Synthetic clusters of any size from a seed, by array passes alone.
+
+Replicas are placed as Kafka's automatic assignment places them (Kafka 3.9 ``AdminUtils``): leaders go round the
+brokers from a random one, followers stand behind the leader at a distance that grows by one with each round, and with
+racks a broker is passed over while its rack has a replica and another has none.
+
+All randomness is a hash of seed, purpose and position, so a cluster is the same on every platform and for every
+version of numpy, and asking for more of it does not change what was there.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.errors import SnapshotError
+from kframe.model.brokers import Endpoint
+from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX, Int32, Ragged, UInt8
+from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.placement import place_replicas, place_round_robin
+from kframe.snapshot.seeded import Purpose, chosen, draw, hashed
+from kframe.snapshot.snapshot import Snapshot
+
+Layout = Literal["even", "peerbench"]
+
+PARTITIONS_PER_TOPIC: Final = 100
+#: 2^64 divided by the golden ratio: its multiples are spread evenly over all 64-bit numbers.
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+_FIRST_BROKER_EPOCH: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What is not as it should be, as shares from 0 to 1, and the configs of topics.
+
+    ``under_replicated``: of partitions, with one follower out of the ISR. ``off_preferred``: of partitions, led by
+    another member of the ISR than the preferred replica. ``unclean``: of topics, with unclean elections enabled.
+    ``min_insync``: ``min.insync.replicas`` of every topic, or None for no setting.
+    """
+
+    under_replicated: float = 0.0
+    off_preferred: float = 0.0
+    unclean: float = 0.0
+    min_insync: int | None = None
+
+
+def generate(
+    partitions: int,
+    brokers: int,
+    replication_factor: int = 3,
+    *,
+    topics: int | None = None,
+    partitions_per_topic: int | None = None,
+    racks: int = 0,
+    seed: int = 0,
+    layout: Layout = "even",
+    health: Health | None = None,
+) -> Snapshot:
+    """Make a cluster of brokers 0 to ``brokers - 1``, all registered, and equally large topics.
+
+    The number of topics is given, or follows from ``partitions_per_topic`` (default 100; the last topic takes what
+    is left). ``racks`` 0 is none; otherwise broker ``i`` is in rack ``i % racks``. Layout ``peerbench`` is the cluster
+    of the reference benchmark of Kafka's own classes: 100 partitions a topic, names that hash well, no seed in the
+    placement. Raises SnapshotError if the numbers make no cluster.
+    """
+    health = Health() if health is None else health
+    sizes = _topic_sizes(partitions, topics, partitions_per_topic)
+    _check(partitions, brokers, replication_factor, racks, layout, sizes, health)
+    if layout == "peerbench":
+        names, ids, order = _peerbench_topics(len(sizes))
+        first_positions = order * PARTITIONS_PER_TOPIC
+        position = (np.repeat(first_positions, sizes) + _within(sizes)).astype(np.int32)
+        replicas = place_round_robin(position % brokers, position // brokers, brokers, replication_factor)
+    else:
+        names, ids = _named_topics(len(sizes)), _topic_ids(seed, len(sizes))
+        start = draw(seed, Purpose.START, len(sizes), brokers)
+        shift = draw(seed, Purpose.SHIFT, len(sizes), brokers)
+        within = _within(sizes)
+        first = (within + np.repeat(start, sizes)) % np.int32(brokers)
+        rounds = within // np.int32(brokers) + np.repeat(shift, sizes)
+        replicas = place_replicas(first, rounds, brokers, replication_factor, racks)
+    shape = f"partitions={partitions}, brokers={brokers}, replication_factor={replication_factor}, racks={racks}"
+    return Snapshot(
+        _brokers(brokers, racks),
+        TopicFacts(names, sizes, ids, np.zeros(len(sizes), np.uint8), _configs(len(sizes), seed, health)),
+        _partitions(replicas, seed, health),
+        Source("generated", f"{shape}, seed={seed}, layout={layout}"),
+        cluster_id=base64.urlsafe_b64encode(_topic_ids(seed, 1)[0].tobytes()).rstrip(b"=").decode(),
+        controller_epoch=1,
+        provenance={"cluster.controller_id": "a generated cluster has no controller"},
+    )
+
+
+def _topic_sizes(partitions: int, topics: int | None, partitions_per_topic: int | None) -> Int32:
+    if topics is not None and partitions_per_topic is not None:
+        raise SnapshotError("topics", "both topics and partitions_per_topic", "one of them")
+    _in_range("partitions", partitions, 1, SLOTS_MAX)
+    if topics is not None:
+        _in_range("topics", topics, 1, partitions)
+        sizes = np.full(topics, partitions // topics, np.int32)
+        sizes[: partitions % topics] += 1
+        return sizes
+    each = PARTITIONS_PER_TOPIC if partitions_per_topic is None else partitions_per_topic
+    _in_range("partitions_per_topic", each, 1, SLOTS_MAX)
+    sizes = np.full(-(-partitions // each), each, np.int32)
+    sizes[-1] = partitions - each * (len(sizes) - 1)
+    return sizes
+
+
+def _check(
+    partitions: int, brokers: int, replication_factor: int, racks: int, layout: str, sizes: Int32, health: Health
+) -> None:
+    _in_range("brokers", brokers, 1, SLOTS_MAX)
+    _in_range("replication_factor", replication_factor, 1, min(brokers, REPLICAS_MAX))
+    _in_range("partitions times replication_factor", partitions * replication_factor, 1, SLOTS_MAX)
+    _in_range("racks", racks, 0, brokers)
+    for name in ("under_replicated", "off_preferred", "unclean"):
+        share = getattr(health, name)
+        if not 0.0 <= share <= 1.0:
+            raise SnapshotError(name, str(share), "a share from 0 to 1")
+    if health.min_insync is not None:
+        _in_range("min_insync", health.min_insync, 1, REPLICAS_MAX)
+    if layout not in ("even", "peerbench"):
+        raise SnapshotError("layout", repr(layout), "even or peerbench")
+    if layout == "peerbench" and (racks or (sizes != PARTITIONS_PER_TOPIC).any() or brokers <= replication_factor):
+        raise SnapshotError(
+            "layout", "peerbench", "whole topics of 100 partitions, no racks, more brokers than replicas"
+        )
+
+
+def _in_range(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise SnapshotError(name, str(value), f"{least} to {most}")
+
+
+def _within(sizes: Int32) -> Int32:
+    """Partition number of each row."""
+    ends = np.cumsum(sizes)
+    return (np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)).astype(np.int32)
+
+
+def _named_topics(count: int) -> tuple[str, ...]:
+    """Names that sort in their order."""
+    width = max(5, len(str(count - 1)))
+    return tuple(f"topic-{number:0{width}d}" for number in range(count))
+
+
+def _topic_ids(seed: int, count: int) -> UInt8:
+    """Random UUIDs of version 4 whose text does not start with a dash, as Kafka makes them."""
+    halves = np.empty((count, 2), ">u8")
+    halves[:, 0] = hashed(seed, Purpose.TOPIC_ID_HIGH, count)
+    halves[:, 1] = hashed(seed, Purpose.TOPIC_ID_LOW, count)
+    ids = halves.view(np.uint8).reshape(count, 16)
+    ids[:, 6] = ids[:, 6] & 0x0F | 0x40
+    ids[:, 8] = ids[:, 8] & 0x3F | 0x80
+    # The first of 22 characters holds the upper six bits; 62 is the dash.
+    ids[ids[:, 0] >> 2 == 62, 0] &= 0x7F
+    return ids
+
+
+def _peerbench_topics(count: int) -> tuple[tuple[str, ...], UInt8, NDArray[np.int64]]:
+    """Names in ascending order, their ids, and the number that the benchmark gives each."""
+    bits = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
+    order = np.argsort(bits >> np.uint64(32), kind="stable")
+    halves = np.empty((count, 2), ">u8")
+    halves[:, 0] = bits[order]
+    halves[:, 1] = 1
+    names = tuple(f"topic-{one:08x}" for one in (bits[order] >> np.uint64(32)).tolist())
+    return names, halves.view(np.uint8).reshape(count, 16), order
+
+
+def _brokers(count: int, racks: int) -> tuple[BrokerFacts, ...]:
+    return tuple(
+        BrokerFacts(
+            broker_id,
+            True,
+            _FIRST_BROKER_EPOCH + broker_id,
+            (Endpoint("PLAINTEXT", f"broker-{broker_id:03d}.cluster.local", 9092),),
+            f"rack-{broker_id % racks}" if racks else None,
+        )
+        for broker_id in range(count)
+    )
+
+
+def _configs(count: int, seed: int, health: Health) -> dict[int, dict[str, str]]:
+    plain = {} if health.min_insync is None else {MIN_INSYNC_CONFIG: str(health.min_insync)}
+    configs = dict.fromkeys(range(count), plain) if plain else {}
+    unclean = {**plain, UNCLEAN_CONFIG: "true"}
+    configs.update(dict.fromkeys(chosen(seed, Purpose.UNCLEAN, count, health.unclean).tolist(), unclean))
+    return configs
+
+
+def _partitions(replicas: Int32, seed: int, health: Health) -> PartitionFacts:
+    """Leaders, ISRs and epochs over replicas of shape (n, rf). A full ISR shares the replicas' memory."""
+    count, width = replicas.shape
+    assigned = Ragged(np.arange(0, (count + 1) * width, width, dtype=np.int32), replicas.reshape(-1))
+    leader, isr = replicas[:, 0].copy(), assigned
+    leader_epoch, zk_version = np.zeros(count, np.int32), np.zeros(count, np.int32)
+    if width > 1 and (health.under_replicated or health.off_preferred):
+        short = chosen(seed, Purpose.UNDER_REPLICATED, count, health.under_replicated)
+        victim = np.full(count, -1, np.int32)
+        victim[short] = 1 + draw(seed, Purpose.VICTIM, count, width - 1)[short]
+        in_sync = victim[:, None] != np.arange(width, dtype=np.int32)
+        offsets = np.zeros(count + 1, np.int32)
+        np.cumsum(in_sync.sum(axis=1), out=offsets[1:])
+        isr = Ragged(offsets, replicas[in_sync])
+        moved = chosen(seed, Purpose.OFF_PREFERRED, count, health.off_preferred)
+        moved = moved[in_sync[moved].sum(axis=1) > 1]
+        leader[moved] = replicas[moved, np.where(victim[moved] == 1, 2, 1)]
+        leader_epoch[moved] = 1
+        zk_version[short] += 1
+        zk_version[moved] += 1
+    return PartitionFacts(
+        assigned, leader, isr, leader_epoch, np.ones(count, np.int32), zk_version, np.zeros(count, np.int32),
+        Ragged.empty(count), Ragged.empty(count),
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""Parquet files of a snapshot directory into tables, trusting neither their schema nor their content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.errors import SnapshotError
+from kframe.model.brokers import Endpoint
+from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.snapshot.checks import INT32_MAX, check_topic_name, shown
+from kframe.snapshot.decode import topic_id_bytes
+from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
+from kframe.snapshot.tables import ENDPOINT_FIELDS, arrow, schemas
+
+PORT_MAX: Final = 65_535
+
+_ORDER: Final = "rows sorted by topic and partition, each partition from 0 to the topic's partition_count once"
+
+
+class TableFile:
+    """One Parquet file, read and checked against its schema; ``rows`` and ``entries`` are what the manifest counts.
+
+    ``entries`` bounds what a list column may hold: a file that declares more is refused before it is decoded.
+    """
+
+    def __init__(self, path: Path, table: str, rows: int, entries: int, unknown: frozenset[str]) -> None:
+        self.path = path
+        self._table, self._unknown = table, unknown
+        pa = arrow()
+        from pyarrow import parquet
+
+        try:
+            file = parquet.ParquetFile(path, read_dictionary=["topic"] if table == "partitions" else None)
+            self._check_shape(file, rows, entries)
+            self._data = file.read()
+            self._data.validate(full=True)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+            raise SnapshotError(str(path), f"no readable Parquet ({problem})", f"the {table} table") from problem
+
+    def knows(self, column: str) -> bool:
+        """Whether a column has values: all of them or none, as the manifest says."""
+        nulls, rows = self._data[column].null_count, self._data.num_rows
+        unknown = f"{self._table}.{column}" in self._unknown
+        if nulls != (rows if unknown else 0):
+            expected = "all null (the manifest calls it unknown)" if unknown else "none"
+            raise SnapshotError(f"{self.path} field {column}", f"{nulls} nulls in {rows} rows", expected)
+        return not unknown
+
+    def may_know(self, column: str) -> bool:
+        """As ``knows``, for a column in which a null is a value of its own."""
+        return f"{self._table}.{column}" not in self._unknown or self.knows(column)
+
+    def rows(self, column: str) -> list[Any]:
+        """A column of a small table as Python values."""
+        values: list[Any] = self._data[column].to_pylist()
+        return values
+
+    def numbers(self, column: str) -> Int32:
+        """An int32 column that has no nulls."""
+        values: Int32 = self._data[column].combine_chunks().to_numpy(zero_copy_only=True)
+        return values
+
+    def lists(self, column: str) -> Ragged:
+        """A column of lists of int32, none of them and nothing in them null."""
+        lists = self._data[column].combine_chunks()
+        values = lists.flatten()
+        if values.null_count:
+            raise SnapshotError(f"{self.path} field {column}", "null inside a list", "broker ids")
+        offsets = lists.offsets.to_numpy()
+        return Ragged(offsets - offsets[0], values.to_numpy(zero_copy_only=True))
+
+    def topic_indexes(self, names: tuple[str, ...]) -> Int32:
+        """The topic column as indexes into ``names``; -1 for a name that is not there."""
+        if not self._data.num_rows:
+            return np.empty(0, np.int32)
+        column = self._data["topic"].combine_chunks()
+        index = {name: number for number, name in enumerate(names)}
+        found = np.array([index.get(name, -1) for name in column.dictionary.to_pylist()], np.int32)
+        indexes: Int32 = found[column.indices.to_numpy()]
+        return indexes
+
+    def _check_shape(self, file: Any, rows: int, entries: int) -> None:
+        expected, found = schemas()[self._table], file.schema_arrow
+        if found.names != expected.names or any(
+            _plain(one.type) != wanted.type for one, wanted in zip(found, expected, strict=True)
+        ):
+            shapes = [", ".join(f"{one.name} {_plain(one.type)}" for one in schema) for schema in (found, expected)]
+            raise SnapshotError(f"{self.path} schema", shapes[0], shapes[1])
+        if file.metadata.num_rows != rows:
+            raise SnapshotError(str(self.path), f"{file.metadata.num_rows} rows", f"the manifest's {rows}")
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        for leaf in range(file.metadata.num_columns):
+            declared = sum(group.column(leaf).num_values for group in groups)
+            if declared > rows + entries:
+                raise SnapshotError(str(self.path), f"{declared} entries in a column", f"at most {rows + entries}")
+
+
+def read_brokers(file: TableFile) -> tuple[BrokerFacts, ...]:
+    """The broker table, ids ascending. Raises SnapshotError."""
+    columns = [file.rows(name) for name in ("broker_id", "registered", "broker_epoch", "rack", "endpoints")]
+    brokers: list[BrokerFacts] = []
+    for row, (broker_id, registered, broker_epoch, rack, endpoints) in enumerate(zip(*columns, strict=True)):
+        where = f"{file.path} row {row}"
+        if broker_id is None or broker_id < 0:
+            raise SnapshotError(f"{where} field broker_id", str(broker_id), f"0 to {INT32_MAX}")
+        if brokers and broker_id <= brokers[-1].broker_id:
+            found = f"{broker_id} after {brokers[-1].broker_id}"
+            raise SnapshotError(f"{where} field broker_id", found, "ascending ids, each once")
+        if broker_epoch is not None and broker_epoch < 0:
+            raise SnapshotError(f"{where} field broker_epoch", str(broker_epoch), "0 or more")
+        known = None if endpoints is None else tuple(_endpoint(one, f"{where} field endpoints") for one in endpoints)
+        brokers.append(BrokerFacts(broker_id, registered, broker_epoch, known, rack))
+    return tuple(brokers)
+
+
+def read_topics(file: TableFile) -> TopicFacts:
+    """The topic table, names ascending. Raises SnapshotError."""
+    names, counts = file.rows("topic"), file.rows("partition_count")
+    for row, (name, count) in enumerate(zip(names, counts, strict=True)):
+        check_topic_name(name or "", f"{file.path} row {row} field topic")
+        if row and name <= names[row - 1]:
+            found = f"{name} after {names[row - 1]}"
+            raise SnapshotError(f"{file.path} row {row} field topic", found, "ascending names, each once")
+        if count is None or count < 0:
+            raise SnapshotError(f"{file.path} row {row} field partition_count", str(count), "0 or more")
+    return TopicFacts(
+        tuple(names),
+        np.array(counts, np.int32),
+        _topic_ids(file) if file.may_know("topic_id") else None,
+        np.array(file.rows("deleting"), np.uint8) if file.knows("deleting") else None,
+        _configs(file) if file.knows("configs") else None,
+    )
+
+
+def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
+    """The partition table, in the order that the topic table implies. Raises SnapshotError."""
+    for column in ("topic", "partition", "replicas"):
+        file.knows(column)
+    expected_topic, expected_partition = topics.topic_of_rows(), topics.partition_of_rows()
+    topic, partition = file.topic_indexes(topics.names), file.numbers("partition")
+    if len(topic) != len(expected_topic):
+        raise SnapshotError(str(file.path), f"{len(topic)} partitions", f"the topic table's {len(expected_topic)}")
+    wrong = (topic != expected_topic) | (partition != expected_partition)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        name = topics.names[topic[row]] if topic[row] >= 0 else "(not in the topic table)"
+        found = f"topic {name} partition {partition[row]}"
+        raise SnapshotError(f"{file.path} row {row}", found, f"{topics.name_of_row(row)} ({_ORDER})")
+    numbers = {name: file.numbers(name) if file.knows(name) else None for name in NUMBER_COLUMNS}
+    lists = {name: file.lists(name) if file.knows(name) else None for name in LIST_COLUMNS}
+    if (numbers["leader"] is None) != (lists["isr"] is None):
+        raise SnapshotError(f"{file.path} field isr", "leader or isr alone", "both or neither")
+    return PartitionFacts(
+        file.lists("replicas"), numbers["leader"], lists["isr"], numbers["leader_epoch"], numbers["controller_epoch"],
+        numbers["zk_version"], numbers["leader_recovery_state"], lists["adding_replicas"], lists["removing_replicas"],
+    )  # fmt: skip
+
+
+def _plain(kind: Any) -> Any:
+    """A type without the dictionary that strings may be read into."""
+    return kind.value_type if arrow().types.is_dictionary(kind) else kind
+
+
+def _endpoint(found: dict[str, Any] | None, where: str) -> Endpoint:
+    fields: list[Any] = [None if found is None else found[name] for name in ENDPOINT_FIELDS]
+    if None in fields:
+        raise SnapshotError(where, shown(found), f"all of {', '.join(ENDPOINT_FIELDS)}")
+    endpoint = Endpoint(*fields)
+    if not -1 <= endpoint.port <= PORT_MAX:
+        raise SnapshotError(f"{where} port", str(endpoint.port), f"at most {PORT_MAX}")
+    return endpoint
+
+
+def _topic_ids(file: TableFile) -> UInt8:
+    texts = file.rows("topic_id")
+    ids = np.zeros((len(texts), 16), np.uint8)
+    for row, text in enumerate(texts):
+        if text is not None:
+            ids[row] = np.frombuffer(topic_id_bytes(text, f"{file.path} row {row} field topic_id"), np.uint8)
+    return ids
+
+
+def _configs(file: TableFile) -> dict[int, dict[str, str]]:
+    configs: dict[int, dict[str, str]] = {}
+    for row, pairs in enumerate(file.rows("configs")):
+        where = f"{file.path} row {row} field configs"
+        if any(value is None for _, value in pairs) or len(dict(pairs)) != len(pairs):
+            raise SnapshotError(where, shown(pairs), "different names, each with a value")
+        if pairs:
+            configs[row] = dict(pairs)
+    return configs

@@ -1,0 +1,63 @@
+"""Where Kafka's automatic assignment puts replicas (Kafka 3.9 ``AdminUtils``), for whole columns of partitions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.model.columns import Bool, Int32, Int64
+
+
+def place_replicas(first: Int32, rounds: Int32, brokers: int, replication_factor: int, racks: int) -> Int32:
+    """(n, rf) brokers of each partition, the preferred leader ``first`` (n,) in front.
+
+    Broker ``i`` is in rack ``i % racks``; 0 racks is none. ``rounds`` (n,) says how far followers are shifted.
+    """
+    if not racks:
+        return place_round_robin(first, rounds, brokers, replication_factor)
+    # Few different placements make up a cluster of any size: work them out once each.
+    shift = rounds.astype(np.int64) * racks % max(brokers - 1, 1)
+    patterns, inverse = np.unique(first * np.int64(brokers) + shift, return_inverse=True)
+    return _place_by_rack(patterns // brokers, patterns % brokers, brokers, replication_factor, racks)[inverse]
+
+
+def place_round_robin(first: Int32, rounds: Int32, brokers: int, replication_factor: int) -> Int32:
+    """The same without racks: follower ``k`` stands ``1 + (rounds + k) mod (brokers - 1)`` behind the leader."""
+    replicas = np.empty((len(first), replication_factor), np.int32)
+    replicas[:, 0] = first
+    if replication_factor > 1:
+        shift = rounds % np.int32(brokers - 1)
+        for follower in range(1, replication_factor):
+            behind = (shift + np.int32(follower - 1)) % np.int32(brokers - 1)
+            replicas[:, follower] = (first + 1 + behind) % np.int32(brokers)
+    return replicas
+
+
+def _place_by_rack(first: Int64, shift: Int64, brokers: int, replication_factor: int, racks: int) -> Int32:
+    """Offer each partition one broker after another; it takes those that its racks and replicas so far allow."""
+    replicas = np.full((len(first), replication_factor), -1, np.int32)
+    replicas[:, 0] = first
+    held = np.ones(len(first), np.int64)
+    open_rows = np.arange(len(first)) if replication_factor > 1 else np.empty(0, np.int64)
+    offer = 0
+    while len(open_rows):
+        behind = 1 + (shift[open_rows] + offer) % (brokers - 1)
+        broker = ((first[open_rows] + behind) % brokers).astype(np.int32)
+        taken = _allowed(replicas[open_rows], broker, racks)
+        rows = open_rows[taken]
+        replicas[rows, held[rows]] = broker[taken]
+        held[rows] += 1
+        open_rows = open_rows[held[open_rows] < replication_factor]
+        offer += 1
+    return replicas
+
+
+def _allowed(replicas: Int32, broker: Int32, racks: int) -> Bool:
+    """Whether each partition may take a broker: not twice, and not from a rack that it uses while one is unused."""
+    empty = replicas < 0
+    same_broker = (replicas == broker[:, None]).any(axis=1)
+    same_rack = ((replicas % racks == (broker % racks)[:, None]) & ~empty).any(axis=1)
+    used = np.zeros((len(replicas), racks), bool)
+    rows, slots = np.nonzero(~empty)
+    used[rows, replicas[rows, slots] % racks] = True
+    allowed: Bool = ~same_broker & (~same_rack | used.all(axis=1))
+    return allowed

@@ -1,0 +1,150 @@
+"""How a cluster stands in a snapshot, as an operator asks first; conditions are those of ``kafka-topics``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.model.columns import Bool, Int32, Int64
+from kframe.snapshot.facts import MIN_INSYNC_CONFIG
+from kframe.snapshot.snapshot import Snapshot
+
+#: Kafka's default of ``min.insync.replicas``.
+_MIN_INSYNC_DEFAULT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditions:
+    """(n,) masks over partitions; None where the snapshot lacks what the condition is about.
+
+    ``offline``: no leader, or one that is known not to be registered. ``under_replicated``: fewer in sync than
+    assigned, replicas being added not counted. ``under_min_isr``: offline, or fewer in sync than
+    ``min.insync.replicas``; ``at_min_isr``: exactly as many. ``off_preferred``: led, but not by the preferred replica.
+    """
+
+    offline: Bool | None
+    under_replicated: Bool | None
+    under_min_isr: Bool | None
+    at_min_isr: Bool | None
+    off_preferred: Bool | None
+    reassigning: Bool | None
+
+    def counts(self) -> dict[str, int | None]:
+        """How many partitions are in each condition."""
+        masks = {name: getattr(self, name) for name in self.__slots__}
+        return {name: None if mask is None else int(mask.sum()) for name, mask in masks.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loads:
+    """Per broker of the snapshot, (b,) int64: partitions led and preferred, replicas assigned and in sync."""
+
+    leaders: Int64 | None
+    preferred: Int64
+    replicas: Int64
+    in_sync: Int64 | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One cluster in a few numbers; None is unknown. Skews are the fullest broker's share over the mean, brokers that
+    are known to be gone left out."""
+
+    brokers: int
+    registered_brokers: int
+    gone_brokers: int
+    unknown_brokers: int
+    racks: int
+    topics: int
+    deleting_topics: int | None
+    partitions: int
+    replicas: int
+    offline: int | None
+    under_replicated: int | None
+    under_min_isr: int | None
+    at_min_isr: int | None
+    off_preferred: int | None
+    reassigning: int | None
+    leader_skew: float | None
+    replica_skew: float | None
+
+
+def summarize(snapshot: Snapshot) -> Summary:
+    """Count everything once."""
+    loads = loads_of(snapshot)
+    registered = [facts.registered for facts in snapshot.brokers]
+    present = np.array([one is not False for one in registered], bool)
+    deleting = snapshot.topics.deleting
+    return Summary(
+        brokers=len(registered),
+        registered_brokers=registered.count(True),
+        gone_brokers=registered.count(False),
+        unknown_brokers=registered.count(None),
+        racks=len({facts.rack for facts in snapshot.brokers} - {None}),
+        topics=len(snapshot.topics),
+        deleting_topics=None if deleting is None else int(deleting.sum()),
+        partitions=len(snapshot),
+        replicas=len(snapshot.partitions.replicas.values),
+        leader_skew=None if loads.leaders is None else _skew(loads.leaders[present]),
+        replica_skew=_skew(loads.replicas[present]),
+        **conditions_of(snapshot).counts(),
+    )
+
+
+def conditions_of(snapshot: Snapshot) -> Conditions:
+    """The condition of every partition."""
+    partitions = snapshot.partitions
+    leader, isr, adding = partitions.leader, partitions.isr, partitions.adding_replicas
+    reassigning = None
+    if adding is not None and partitions.removing_replicas is not None:
+        reassigning = (adding.counts > 0) | (partitions.removing_replicas.counts > 0)
+    if leader is None or isr is None:
+        return Conditions(None, None, None, None, None, reassigning)
+    gone = [facts.broker_id for facts in snapshot.brokers if facts.registered is False]
+    offline = (leader < 0) | np.isin(leader, gone)
+    wanted = partitions.replicas.counts - (0 if adding is None else adding.counts)
+    preferred = partitions.replicas.values[partitions.replicas.offsets[:-1]]
+    least = _min_insync(snapshot)
+    return Conditions(
+        offline,
+        isr.counts < wanted,
+        None if least is None else offline | (isr.counts < least),
+        None if least is None else isr.counts == least,
+        (leader >= 0) & (leader != preferred),
+        reassigning,
+    )
+
+
+def loads_of(snapshot: Snapshot) -> Loads:
+    """What each broker carries."""
+    partitions, ids = snapshot.partitions, np.array([facts.broker_id for facts in snapshot.brokers], np.int32)
+    replicas, leader = partitions.replicas, partitions.leader
+    return Loads(
+        None if leader is None else _counted(leader[leader >= 0], ids),
+        _counted(replicas.values[replicas.offsets[:-1]], ids),
+        _counted(replicas.values, ids),
+        None if partitions.isr is None else _counted(partitions.isr.values, ids),
+    )
+
+
+def _min_insync(snapshot: Snapshot) -> Int32 | None:
+    """(n,) ``min.insync.replicas`` of each partition's topic: its own, the cluster's or Kafka's default."""
+    topics = snapshot.topics
+    if topics.configs is None:
+        return None
+    default = (snapshot.broker_default_configs or {}).get(MIN_INSYNC_CONFIG, str(_MIN_INSYNC_DEFAULT))
+    least = np.full(len(topics), int(default), np.int32)
+    for index in topics.configs:
+        least[index] = topics.min_insync(index) or least[index]
+    return np.repeat(least, topics.partition_counts)
+
+
+def _counted(broker_ids: Int32, ids: Int32) -> Int64:
+    """How often each of ``ids`` (ascending) occurs."""
+    return np.bincount(np.searchsorted(ids, broker_ids), minlength=len(ids)).astype(np.int64)
+
+
+def _skew(loads: Int64) -> float | None:
+    mean = float(loads.mean()) if len(loads) else 0.0
+    return round(float(loads.max()) / mean, 3) if mean else None

@@ -1,0 +1,112 @@
+"""The partitions whose stored state a what-if changed, in columns: before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, Partitions, Ragged
+from kframe.whatif.standing import Standing
+
+#: Rows turned into Python objects at a time, where somebody wants to read them.
+CHUNK_ROWS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionChanges:
+    """``k`` changed partitions, ascending by topic and partition. Brokers are ids, -1 is no leader.
+
+    ``topic`` is an index into ``topic_names``. The epochs are None where the snapshot lacks them: what they were raised
+    to is not known then. ``unclean`` marks those that got a leader from outside the ISR.
+    """
+
+    topic_names: Sequence[str]
+    rows: Int32
+    topic: Int32
+    partition: Int32
+    leader_before: Int32
+    leader_after: Int32
+    leader_epoch_before: Int32 | None
+    leader_epoch_after: Int32 | None
+    isr_before: Ragged
+    isr_after: Ragged
+    partition_epoch_before: Int32 | None
+    partition_epoch_after: Int32 | None
+    went_offline: Bool
+    came_online: Bool
+    unclean: Bool
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def moved(self) -> Bool:
+        """(k,) led before and after, by different brokers."""
+        led = (self.leader_before >= 0) & (self.leader_after >= 0)
+        return np.asarray(led & (self.leader_before != self.leader_after), np.bool_)
+
+    def records(self, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """The changes as objects for people and files, those that went offline first if there is a ``limit``."""
+        order = np.arange(len(self))
+        if limit is not None:
+            order = np.argsort(~self.went_offline, kind="stable")[:limit]
+        for first in range(0, len(order), CHUNK_ROWS):
+            yield from self._chunk(order[first : first + CHUNK_ROWS])
+
+    def _chunk(self, chosen: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[dict[str, Any]]:
+        isr_before, isr_after = self.isr_before.take(chosen), self.isr_after.take(chosen)
+        numbers = {
+            name: None if (column := getattr(self, name)) is None else column[chosen].tolist()
+            for name in ("partition", "leader_before", "leader_after", "leader_epoch_before", "leader_epoch_after",
+                         "partition_epoch_before", "partition_epoch_after", "went_offline", "came_online", "unclean")
+        }  # fmt: skip
+        for i, topic in enumerate(self.topic[chosen].tolist()):
+            yield {
+                "topic": self.topic_names[topic],
+                **{name: None if column is None else column[i] for name, column in numbers.items()},
+                "isr_before": isr_before[i].tolist(),
+                "isr_after": isr_after[i].tolist(),
+            }
+
+
+def changes_between(
+    before: Partitions, cluster: ClusterState, standings: tuple[Standing, Standing], unclean: Sequence[Int32],
+    known: tuple[bool, bool],
+) -> PartitionChanges:  # fmt: skip
+    """Compare ``before``, an earlier copy of its columns, with ``cluster``; every stored change raises the version.
+
+    ``standings`` are those of both moments, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
+    epochs and partition epochs.
+    """
+    after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(-1))
+    rows = np.flatnonzero(before.partition_epoch != after.partition_epoch).astype(np.int32)
+    elected_unclean = np.zeros(len(after), np.bool_)
+    for some in unclean:
+        elected_unclean[some] = True
+    epochs, versions = known
+    was_offline, is_offline = (standing.offline[rows] for standing in standings)
+    return PartitionChanges(
+        topic_names=cluster.topics.names,
+        rows=rows,
+        topic=after.topic[rows],
+        partition=after.partition[rows],
+        leader_before=ids[before.leader[rows]],
+        leader_after=ids[after.leader[rows]],
+        leader_epoch_before=before.leader_epoch[rows] if epochs else None,
+        leader_epoch_after=after.leader_epoch[rows] if epochs else None,
+        isr_before=_as_ids(before.lists("isr", rows), ids),
+        isr_after=_as_ids(after.lists("isr", rows), ids),
+        partition_epoch_before=before.partition_epoch[rows] if versions else None,
+        partition_epoch_after=after.partition_epoch[rows] if versions else None,
+        went_offline=is_offline & ~was_offline,
+        came_online=was_offline & ~is_offline,
+        unclean=elected_unclean[rows],
+    )
+
+
+def _as_ids(lists: Ragged, ids: Int32) -> Ragged:
+    return Ragged(lists.offsets, ids[lists.values])

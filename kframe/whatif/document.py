@@ -1,0 +1,122 @@
+"""An Outcome as plain data, under the schema that JSON output and the files of ``--out`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.cluster import ClusterState
+from kframe.snapshot import Snapshot
+from kframe.whatif.outcome import Answer, FailOn, Outcome, StepOutcome
+from kframe.whatif.standing import Standing
+
+SCHEMA: Final = "kframe.whatif/v1"
+#: How many partitions an answer names.
+NAMES_MAX: Final = 20
+
+#: Column name of each kind of request.
+API_COLUMNS: Final = {
+    Api.LEADER_AND_ISR: "leader_and_isr",
+    Api.UPDATE_METADATA: "update_metadata",
+    Api.STOP_REPLICA: "stop_replica",
+}
+
+
+def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState) -> dict[str, Any]:
+    """All of an outcome but the partitions that changed, which ``outcome.changes`` has in columns and as records.
+
+    ``cluster`` is the one that the outcome is about: it has the names. Unknown facts are None.
+    """
+    operation = asdict(outcome.operation)
+    operation.update(verb=str(outcome.operation.verb), brokers=list(outcome.operation.brokers))
+    return {
+        "schema": SCHEMA,
+        "operation": {"text": outcome.operation.text(), **operation},
+        "snapshot": {
+            "format": snapshot.source.format,
+            "name": snapshot.source.name,
+            "cluster_id": snapshot.cluster_id,
+            "controller_id": snapshot.controller_id,
+            "controller_epoch": snapshot.controller_epoch,
+            "brokers": len(snapshot.brokers),
+            "topics": len(snapshot.topics),
+            "partitions": len(snapshot),
+        },
+        "impact": asdict(outcome.impact),
+        "findings": {str(what): outcome.found(what) for what in FailOn},
+        "before": _standing(outcome.before),
+        "after": _standing(outcome.after),
+        "steps": [_step(step, cluster) for step in outcome.steps],
+        "brokers": list(broker_records(outcome)),
+        "bytes_unknown": outcome.bytes_unknown,
+        "assumptions": list(outcome.assumptions),
+        "notes": list(outcome.notes),
+    }
+
+
+def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
+    """What each broker carries before and after, and what it is sent in between."""
+    before, after = outcome.before, outcome.after
+    known = outcome.bytes_unknown is None
+    for index, broker_id in enumerate(outcome.broker_ids.tolist()):
+        sent: dict[str, int | None] = {}
+        for api, column in API_COLUMNS.items():
+            traffic = outcome.traffic[api]
+            sent[f"{column}_requests"] = int(traffic.requests[index])
+            sent[f"{column}_partitions"] = int(traffic.entries[index])
+            sent[f"{column}_bytes"] = int(traffic.nbytes[index]) if known else None
+        yield {
+            "broker_id": broker_id,
+            "rack": outcome.racks[index],
+            "registered_before": bool(before.registered[index]),
+            "registered_after": bool(after.registered[index]),
+            "leaders_before": int(before.leaders[index]),
+            "leaders_after": int(after.leaders[index]),
+            "preferred_leaders": int(after.preferred[index]),
+            "replicas": int(after.replicas[index]),
+            "in_sync_before": int(before.in_sync[index]),
+            "in_sync_after": int(after.in_sync[index]),
+            "requests": sum(int(traffic.requests[index]) for traffic in outcome.traffic.values()),
+            "bytes": sum(int(traffic.nbytes[index]) for traffic in outcome.traffic.values()) if known else None,
+            **sent,
+        }
+
+
+def timeline_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
+    """Everything that happened, in order, with the number and name of its step."""
+    for number, step in enumerate(outcome.steps, 1):
+        for happening in step.happenings:
+            yield {"step": number, "name": step.name, "text": happening.text(), **happening.record()}
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    return {
+        **standing.counts(),
+        "registered_brokers": int(standing.registered.sum()),
+        "leader_skew": asdict(standing.leader_skew),
+        "replica_skew": asdict(standing.replica_skew),
+    }
+
+
+def _step(step: StepOutcome, cluster: ClusterState) -> dict[str, Any]:
+    return {
+        "name": step.name,
+        "timeline": [{"text": happening.text(), **happening.record()} for happening in step.happenings],
+        **step.counts,
+        "answer": None if step.answer is None else _answer(step.answer, cluster),
+    }
+
+
+def _answer(answer: Answer, cluster: ClusterState) -> dict[str, Any]:
+    """A ControlledShutdown answer tells what remains; one to ElectLeaders counts errors and names who got one."""
+    document: dict[str, Any] = {"error": answer.error.name}
+    if answer.codes is None:
+        named = answer.rows
+        document["remaining"] = len(answer.rows)
+    else:
+        named = answer.rows[answer.codes != ErrorCode.NONE]
+        document["partitions"] = answer.counts()
+    return {**document, "named": [cluster.name(row) for row in named[:NAMES_MAX].tolist()]}

@@ -1,0 +1,244 @@
+"""Why this leader: which rule decided about one partition, and why each other replica was passed over.
+
+A snapshot does not record which election chose; for the present leader, the rules that agree with what it shows are
+named. For what happens in a what-if, every election is seen as it is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from kframe.errors import InputError
+from kframe.model.cluster import ClusterState, PartitionView
+from kframe.model.columns import Int32, UInt8
+from kframe.model.config import ControllerConfig
+from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
+from kframe.model.topics import UNSET
+from kframe.whatif.study import WhatIf
+
+
+class Rule(StrEnum):
+    """Kafka's election rules by name; the values say what each looks for."""
+
+    INITIAL = "initial-leader rule: the first live replica in assignment order"
+    OFFLINE_CLEAN = "offline election, clean part: the first live replica in assignment order that is in the ISR"
+    OFFLINE_UNCLEAN = "offline election, unclean part: the first live replica in assignment order, in the ISR or not"
+    REASSIGN = "reassignment election: the first live target replica that is in the ISR"
+    PREFERRED = "preferred election: the first replica of the assignment, if it lives and is in the ISR"
+    CONTROLLED_SHUTDOWN = "controlled shutdown election: the first live ISR member in assignment order that stays"
+    STAYS = "no election: a leader stays as long as it lives; only a preferred election moves it back"
+
+
+class Verdict(StrEnum):
+    """What became of one replica."""
+
+    CHOSEN = "chosen"
+    LATER = "later in the assignment"
+    EARLIER = "earlier in the assignment, but nothing was elected since"
+    OUT_OF_SYNC = "not in the ISR"
+    DEAD = "dead"
+    SHUTTING_DOWN = "shutting down"
+    OFFLINE_DIR = "log directory offline"
+    REMOVING = "being removed"
+    NOT_PREFERRED = "not the preferred replica"
+    PASSED_OVER = "passed over by the leader selector"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One assigned replica: its place in the assignment from 0, and why it leads or does not."""
+
+    broker_id: int
+    position: int
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One choice of a leader, or the lack of one. ``step`` is the what-if's step, None for the snapshot itself."""
+
+    step: str | None
+    rule: Rule
+    leader: int | None
+    text: str
+    isr: tuple[int, ...]
+    """The ISR that the choice was made from."""
+    candidates: tuple[Candidate, ...]
+    selector: str | None = None
+    """The leader selector in charge, if it is not the built-in rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything decided about one partition: what the snapshot shows, then each election of the what-if."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    before: Decision
+    elections: tuple[Decision, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    assumptions: tuple[str, ...]
+
+
+def explain(study: WhatIf, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
+    """Explain one partition as it stands, and after ``fail`` (broker ids, together). Raises InputError if it is unknown
+    or a broker is."""
+    cluster = study.cluster
+    row = cluster.row(topic, partition)
+    if row is None:
+        known = "a topic of the snapshot" if topic not in cluster.topics else f"a partition of topic {topic}"
+        raise InputError("partition", f"{topic}-{partition}", known)
+    judge, brokers = Judge(cluster, study.config, row), tuple(fail)
+    before, elections = judge.present(), list[Decision]()
+    if brokers:
+        step = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))} failed"
+
+        def watch(_: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32) -> None:
+            for at in np.flatnonzero(rows == row):
+                named = study.selector_name(kind)
+                elections.append(judge.election(step, kind, bool(unclean_allowed[at]), int(leader[at]), named))
+
+        study.election_watch = watch
+        try:
+            study.fail(brokers)
+        finally:
+            study.election_watch = None
+    view = cluster.view(row)
+    return Explanation(
+        topic, partition, view.replicas, before, tuple(elections), _leader(view), view.isr, study.snapshot.assumptions
+    )
+
+
+class Judge:
+    """Holds the rules to one partition, as its cluster stands at the moment."""
+
+    def __init__(self, cluster: ClusterState, config: ControllerConfig, row: int) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._row = row
+
+    def present(self) -> Decision:
+        """The leader that the partition has: the rule that would choose it now, or that it merely stays."""
+        view, allowed = self._cluster.view(self._row), self._unclean_allowed()
+        leader = _leader(view)
+        if view.partition_epoch == NO_STATE:
+            text = "it has no leadership state yet; a controller makes one by this rule as soon as a replica lives"
+            return self._decision(None, Rule.INITIAL, leader, text)
+        alive = leader is not None and self._obstacle(leader) is None
+        if leader is None or not alive:
+            gone = "no leader" if leader is None else f"leader {leader}, which is gone"
+            return self._decision(None, Rule.OFFLINE_CLEAN, None, f"it has {gone}: {self._why_nobody(view, allowed)}")
+        if view.recovery is RecoveryState.RECOVERING:
+            text = f"broker {leader} was elected from outside the ISR and is still recovering"
+            return self._decision(None, Rule.OFFLINE_UNCLEAN, leader, text)
+        first = next((one for one in view.replicas if one in view.isr and self._obstacle(one) is None), None)
+        if first == leader:
+            place = "as the preferred replica" if leader == view.replicas[0] else "as the first one that can"
+            return self._decision(None, Rule.OFFLINE_CLEAN, leader, f"broker {leader} leads {place}")
+        text = f"broker {leader} was elected earlier; an election held now would choose broker {first}"
+        return self._decision(None, Rule.STAYS, leader, text)
+
+    def election(
+        self, step: str, kind: ElectionKind, unclean_allowed: bool, leader_index: int, selector: str | None
+    ) -> Decision:
+        """An election that is being held."""
+        view = self._cluster.view(self._row)
+        chosen = None if leader_index == NO_LEADER else int(self._cluster.brokers.ids[leader_index])
+        rule = Rule[kind.name] if kind is not ElectionKind.OFFLINE else Rule.OFFLINE_CLEAN
+        if kind is ElectionKind.OFFLINE and unclean_allowed and chosen is not None:
+            rule = Rule.OFFLINE_UNCLEAN
+        if chosen is None:
+            text = f"nobody can lead: {self._why_nobody(view, unclean_allowed)}"
+        else:
+            text = f"broker {chosen} is elected"
+            text += " from outside the ISR: acknowledged records may be lost" if chosen not in view.isr else ""
+        return self._decision(step, rule, chosen, text, selector)
+
+    def _decision(
+        self, step: str | None, rule: Rule, leader: int | None, text: str, selector: str | None = None
+    ) -> Decision:
+        view = self._cluster.view(self._row)
+        return Decision(
+            step, rule, leader, text, view.isr, tuple(self._candidates(view, rule, leader, selector)), selector
+        )
+
+    def _candidates(
+        self, view: PartitionView, rule: Rule, leader: int | None, selector: str | None
+    ) -> Iterator[Candidate]:
+        chosen_at = None if leader is None else view.replicas.index(leader)
+        for position, broker_id in enumerate(view.replicas):
+            obstacle = self._obstacle(broker_id)
+            if broker_id == leader:
+                verdict, reason = Verdict.CHOSEN, _why_chosen(position, broker_id in view.isr)
+            elif obstacle is not None:
+                verdict, reason = obstacle
+            elif rule is Rule.REASSIGN and broker_id in view.removing_replicas:
+                verdict, reason = Verdict.REMOVING, "it leaves the partition in this reassignment"
+            elif rule is Rule.PREFERRED and position:
+                verdict, reason = Verdict.NOT_PREFERRED, f"the preferred replica is broker {view.replicas[0]}"
+            elif rule not in (Rule.INITIAL, Rule.OFFLINE_UNCLEAN) and broker_id not in view.isr:
+                verdict, reason = Verdict.OUT_OF_SYNC, self._out_of_sync(view)
+            elif chosen_at is not None and position > chosen_at:
+                verdict, reason = Verdict.LATER, f"broker {leader} stands before it in the assignment"
+            elif rule is Rule.STAYS:
+                verdict, reason = (
+                    Verdict.EARLIER,
+                    "it lives and is in the ISR: a preferred election or a failure could move leadership",
+                )
+            else:
+                verdict, reason = (
+                    Verdict.PASSED_OVER,
+                    f"it could lead, but selector {selector or 'built-in'} chose otherwise",
+                )
+            yield Candidate(broker_id, position, verdict, reason)
+
+    def _obstacle(self, broker_id: int) -> tuple[Verdict, str] | None:
+        """Why a replica cannot lead whatever the ISR says; None if it can."""
+        brokers, p = self._cluster.brokers, self._cluster.partitions
+        index = brokers.find(broker_id)
+        if index is None or not brokers.registered[index]:
+            return Verdict.DEAD, f"broker {broker_id} is not registered"
+        if brokers.shutting_down[index]:
+            return Verdict.SHUTTING_DOWN, f"broker {broker_id} has asked for controlled shutdown"
+        if index in p.flagged_replicas(self._row, ReplicaFlag.OFFLINE_DIR):
+            return Verdict.OFFLINE_DIR, f"the log directory of broker {broker_id} that holds it is offline"
+        return None
+
+    def _out_of_sync(self, view: PartitionView) -> str:
+        isr = ",".join(map(str, view.isr)) or "empty"
+        return f"it is alive, but not in the ISR ({isr}); {self._unclean_setting()}"
+
+    def _why_nobody(self, view: PartitionView, unclean_allowed: bool) -> str:
+        live = [one for one in view.replicas if self._obstacle(one) is None]
+        if not live:
+            return "no replica lives"
+        if any(one in view.isr for one in live):
+            return "a live replica is in the ISR, so the next election will choose it"
+        wait = "an election now would be unclean" if unclean_allowed else self._unclean_setting()
+        return f"no live replica is in the ISR; {wait}"
+
+    def _unclean_allowed(self) -> bool:
+        topics = self._cluster.topics
+        setting = int(topics.unclean[self._cluster.partitions.topic[self._row]])
+        return self._config.unclean_by_default if setting == UNSET else setting == 1
+
+    def _unclean_setting(self) -> str:
+        if self._unclean_allowed():
+            return "unclean elections are allowed, but only when no ISR member lives"
+        return "unclean.leader.election.enable is false"
+
+
+def _leader(view: PartitionView) -> int | None:
+    return None if view.leader in (None, NO_LEADER) else view.leader
+
+
+def _why_chosen(position: int, in_sync: bool) -> str:
+    place = "the preferred replica" if position == 0 else f"number {position + 1} in the assignment"
+    return f"{place}, alive and {'in' if in_sync else 'outside'} the ISR"

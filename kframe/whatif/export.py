@@ -1,0 +1,159 @@
+"""An Outcome as a directory of Parquet tables beside its summary in JSON; it appears whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from kframe.errors import InputError
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.snapshot import Snapshot
+from kframe.whatif.document import broker_records, summary_document, timeline_records
+from kframe.whatif.outcome import Outcome
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUMMARY_FILE: Final = "outcome.json"
+PARTITIONS_FILE: Final = "partitions.parquet"
+BROKERS_FILE: Final = "brokers.parquet"
+TIMELINE_FILE: Final = "timeline.parquet"
+_FILES: Final = frozenset({SUMMARY_FILE, PARTITIONS_FILE, BROKERS_FILE, TIMELINE_FILE})
+
+#: Columns of the timeline, whatever happened in it, with their Arrow types.
+_TIMELINE: Final = {
+    "step": "int32", "name": "string", "what": "string", "text": "string", "kind": "string", "api": "string",
+    "partitions": "int64", "elected": "int64", "unclean": "int64", "created": "int64", "shrunk": "int64",
+    "leaderless": "int64", "refused": "int64", "brokers": "int64", "requests": "int64", "entries": "int64",
+    "bytes": "int64",
+}  # fmt: skip
+
+
+def check_place(path: Path, *, force: bool = False) -> None:
+    """Raise InputError unless ``write_outcome`` may write there: a new place, or with ``force`` an outcome."""
+    if not path.parent.is_dir():
+        raise InputError(str(path.parent), "no such directory", "one to write the outcome in")
+    if not path.exists() and not path.is_symlink():
+        return
+    if not force:
+        raise InputError(str(path), "something already there", "a new directory, or --force to replace an outcome")
+    if path.is_symlink() or not path.is_dir() or not {entry.name for entry in path.iterdir()} <= _FILES:
+        raise InputError(str(path), "something that is not an outcome", "an outcome, or an empty directory")
+
+
+def write_outcome(
+    outcome: Outcome, snapshot: Snapshot, cluster: ClusterState, path: Path, *, force: bool = False
+) -> None:
+    """Write partitions.parquet (those that changed), brokers.parquet, timeline.parquet and outcome.json.
+
+    Raises InputError if the place is taken or cannot be written, or pyarrow is missing; then nothing has changed.
+    """
+    check_place(path, force=force)
+    try:
+        from pyarrow import parquet
+    except ImportError as problem:
+        raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
+    tables = {
+        PARTITIONS_FILE: partitions_table(outcome),
+        BROKERS_FILE: brokers_table(outcome),
+        TIMELINE_FILE: timeline_table(outcome),
+    }
+    try:
+        building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            new = building / "new"
+            new.mkdir()
+            for name, table in tables.items():
+                parquet.write_table(table, new / name, compression="zstd")
+            text = json.dumps(summary_document(outcome, snapshot, cluster), indent=2)
+            (new / SUMMARY_FILE).write_text(f"{text}\n", encoding="utf-8")
+            _put_in_place(new, path, building / "old")
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    except OSError as problem:
+        raise InputError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
+
+
+def partitions_table(outcome: Outcome) -> pa.Table:
+    """The changed partitions, a row each; epochs that are not known are null."""
+    import pyarrow as pa
+
+    changes = outcome.changes
+    count = len(changes)
+    return pa.table(
+        {
+            "topic": _names(changes.topic_names, changes.topic),
+            "partition": pa.array(changes.partition),
+            "leader_before": pa.array(changes.leader_before),
+            "leader_after": pa.array(changes.leader_after),
+            "isr_before": _lists(changes.isr_before),
+            "isr_after": _lists(changes.isr_after),
+            "leader_epoch_before": _known(changes.leader_epoch_before, count),
+            "leader_epoch_after": _known(changes.leader_epoch_after, count),
+            "zk_version_before": _known(changes.partition_epoch_before, count),
+            "zk_version_after": _known(changes.partition_epoch_after, count),
+            "went_offline": pa.array(changes.went_offline),
+            "came_online": pa.array(changes.came_online),
+            "unclean": pa.array(changes.unclean),
+        }
+    )
+
+
+def brokers_table(outcome: Outcome) -> pa.Table:
+    """Every broker, a row each."""
+    import pyarrow as pa
+
+    rows = list(broker_records(outcome))
+    kinds = {
+        "rack": pa.string(),
+        "registered_before": pa.bool_(),
+        "registered_after": pa.bool_(),
+        "broker_id": pa.int32(),
+    }
+    names = rows[0] if rows else ()
+    return pa.Table.from_pylist(rows, pa.schema([(name, kinds.get(name, pa.int64())) for name in names]))
+
+
+def timeline_table(outcome: Outcome) -> pa.Table:
+    """Everything that happened, a row each; a column that does not go with it is null."""
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _TIMELINE.items()])
+    return pa.Table.from_pylist(list(timeline_records(outcome)), schema)
+
+
+def _put_in_place(new: Path, path: Path, aside: Path) -> None:
+    """Rename; what stood there before is put back if that fails."""
+    if not path.exists():
+        new.rename(path)
+        return
+    path.rename(aside)
+    try:
+        new.rename(path)
+    except OSError:
+        aside.rename(path)
+        raise
+
+
+def _names(names: Any, index: Int32) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(list(names), pa.string()).take(pa.array(index))
+
+
+def _lists(lists: Ragged) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.ListArray.from_arrays(pa.array(lists.offsets), pa.array(lists.values))
+
+
+def _known(column: Int32 | None, count: int) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.nulls(count, pa.int32()) if column is None else pa.array(column.astype(np.int32, copy=False))

@@ -1,0 +1,259 @@
+"""Watching a controller at its ports: wrappers that let everything through and write down what passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kframe.core.selection import Selection
+from kframe.embedded import Api
+from kframe.errors import ConfigError
+from kframe.model.brokers import Registration
+from kframe.model.changes import StateChange, StoredStates, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Int64, UInt8
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind
+from kframe.model.ports import Clock, Notify, Store
+from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.whatif.timeline import ElectionHeld, Happening, RequestsSent, StatesStored
+from kframe.wire import EncodedRequest, Encoder, header_version, request_header
+
+#: Told of every election, before anything of it is stored: (cluster, kind, rows, unclean_allowed, leader).
+ElectionWatch = Callable[[ClusterState, ElectionKind, Int32, UInt8, Int32], None]
+
+#: Kafka's numbers of the three requests.
+_APIS = {4: Api.LEADER_AND_ISR, 5: Api.STOP_REPLICA, 6: Api.UPDATE_METADATA}
+_SIZE_BYTES = 4
+
+
+@dataclass(slots=True, eq=False)
+class Traffic:
+    """What each broker, by index, was sent of one kind of request."""
+
+    requests: Int64
+    entries: Int64
+    nbytes: Int64
+
+    @staticmethod
+    def none(brokers: int) -> Traffic:
+        """Nothing for anybody."""
+        return Traffic(*(np.zeros(brokers, np.int64) for _ in range(3)))
+
+    def add(self, more: Traffic) -> None:
+        """Count ``more`` in."""
+        self.requests += more.requests
+        self.entries += more.entries
+        self.nbytes += more.nbytes
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """What was observed since an operation began."""
+
+    brokers: int
+    happenings: list[Happening] = field(default_factory=list)
+    traffic: dict[Api, Traffic] = field(init=False)
+    unclean: list[Int32] = field(default_factory=list)
+    """Rows for which a leader outside the ISR was elected."""
+
+    def __post_init__(self) -> None:
+        self.traffic = {api: Traffic.none(self.brokers) for api in Api}
+
+
+class WatchedSelection(Selection):
+    """Chooses as a Selection does, and tells what came of it."""
+
+    def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector], watch: ElectionWatch) -> None:
+        super().__init__(selectors)
+        self._watch = watch
+
+    def choose(
+        self,
+        cluster: ClusterState,
+        kind: ElectionKind,
+        rows: Int32,
+        unclean_allowed: UInt8,
+        builtin: Callable[[Int32], Int32],
+    ) -> Int32:
+        """See Selection."""
+        leader = super().choose(cluster, kind, rows, unclean_allowed, builtin)
+        if len(rows):
+            self._watch(cluster, kind, rows, unclean_allowed, leader)
+        return leader
+
+
+def election_held(kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32) -> tuple[ElectionHeld, Int32]:
+    """What an election came to, and the rows whose leader it took from outside the ISR.
+
+    An unclean leader is allowed only where no ISR member is online, so every leader found there is unclean.
+    """
+    elected = leader != NO_LEADER
+    unclean = rows[elected & (unclean_allowed != 0)]
+    return ElectionHeld(kind, len(rows), int(np.count_nonzero(elected)), len(unclean)), unclean
+
+
+def states_stored(cluster: ClusterState, change: StateChange, result: WriteResult) -> StatesStored:
+    """What a write did to the states that ``cluster``, which has not taken it over yet, still knows."""
+    p, accepted = cluster.partitions, result.accepted
+    old_leader, created = p.leader[change.rows], change.expected == NO_STATE
+    return StatesStored(
+        partitions=int(np.count_nonzero(accepted)),
+        created=int(np.count_nonzero(accepted & created)),
+        elected=int(np.count_nonzero(accepted & ~created & (change.leader >= 0) & (change.leader != old_leader))),
+        shrunk=int(np.count_nonzero(accepted & ~created & (change.isr.counts < p.isr_count[change.rows]))),
+        leaderless=int(np.count_nonzero(accepted & (change.leader < 0) & (old_leader >= 0))),
+        refused=int(np.count_nonzero(~accepted)),
+    )
+
+
+class WatchedStore:
+    """Implements ``ports.Store`` by another one, and tells of every write."""
+
+    def __init__(self, store: Store, watch: Callable[[StatesStored], None]) -> None:
+        self._store = store
+        self._watch = watch
+
+    def open(self, notify: Notify) -> None:
+        """See Store."""
+        self._store.open(notify)
+
+    def close(self) -> None:
+        """See Store."""
+        self._store.close()
+
+    def claim(self, controller_id: int) -> int | None:
+        """See Store."""
+        return self._store.claim(controller_id)
+
+    def controller(self) -> int:
+        """See Store."""
+        return self._store.controller()
+
+    def owns_role(self) -> bool:
+        """See Store."""
+        return self._store.owns_role()
+
+    def prepare(self) -> None:
+        """See Store."""
+        self._store.prepare()
+
+    def load(self) -> ClusterState:
+        """See Store."""
+        return self._store.load()
+
+    def read_brokers(self) -> tuple[Registration, ...]:
+        """See Store."""
+        return self._store.read_brokers()
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        """Write, then tell."""
+        result = self._store.write_states(cluster, change)
+        self._watch(states_stored(cluster, change, result))
+        return result
+
+    def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
+        """See Store."""
+        return self._store.read_states(cluster, rows)
+
+    def release(self) -> None:
+        """See Store."""
+        self._store.release()
+
+
+class MeasuringTransport:
+    """Implements ``ports.Transport``: encodes what each broker is sent, keeps only how much it is, and answers nobody.
+
+    Where the snapshot lacks what the encoder must name, bytes are not counted from there on, and ``bytes_unknown`` says
+    why.
+    """
+
+    def __init__(self, encoder: Encoder, clock: Clock, watch: Callable[[RequestsSent, Traffic], None]) -> None:
+        self._encoder = encoder
+        self._clock = clock
+        self._watch = watch
+        self.bytes_unknown: str | None = None
+        self.encode_ms = 0.0
+
+    def open(self, notify: Notify) -> None:
+        """Get ready. Nothing is ever notified."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """Batches go to registered brokers only, so there is nothing to remember."""
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """Batches go to registered brokers only, so there is nothing to forget."""
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Measure a batch."""
+        traffic = self._measure(cluster, requests)
+        leading, stopping = requests.leader_and_isr, requests.stop_replica
+        rows = {Api.LEADER_AND_ISR: leading.rows, Api.UPDATE_METADATA: requests.metadata_rows,
+                Api.STOP_REPLICA: stopping.rows}  # fmt: skip
+        for api, sent in traffic.items():
+            if sent.requests.any():
+                self._watch(self._summary(api, sent, _distinct(rows[api], len(cluster))), sent)
+
+    def _measure(self, cluster: ClusterState, requests: ControlRequests) -> dict[Api, Traffic]:
+        """Traffic in the order in which a broker gets it."""
+        traffic = {
+            Api.LEADER_AND_ISR: _listed(requests.leader_and_isr, len(cluster.brokers)),
+            Api.UPDATE_METADATA: Traffic.none(len(cluster.brokers)),
+            Api.STOP_REPLICA: _listed(requests.stop_replica, len(cluster.brokers)),
+        }
+        metadata = traffic[Api.UPDATE_METADATA]
+        metadata.requests[requests.metadata_brokers] = 1
+        metadata.entries[requests.metadata_brokers] = len(requests.metadata_rows)
+        if self.bytes_unknown is None:
+            self._encode(cluster, requests, traffic)
+        return traffic
+
+    def _encode(self, cluster: ClusterState, requests: ControlRequests, traffic: dict[Api, Traffic]) -> None:
+        begun = self._clock.now_ms()
+        try:
+            encoded = self._encoder.encode(cluster, requests)
+        except ConfigError as problem:
+            self.bytes_unknown = str(problem)
+            return
+        for sent in traffic.values():
+            sent.requests[:] = 0
+        for request in encoded:
+            sent = traffic[_APIS[request.api_key]]
+            sent.requests[request.broker] += 1
+            sent.nbytes[request.broker] += framed_bytes(request, requests.controller_id)
+        self.encode_ms += self._clock.now_ms() - begun
+
+    def _summary(self, api: Api, sent: Traffic, partitions: int) -> RequestsSent:
+        return RequestsSent(
+            api=api,
+            brokers=int(np.count_nonzero(sent.requests)),
+            requests=int(sent.requests.sum()),
+            partitions=partitions,
+            entries=int(sent.entries.sum()),
+            nbytes=None if self.bytes_unknown is not None else int(sent.nbytes.sum()),
+        )
+
+
+def framed_bytes(request: EncodedRequest, controller_id: int) -> int:
+    """Bytes of a request on the wire: its size, its header, whose client id is the controller's id, and its body."""
+    key, version = request.api_key, request.api_version
+    header = request_header(header_version(key, version), key, version, 0, str(controller_id))
+    return _SIZE_BYTES + len(header) + request.nbytes
+
+
+def _listed(batch: BrokerRows, brokers: int) -> Traffic:
+    traffic = Traffic.none(brokers)
+    traffic.requests[batch.brokers] = 1
+    traffic.entries[batch.brokers] = np.diff(batch.offsets)
+    return traffic
+
+
+def _distinct(rows: Int32, count: int) -> int:
+    named = np.zeros(count, np.bool_)
+    named[rows] = True
+    return int(np.count_nonzero(named))

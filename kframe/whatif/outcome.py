@@ -1,0 +1,166 @@
+"""What came of a what-if."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.columns import Bool, Int16, Int32
+from kframe.whatif.changes import PartitionChanges
+from kframe.whatif.observe import Traffic
+from kframe.whatif.standing import Standing
+from kframe.whatif.timeline import Happening, RequestsSent, StatesStored
+
+
+class Verb(StrEnum):
+    """What is done to the cluster."""
+
+    FAIL = "fail"
+    RESTART = "restart"
+    SHUTDOWN = "shutdown"
+    ELECT = "elect"
+
+
+class FailOn(StrEnum):
+    """What a what-if can be asked to find (``--fail-on``): see ``Outcome.found``."""
+
+    OFFLINE = "offline"
+    UNDER_MIN_ISR = "under-min-isr"
+    LOSS = "loss"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What was asked: which brokers (ids), all at once or one after another; or which election."""
+
+    verb: Verb
+    brokers: tuple[int, ...] = ()
+    together: bool = True
+    election: str | None = None
+    partitions: int | None = None
+    """How many partitions an election was asked for; None is all."""
+
+    def text(self) -> str:
+        """The operation in words."""
+        if self.verb is Verb.ELECT:
+            which = "all partitions"
+            if self.partitions is not None:
+                which = f"{self.partitions:,} partition{'' if self.partitions == 1 else 's'}"
+            return f"elect {self.election} leaders for {which}"
+        ids = ", ".join(str(one) for one in self.brokers)
+        how = "" if len(self.brokers) == 1 else " together" if self.together else " one by one"
+        return f"{self.verb} {'brokers' if len(self.brokers) > 1 else 'broker'} {ids}{how}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What the controller answered to a request: its error, and what it said of single partitions.
+
+    To ControlledShutdown, ``rows`` are the partitions that the broker still leads, and ``codes`` is None; to
+    ElectLeaders, ``codes`` holds the error of each.
+    """
+
+    error: ErrorCode
+    rows: Int32
+    codes: Int16 | None = None
+
+    def counts(self) -> dict[str, int]:
+        """How many partitions were told which error, by Kafka's names."""
+        codes, counts = np.unique(self.codes if self.codes is not None else np.empty(0, np.int16), return_counts=True)
+        return {ErrorCode(int(code)).name: int(count) for code, count in zip(codes, counts, strict=True)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepOutcome:
+    """One step: what happened in it, in order, and how many partitions were in which condition when it was over."""
+
+    name: str
+    happenings: tuple[Happening, ...]
+    counts: Mapping[str, int | None]
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """The outcome in numbers of partitions. ``newly_…``: not so before, but so at the end; the peaks are those of the
+    worst step. None where the snapshot lacks what decides it."""
+
+    leaders_moved: int
+    newly_offline: int
+    back_online: int
+    newly_under_min_isr: int | None
+    newly_at_min_isr: int | None
+    newly_under_replicated: int
+    unclean_elections: int
+    unclean_needed: int
+    states_changed: int
+    states_stored: int
+    offline_peak: int
+    under_min_isr_peak: int | None
+    requests: int
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """All that came of one operation. Brokers stand by index in ``broker_ids`` (b,), partitions in columns."""
+
+    operation: Operation
+    broker_ids: Int32
+    racks: tuple[str | None, ...]
+    before: Standing
+    after: Standing
+    steps: tuple[StepOutcome, ...]
+    changes: PartitionChanges
+    traffic: Mapping[Api, Traffic]
+    findings: Mapping[FailOn, Bool | None]
+    """(n,) masks of what ``found`` counts."""
+    bytes_unknown: str | None
+    """Why bytes are not known, if they are not."""
+    assumptions: tuple[str, ...]
+    """What the snapshot lacks and was taken for granted."""
+    notes: tuple[str, ...]
+    """What a real cluster would do besides, and what went on in the engine."""
+    encode_ms: float
+    """Time spent on encoding requests, by the clock that the what-if was given."""
+
+    def found(self, what: FailOn) -> int | None:
+        """In how many partitions the what-if found this; None if the snapshot lacks what decides it.
+
+        OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. LOSS: a leader was elected outside
+        the ISR, so that acknowledged records may be gone.
+        """
+        mask = self.findings[what]
+        return None if mask is None else int(np.count_nonzero(mask))
+
+    @property
+    def impact(self) -> Impact:
+        """The outcome in numbers."""
+        sent = [one for step in self.steps for one in step.happenings if isinstance(one, RequestsSent)]
+        stored = [one for step in self.steps for one in step.happenings if isinstance(one, StatesStored)]
+        under = [count for step in self.steps if (count := step.counts["under_min_isr"]) is not None]
+        return Impact(
+            leaders_moved=int(np.count_nonzero(self.changes.moved)),
+            newly_offline=_newly(self.before.offline, self.after.offline) or 0,
+            back_online=_newly(self.after.offline, self.before.offline) or 0,
+            newly_under_min_isr=_newly(self.before.under_min_isr, self.after.under_min_isr),
+            newly_at_min_isr=_newly(self.before.at_min_isr, self.after.at_min_isr),
+            newly_under_replicated=_newly(self.before.under_replicated, self.after.under_replicated) or 0,
+            unclean_elections=int(np.count_nonzero(self.changes.unclean)),
+            unclean_needed=int(np.count_nonzero(self.after.unclean_needed)),
+            states_changed=len(self.changes),
+            states_stored=sum(one.partitions for one in stored),
+            offline_peak=max(step.counts["offline"] or 0 for step in self.steps),
+            under_min_isr_peak=max(under) if under else None,
+            requests=sum(one.requests for one in sent),
+            bytes=None if self.bytes_unknown is not None else sum(one.nbytes or 0 for one in sent),
+        )
+
+
+def _newly(before: Bool | None, after: Bool | None) -> int | None:
+    return None if before is None or after is None else int(np.count_nonzero(after & ~before))

@@ -1,0 +1,333 @@
+"""The engine asked "what if?": a snapshot's cluster, a controller that has run it all along, and things that befall it.
+
+The controller is the real one, on the in-memory store; only its ports are watched. Requests are encoded and counted,
+nobody answers them, and no time passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.core.controller import Controller
+from kframe.embedded import MemoryEnsemble, VirtualClock
+from kframe.errors import BrokenInvariant, ErrorCode, InputError, SnapshotError
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, UInt8
+from kframe.model.config import KEYS, ControllerConfig
+from kframe.model.elections import LeaderSelector
+from kframe.model.events import ControlledShutdownRequested, ElectionRequested, ElectionType, Event, TopicPartition
+from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
+from kframe.model.ports import Clock
+from kframe.runtime.loop import ControllerLoop
+from kframe.snapshot import Snapshot
+from kframe.snapshot.files import Progress, ignore_progress
+from kframe.snapshot.snapshot import brokers_text
+from kframe.whatif.changes import changes_between
+from kframe.whatif.observe import (
+    ElectionWatch,
+    MeasuringTransport,
+    Record,
+    Traffic,
+    WatchedSelection,
+    WatchedStore,
+    election_held,
+)
+from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Verb
+from kframe.whatif.standing import Standing, standing_of
+from kframe.whatif.timeline import RequestsSent, StatesStored
+from kframe.wire import ControlVersions, Encoder
+
+#: Of the cluster-wide dynamic settings that a snapshot may have, those that a what-if goes by.
+DYNAMIC_KEYS: Final = ("unclean.leader.election.enable", "min.insync.replicas")
+_PROTOCOL: Final = "inter.broker.protocol.version"
+
+#: One step: its name, and what it does; what it returns is the controller's answer, if somebody asked it something.
+_Step = tuple[str, Callable[[], Answer | None]]
+
+
+class WhatIf:
+    """A cluster to try things on. Every operation goes on from where the last one ended and returns its Outcome.
+
+    ::
+
+        outcome = WhatIf(read_snapshot("healthy.zookeeper.jsonl")).fail(brokers=[4])
+        outcome.impact.newly_offline
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: Mapping[str, object] | None = None,
+        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Take a cluster over as it stands, without a failover.
+
+        ``config`` holds Kafka's configuration keys; it prevails over the cluster-wide settings in the snapshot.
+        ``clock`` is asked for the time that encoding takes; by default none passes. Raises SnapshotError if the
+        snapshot does not say who leads, ConfigError for a key or value.
+        """
+        if snapshot.partitions.leader is None:
+            raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
+        self.snapshot = snapshot
+        given = dict(config or {})
+        dynamic = {key: value for key, value in (snapshot.broker_default_configs or {}).items() if key in DYNAMIC_KEYS}
+        self.config = ControllerConfig({**dynamic, **given})
+        self._selectors = dict(selectors or {})
+        self.election_watch: ElectionWatch | None = None
+        """Told of every election, before anything of it is stored."""
+        self.step_progress: Progress = ignore_progress
+        """Told how many steps of how many are done."""
+        cluster = snapshot.to_cluster()
+        self._registrations = {
+            one.broker_id: Registration(one.broker_id, NO_BROKER_EPOCH, one.endpoints or (), one.rack)
+            for one in snapshot.brokers
+        }
+        self._record = Record(len(cluster.brokers))
+        versions = ControlVersions.of(str(given.get(_PROTOCOL, KEYS[_PROTOCOL].default)))
+        clock = VirtualClock() if clock is None else clock
+        self._transport = MeasuringTransport(
+            Encoder(versions, self.config["inter.broker.listener.name"]), clock, self._note_requests
+        )
+        self._ensemble = MemoryEnsemble.from_cluster(cluster, _controller_epoch(snapshot) - 1)
+        self._selection = WatchedSelection(self._selectors, self._note_election)
+        store = WatchedStore(self._ensemble.connect(), self._note_states)
+        controller = Controller(_controller_id(snapshot), self.config, self._selection)
+        self._loop = ControllerLoop(controller, store, self._transport, clock)
+        self._loop.adopt()
+
+    @property
+    def cluster(self) -> ClusterState:
+        """The cluster as it stands now; only to be read."""
+        return self._loop.controller.cluster
+
+    @property
+    def registered(self) -> tuple[int, ...]:
+        """Ids of the brokers that are registered now, ascending."""
+        return tuple(self.cluster.brokers.registered_ids())
+
+    def selector_name(self, kind: ElectionKind) -> str | None:
+        """Name of the leader selector in charge of a kind of election; None for the built-in rule."""
+        selector = self._selectors.get(kind)
+        return None if selector is None else selector.name
+
+    def standing(self) -> Standing:
+        """How the cluster stands now."""
+        return standing_of(self.cluster, self.config, self.snapshot.topics.configs is not None)
+
+    def fail(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
+        """Brokers die: these, and all that are registered in these racks. Raises InputError for one that is unknown or
+        not registered."""
+        ids = self._chosen(brokers, racks, registered=True)
+        groups = [ids] if together else [(one,) for one in ids]
+        steps = [(_happens(group, "fails", "fail together"), self._unregister(group)) for group in groups]
+        return self._play(Operation(Verb.FAIL, ids, together), steps)
+
+    def restart(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
+        """Brokers that are down start as they were; those that are up bounce in one instant, before their absence is
+        noticed. Raises InputError for an unknown one."""
+        ids = self._chosen(brokers, racks, registered=False)
+        groups = [ids] if together else [(one,) for one in ids]
+        steps = [(self._restarts(group), self._register(group)) for group in groups]
+        return self._play(Operation(Verb.RESTART, ids, together), steps)
+
+    def shutdown(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
+        """Brokers ask for controlled shutdown, and then are gone. Together: all ask, then all go. Raises InputError for
+        one that is unknown or not registered."""
+        ids = self._chosen(brokers, racks, registered=True)
+        steps: list[_Step] = []
+        for group in [ids] if together else [(one,) for one in ids]:
+            steps += [(f"broker {one} asks to shut down", self._ask_to_shut_down(one)) for one in group]
+            steps.append((_happens(group, "is gone", "are gone"), self._unregister(group)))
+        return self._play(Operation(Verb.SHUTDOWN, ids, together), steps)
+
+    def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:
+        """An operator has leaders elected, for these partitions or for all. Raises InputError for an unknown one."""
+        for topic, partition in partitions or ():
+            if self.cluster.row(topic, partition) is None:
+                raise InputError("partition", f"{topic}-{partition}", "a partition of the snapshot")
+        named = None if partitions is None else tuple(partitions)
+        kind = election.name.lower()
+        operation = Operation(Verb.ELECT, election=kind, partitions=None if named is None else len(named))
+        return self._play(operation, [(f"{kind} election", self._ask_for_election(election, named))])
+
+    # -- steps
+
+    def _unregister(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        return lambda: self._ensemble.unregister_brokers(ids)
+
+    def _register(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        def act() -> None:
+            up = set(self.registered)
+            self._ensemble.bounce_brokers(one for one in ids if one in up)
+            self._ensemble.register_brokers(self._registrations[one] for one in ids if one not in up)
+
+        return act
+
+    def _restarts(self, ids: tuple[int, ...]) -> str:
+        up = set(self.registered)
+        bounced = tuple(one for one in ids if one in up)
+        started = tuple(one for one in ids if one not in up)
+        parts = [_happens(bounced, "bounces", "bounce"), _happens(started, "starts", "start")]
+        return ", ".join(part for part, group in zip(parts, (bounced, started), strict=True) if group)
+
+    def _ask_to_shut_down(self, broker_id: int) -> Callable[[], Answer]:
+        def act() -> Answer:
+            brokers = self.cluster.brokers
+            index = brokers.find(broker_id)
+            broker_epoch = NO_BROKER_EPOCH if index is None else int(brokers.broker_epoch[index])
+            response = self._call(lambda token: ControlledShutdownRequested(broker_id, broker_epoch, token))
+            return Answer(response.error, response.remaining)
+
+        return act
+
+    def _ask_for_election(
+        self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
+    ) -> Callable[[], Answer]:
+        def act() -> Answer:
+            response = self._call(lambda token: ElectionRequested(election, partitions, token))
+            return Answer(ErrorCode(response.error), response.rows, response.codes)
+
+        return act
+
+    def _call(self, event: Callable[[int], Event]) -> Any:
+        future = self._loop.submit(event)
+        self._settle()
+        return future.result(timeout=0)
+
+    def _settle(self) -> None:
+        self._loop.run_until_idle()
+        if not self._loop.controller.active:
+            raise BrokenInvariant("the controller gave its role up; its log says why")
+
+    # -- playing and noting
+
+    def _play(self, operation: Operation, steps: Sequence[_Step]) -> Outcome:
+        cluster, before, notes = self.cluster, self.standing(), tuple(self._notes(operation))
+        columns, after, encoded_ms = cluster.partitions.copy(), before, self._transport.encode_ms
+        self._record = record = Record(len(cluster.brokers))
+        found = {FailOn.OFFLINE: _nothing(before.offline), FailOn.UNDER_MIN_ISR: _nothing(before.under_min_isr)}
+        outcomes = []
+        for done, (name, action) in enumerate(steps, 1):
+            record.happenings.clear()
+            answer = action()
+            self._settle()
+            after = self.standing()
+            _add(found[FailOn.OFFLINE], before.offline, after.offline)
+            _add(found[FailOn.UNDER_MIN_ISR], before.under_min_isr, after.under_min_isr)
+            outcomes.append(StepOutcome(name, tuple(record.happenings), after.counts(), answer))
+            self.step_progress(done, len(steps))
+        known = self.snapshot.partitions
+        changes = changes_between(
+            columns, cluster, (before, after), record.unclean,
+            (known.leader_epoch is not None, known.zk_version is not None),
+        )  # fmt: skip
+        found[FailOn.LOSS] = lost = np.zeros(len(cluster), np.bool_)
+        lost[changes.rows] = changes.unclean
+        return Outcome(
+            operation=operation,
+            broker_ids=cluster.brokers.ids.copy(),
+            racks=tuple(self._registrations[broker_id].rack for broker_id in cluster.brokers.ids.tolist()),
+            before=before,
+            after=after,
+            steps=tuple(outcomes),
+            changes=changes,
+            traffic=record.traffic,
+            findings=found,
+            bytes_unknown=self._transport.bytes_unknown,
+            assumptions=self.snapshot.assumptions,
+            notes=(*notes, *self._faults()),
+            encode_ms=self._transport.encode_ms - encoded_ms,
+        )
+
+    def _note_election(
+        self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32
+    ) -> None:
+        held, unclean = election_held(kind, rows, unclean_allowed, leader)
+        self._record.happenings.append(held)
+        if len(unclean):
+            self._record.unclean.append(unclean)
+        if self.election_watch is not None:
+            self.election_watch(cluster, kind, rows, unclean_allowed, leader)
+
+    def _note_states(self, stored: StatesStored) -> None:
+        self._record.happenings.append(stored)
+
+    def _note_requests(self, sent: RequestsSent, traffic: Traffic) -> None:
+        self._record.happenings.append(sent)
+        self._record.traffic[sent.api].add(traffic)
+
+    def _notes(self, operation: Operation) -> Iterator[str]:
+        """What a real cluster would do besides."""
+        controller_id = self.snapshot.controller_id
+        if operation.verb is not Verb.ELECT and controller_id in operation.brokers:
+            yield f"broker {controller_id} is the controller: another one would take over; its failover is left out"
+        if operation.verb is Verb.RESTART:
+            yield "replicas rejoin the ISR when they have caught up; that is left out"
+
+    def _faults(self) -> Iterator[str]:
+        for (name, fault), count in self._selection.faults.items():
+            yield f"leader selector {name!r} {fault} for {count:,} partitions: the built-in rule decided"
+
+    # -- what was asked for
+
+    def _chosen(self, brokers: Iterable[int], racks: Iterable[str], *, registered: bool) -> tuple[int, ...]:
+        """The brokers named, then those in the racks, each once. Raises InputError if there is none."""
+        asked, up = tuple(brokers), self.registered
+        candidates = up if registered else tuple(self._registrations)
+        for position, one in enumerate(asked):
+            if one not in candidates:
+                state = "a registered broker" if registered else "a broker of the snapshot"
+                raise InputError("brokers", f"broker {one}", f"{state}: {_listed(candidates)}")
+            if one in asked[:position]:
+                raise InputError("brokers", f"broker {one} twice", "each broker once")
+        chosen = dict.fromkeys(asked)
+        for rack in racks:
+            chosen |= dict.fromkeys(self._in_rack(rack, candidates))
+        if not chosen:
+            raise InputError("brokers", "no broker", f"at least one of {_listed(candidates)}")
+        return tuple(chosen)
+
+    def _in_rack(self, rack: str, candidates: tuple[int, ...]) -> list[int]:
+        there = [one for one in candidates if self._registrations[one].rack == rack]
+        if not there:
+            racks = sorted({name for one in candidates if (name := self._registrations[one].rack) is not None})
+            known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
+            raise InputError("racks", f"rack {rack!r}", known)
+        return there
+
+
+def _controller_id(snapshot: Snapshot) -> int:
+    """The controller's id; that of the first broker if the snapshot does not say."""
+    if snapshot.controller_id is not None:
+        return snapshot.controller_id
+    return snapshot.brokers[0].broker_id if snapshot.brokers else 0
+
+
+def _controller_epoch(snapshot: Snapshot) -> int:
+    """The present controller's epoch; the highest that any state was written under if the snapshot does not say."""
+    written = snapshot.partitions.controller_epoch
+    highest = 1 if written is None else int(written.max(initial=1))
+    return max(highest, snapshot.controller_epoch or 1)
+
+
+def _nothing(mask: Bool | None) -> Bool | None:
+    return None if mask is None else np.zeros(len(mask), np.bool_)
+
+
+def _add(found: Bool | None, before: Bool | None, after: Bool | None) -> None:
+    """Mark in ``found`` what is so after, but was not before."""
+    if found is not None and before is not None and after is not None:
+        found |= after & ~before
+
+
+def _happens(ids: tuple[int, ...], one: str, several: str) -> str:
+    return f"{brokers_text(ids)} {one if len(ids) == 1 else several}"
+
+
+def _listed(ids: Sequence[int]) -> str:
+    return ", ".join(str(one) for one in ids) or "none"

@@ -1,0 +1,109 @@
+"""The ``kframe`` command as a whole: what it loads, and how it ends."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import kframe
+from kframe.cli import app
+from kframe.errors import BrokenInvariant, InputError, KframeError, PluginError, StoreError
+from tests.architecture.source import ROOT
+
+#: What ``--help`` must not wait for.
+SLOW = {"numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo", "pyspark", "matplotlib"}
+
+
+def loaded_after(*arguments: str) -> set[str]:
+    """Top-level modules that are loaded when ``kframe`` has run in a fresh interpreter."""
+    code = (
+        "import sys\nfrom kframe.cli.app import cli\n"
+        f"try:\n    cli({list(arguments)!r})\nexcept SystemExit:\n    pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return {name.partition(".")[0] for name in done.stderr.split()}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["whatif", "fail", "--help"], ["snapshot", "--help"]])
+def test_help_loads_nothing_slow(arguments: list[str]) -> None:
+    assert loaded_after(*arguments) & SLOW == set()
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_every_command_loads_and_is_listed(name: str) -> None:
+    assert CliRunner().invoke(app.cli, [name, "--help"]).exit_code == 0
+    assert f"\n  {name} " in CliRunner().invoke(app.cli, ["--help"]).stdout
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(app.cli, ["--version"]).stdout == f"kframe {kframe.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["nope"], "error: No such command 'nope'. (see kframe --help)\n"),
+        (["--nope"], "error: No such option"),
+        (["states", "--dots"], "error: No such option"),
+        (["states", "-o", "xml"], "error: Invalid value for '-o'"),
+        (["explain"], "error: Missing argument 'SNAPSHOT'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app.cli, arguments, prog_name="kframe")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_group_without_a_command_shows_its_help() -> None:
+    done = CliRunner().invoke(app.cli, ["whatif"])
+    assert done.exit_code == 2
+    assert "Commands:" in done.stderr
+
+
+@pytest.fixture
+def failing() -> Iterator[dict[str, Exception]]:
+    """A command that raises what the test puts in."""
+    raised: dict[str, Exception] = {}
+
+    @app.cli.command("failing")
+    def failing() -> None:
+        raise raised["it"]
+
+    yield raised
+    del app.cli.commands["failing"]
+
+
+@pytest.mark.parametrize(
+    "problem, code",
+    [
+        (InputError("x.json:3", "a dog", "a cat"), 2),
+        (PluginError("two of them"), 2),
+        (StoreError("storage is gone"), 1),
+        (BrokenInvariant("never"), 1),
+        (click.Abort(), 1),
+    ],
+)
+def test_errors_end_in_one_line(failing: dict[str, Exception], problem: Exception, code: int) -> None:
+    failing["it"] = problem
+    done = CliRunner().invoke(app.cli, ["failing"])
+    assert done.exit_code == code
+    assert done.stderr == f"error: {problem if isinstance(problem, KframeError) else 'aborted'}\n"
+
+
+def test_a_defect_is_not_hidden(failing: dict[str, Exception]) -> None:
+    failing["it"] = ZeroDivisionError("ours")
+    assert isinstance(CliRunner().invoke(app.cli, ["failing"]).exception, ZeroDivisionError)
+
+
+def test_the_library_is_silent_unless_asked() -> None:
+    CliRunner().invoke(app.cli, ["states"])
+    assert logging.getLogger("kframe").handlers

@@ -1,0 +1,61 @@
+"""``kframe explain``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kframe.cli.app import cli
+from kframe.snapshot import write_snapshot
+from tests.whatif.samples import small
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    path = tmp_path / "small"
+    write_snapshot(small(), path)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["explain", *map(str, arguments)])
+
+
+def test_in_words(snapshot: Path) -> None:
+    done = run(snapshot, "t-2", "--fail", "3")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("t-2: replicas 3,1\n")
+    assert "rule: offline election, clean part" in done.stdout
+    assert "nobody can lead: no live replica is in the ISR; unclean.leader.election.enable is false" in done.stdout
+    assert "in the end: no leader, ISR 3\n" in done.stdout
+
+
+def test_no_election_is_said(snapshot: Path) -> None:
+    assert "after broker 3 failed: no election was needed" in run(snapshot, "t-0", "--fail", "3").stdout
+
+
+def test_in_json(snapshot: Path) -> None:
+    found = json.loads(run(snapshot, "t-0", "--fail", "1", "-o", "json").stdout)
+    assert found["schema"] == "kframe.explanation/v1"
+    assert (found["before"]["leader"], found["leader"], found["isr"]) == (1, 2, [2, 3])
+    (election,) = found["elections"]
+    assert [one["verdict"] for one in election["candidates"]] == ["dead", "chosen", "later in the assignment"]
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("t",), "TOPIC-PARTITION: found 't', expected a partition written topic-partition"),
+        (("t-9",), "found t-9, expected a partition of topic t"),
+        (("x-0",), "found x-0, expected a topic of the snapshot"),
+        (("t-0", "--fail", "9"), "found broker 9"),
+        (("t-0", "--fail", "x"), "found 'x'"),
+    ],
+)
+def test_bad_input(snapshot: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = run(snapshot, *arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr

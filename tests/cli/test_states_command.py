@@ -1,0 +1,32 @@
+"""``kframe states``."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+
+from kframe.cli.app import cli
+from kframe.core.transitions import PARTITION_MOVES, REPLICA_MOVES, to_dot
+
+
+def output(*arguments: str) -> str:
+    done = CliRunner().invoke(cli, ["states", *arguments])
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def test_dot_is_the_engines() -> None:
+    assert output("--dot") == to_dot()
+
+
+def test_json_has_every_move() -> None:
+    rows = json.loads(output("-o", "json"))["rows"]
+    found = {(row["machine"], row["state"]): set(row["moves_to"]) for row in rows}
+    wanted = {("partition", state.name): {one.name for one in moves} for state, moves in PARTITION_MOVES.items()}
+    wanted |= {("replica", kind.name): {one.name for one in kinds} for kind, kinds in REPLICA_MOVES.items()}
+    assert found == wanted
+
+
+def test_the_table_has_a_line_a_state() -> None:
+    assert len(output().splitlines()) == 1 + len(PARTITION_MOVES) + len(REPLICA_MOVES)

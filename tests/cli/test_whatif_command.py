@@ -1,0 +1,250 @@
+"""``kframe whatif``: exit codes, and that every form of output says the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kframe.cli.app import cli
+from kframe.cli.whatif import FAIL_ON
+from kframe.snapshot import Health, generate, write_snapshot
+from kframe.whatif import FailOn
+from tests.architecture.source import ROOT
+from tests.whatif.samples import small
+
+CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+HEALTHY = CLUSTER / "healthy.zookeeper.jsonl.gz"
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    path = tmp_path / "small"
+    write_snapshot(small(), path)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["whatif", *map(str, arguments)], prog_name="kframe")
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    done = run(*arguments, "-o", "json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
+    found = document("fail", snapshot, "--brokers", "1")
+    assert found["schema"] == "kframe.whatif/v1"
+    assert found["operation"]["text"] == "fail broker 1"
+    assert found["impact"]["leaders_moved"] == 1
+    assert found["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0}
+    assert [one["partition"] for one in found["partitions"]] == [0, 1, 3]
+    assert [one["broker_id"] for one in found["brokers"]] == [1, 2, 3, 4]
+
+
+def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
+    arguments = ("fail", snapshot, "--brokers", "1,2", "--one-by-one")
+    table, found = run(*arguments).stdout, document(*arguments)
+    for name, value in found["impact"].items():
+        if value:
+            assert f"{name.replace('_', ' ')}  " in table
+    for step in found["steps"]:
+        for happening in step["timeline"]:
+            assert f"{step['name']}  {happening['text']}" in table
+    lines = [line.split() for line in table.splitlines()]
+    for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"):
+        assert [*name.split("_"), str(found["before"][name]), str(found["after"][name])] in lines
+    for broker in found["brokers"]:
+        numbers = [str(broker[key]) for key in ("leaders_before", "leaders_after", "preferred_leaders", "replicas",
+                                                "in_sync_before", "in_sync_after", "requests", "bytes")]  # fmt: skip
+        assert any(line[:1] == [str(broker["broker_id"])] and line[3:] == numbers for line in lines)
+    for load in ("leader", "replica"):
+        assert any(
+            line[:2] == [f"{load}s", "after"] and line[3] == str(found["after"][f"{load}_skew"]["mean"])
+            for line in lines
+        )
+    for note in found["notes"]:
+        assert f"note: {note}" in table
+
+
+def test_csv_jsonl_and_yaml_list_the_same_partitions(snapshot: Path) -> None:
+    arguments = ("fail", snapshot, "--brokers", "1")
+    wanted = document(*arguments)["partitions"]
+    lines = [json.loads(line) for line in run(*arguments, "-o", "jsonl").stdout.splitlines()]
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    rows = list(csv.DictReader(io.StringIO(run(*arguments, "-o", "csv").stdout)))
+    assert [(row["topic"], row["leader_after"], row["isr_after"]) for row in rows] == [
+        (one["topic"], str(one["leader_after"]), ",".join(map(str, one["isr_after"]))) for one in wanted
+    ]
+    assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["partitions"] == wanted
+
+
+def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
+    table = run("fail", snapshot, "--brokers", "1", "--limit", "1").stdout
+    assert "and 2 more" in table
+    # What went offline comes first.
+    assert ["t", "3", "1", "none", "1", "1", "yes"] in [line.split() for line in table.splitlines()]
+
+
+#: (arguments, exit code, what is said on stderr)
+FAIL_ONS = [
+    (("fail", "--brokers", "1", "--fail-on", "offline"), 3, "--fail-on offline: 1 partition\n"),
+    (("fail", "--brokers", "2", "--fail-on", "offline"), 0, ""),
+    (("fail", "--brokers", "1,2", "--fail-on", "under-min-isr"), 3, "--fail-on under-min-isr: 3 partitions\n"),
+    (("fail", "--brokers", "1", "--fail-on", "loss"), 0, ""),
+    (("fail", "--brokers", "3", "--fail-on", "loss", "--fail-on", "offline"), 3, "--fail-on offline: 1 partition\n"),
+    (("shutdown", "--brokers", "2", "--fail-on", "offline"), 0, ""),
+    (("restart", "--brokers", "4", "--fail-on", "offline"), 0, ""),
+    (("elect", "--type", "unclean", "--fail-on", "loss"), 0, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
+def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
+    verb, *options = arguments
+    done = run(verb, snapshot, *options)
+    assert (done.exit_code, done.stderr) == (code, said)
+    assert done.stdout
+
+
+def test_loss_is_found_when_unclean_elections_are_allowed(tmp_path: Path) -> None:
+    write_snapshot(small(unclean=1), tmp_path / "small")
+    done = run("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
+    assert (done.exit_code, done.stderr) == (3, "--fail-on loss: 1 partition\n")
+
+
+def test_the_choices_of_fail_on_are_the_librarys() -> None:
+    assert tuple(FailOn) == FAIL_ON
+
+
+def test_config_reaches_the_engine(tmp_path: Path) -> None:
+    path = tmp_path / "plain"
+    write_snapshot(generate(30, 3, 2, health=Health(under_replicated=1.0)), path)
+    strict = document("fail", path, "--brokers", "0")
+    loose = document("fail", path, "--brokers", "0", "--config", "unclean.leader.election.enable=true")
+    assert (strict["impact"]["unclean_elections"], loose["impact"]["newly_offline"]) == (0, 0)
+    assert strict["impact"]["newly_offline"] == loose["impact"]["unclean_elections"] > 0
+
+
+def test_elections_by_name(snapshot: Path) -> None:
+    found = document("elect", snapshot, "--type", "preferred", "--partition", "t-0", "--partition", "t-4")
+    assert found["steps"][0]["answer"] == {
+        "error": "NONE",
+        "partitions": {"PREFERRED_LEADER_NOT_AVAILABLE": 1, "ELECTION_NOT_NEEDED": 1},
+        "named": ["t-0", "t-4"],
+    }
+
+
+def test_selectors_by_name(snapshot: Path) -> None:
+    plain, chosen = (
+        document("fail", snapshot, "--brokers", "1", *more) for more in ((), ("--selector", "first-in-sync"))
+    )
+    assert plain["partitions"] == chosen["partitions"]
+
+
+def test_out_holds_the_outcome(snapshot: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run("fail", snapshot, "--brokers", "1", "--out", out)
+    assert done.exit_code == 0
+    assert json.loads((out / "outcome.json").read_text())["impact"]["leaders_moved"] == 1
+    again = run("fail", snapshot, "--brokers", "1", "--out", out)
+    assert (again.exit_code, again.stdout) == (2, "")
+    assert run("fail", snapshot, "--brokers", "2", "--out", out, "--force").exit_code == 0
+
+
+def test_a_finding_is_written_all_the_same(snapshot: Path, tmp_path: Path) -> None:
+    assert run("fail", snapshot, "--brokers", "1", "--fail-on", "offline", "--out", tmp_path / "out").exit_code == 3
+    assert (tmp_path / "out" / "outcome.json").exists()
+
+
+#: (arguments after the snapshot, what the error says)
+BAD = [
+    (("fail",), "brokers: found no broker, expected at least one of 1, 2, 3"),
+    (("fail", "--brokers", "9"), "brokers: found broker 9, expected a registered broker: 1, 2, 3"),
+    (("fail", "--brokers", "4"), "brokers: found broker 4, expected a registered broker: 1, 2, 3"),
+    (("fail", "--brokers=-1"), "found broker -1"),
+    (("fail", "--brokers", "1,x"), "found '1,x', expected broker ids such as 2,5"),
+    (("fail", "--brokers", "1.5"), "found '1.5'"),
+    (("fail", "--brokers", "nan"), "found 'nan'"),
+    (("fail", "--brokers", ""), "found ''"),
+    (("fail", "--brokers", "1,1"), "found broker 1 twice"),
+    (("fail", "--brokers", "99999999999999999999"), "found broker 99999999999999999999"),
+    (("fail", "--racks", "z"), "racks: found rack 'z', expected one of a, b, c"),
+    (("fail", "--broker", "1"), "No such option"),
+    (("restart", "--brokers", "9"), "found broker 9, expected a broker of the snapshot: 1, 2, 3, 4"),
+    (("shutdown", "--brokers", "4"), "found broker 4"),
+    (("elect",), "Missing option '--type'"),
+    (("elect", "--type", "best"), "'best' is not one of"),
+    (("elect", "--type", "unclean", "--partition", "t"), "found 't', expected a partition written topic-partition"),
+    (("elect", "--type", "unclean", "--partition", "t-9"), "found t-9, expected a partition of the snapshot"),
+    (("fail", "--brokers", "1", "--config", "min.insync.replicas"), "expected KEY=VALUE"),
+    (("fail", "--brokers", "1", "--config", "min.insync.replicas=x"), "min.insync.replicas: found 'x'"),
+    (("fail", "--brokers", "1", "--config", "min.insync=1"), "unknown key 'min.insync'"),
+    (("fail", "--brokers", "1", "--config", "min.insync.replicas=1", "--config", "min.insync.replicas=2"), "twice"),
+    (("fail", "--brokers", "1", "--config", "inter.broker.protocol.version=9.9"), "inter.broker.protocol.version"),
+    (("fail", "--brokers", "1", "--selector", "nobody"), "no leader selector 'nobody'"),
+    (("fail", "--brokers", "1", "--fail-on", "fire"), "'fire' is not one of"),
+    (("fail", "--brokers", "1", "--limit", "-1"), "Invalid value for '--limit'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments, said", BAD, ids=[" ".join(row[0]) for row in BAD])
+def test_bad_input_is_one_line_and_writes_nothing(
+    snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    verb, *options = arguments
+    done = run(verb, snapshot, *options, "--out", tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (None, "no such file"),
+        (b"", "an empty file"),
+        (b"\xff\xfe\x00", "s.jsonl"),
+        (b'{"path": "/brokers/ids/1", "data": "{", "version": 0}\n', "s.jsonl:1"),
+    ],
+    ids=["missing", "empty", "broken-utf-8", "malformed"],
+)
+def test_a_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+    path = tmp_path / "s.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    done = run("fail", path, "--brokers", "1", "--out", tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_snapshot_of_assignments_only_is_refused() -> None:
+    done = run("fail", CLUSTER / "reassignment.json", "--brokers", "1")
+    assert done.exit_code == 2
+    assert "found nothing about who leads" in done.stderr
+
+
+def test_what_cannot_be_decided_is_not_passed_over_in_silence() -> None:
+    done = run("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4", "--fail-on", "under-min-isr")
+    assert done.exit_code == 2
+    assert "--fail-on under-min-isr: found a snapshot without topic settings" in done.stderr
+    assert document("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4")["before"]["under_min_isr"] is None
+
+
+def test_the_real_cluster_in_a_table() -> None:
+    table = run("fail", HEALTHY, "--brokers", "4").stdout
+    assert table.startswith("fail broker 4: 645 partitions of healthy.zookeeper.jsonl.gz\n")
+    assert "leaders moved           105\n" in table
+    assert "and 292 more" in table

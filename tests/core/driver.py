@@ -1,0 +1,219 @@
+"""A controller with its world in memory, driven by one event or operation at a time; all it asks for is kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+
+from kframe.core.context import Context, Operation
+from kframe.core.controller import Controller
+from kframe.core.replica_machine import Replicas
+from kframe.core.selection import Selection
+from kframe.embedded import Api, MemoryEnsemble, RecordingTransport, Request, VirtualClock
+from kframe.embedded.describe import describe_requests
+from kframe.errors import KframeError
+from kframe.model.asks import WriteStates
+from kframe.model.changes import StateChange
+from kframe.model.cluster import ClusterState, PartitionView
+from kframe.model.columns import Int32
+from kframe.model.config import ControllerConfig
+from kframe.model.effects import Effect, Send
+from kframe.model.events import Answer, Event, Failed
+from kframe.model.ids import NO_STATE
+from kframe.runtime.perform import Performer
+from kframe.testing.clusters import registration, rows_of
+
+Result = TypeVar("Result")
+
+CONTROLLER_ID = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Ambush:
+    """What befalls the world right before the next effect of a kind is performed."""
+
+    kind: type[Effect]
+    act: Callable[[], None]
+
+
+class Driver:
+    """Performs what the controller asks for, on a store in memory, and remembers effects and requests in order."""
+
+    def __init__(
+        self,
+        cluster: ClusterState,
+        config: Mapping[str, object] | None = None,
+        selection: Selection | None = None,
+        controller_epoch: int = 1,
+    ) -> None:
+        """A controller of ``cluster`` that is not active yet; its controller epoch will be ``controller_epoch``."""
+        self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch=controller_epoch - 1)
+        self.store = self.ensemble.connect()
+        self.events: list[Event] = []
+        """What the store has notified; nobody handles it unless a test does."""
+        self.store.open(self.events.append)
+        self.controller = Controller(CONTROLLER_ID, ControllerConfig(config), selection or Selection({}))
+        self.effects: list[Effect] = []
+        self.batches: list[list[Request]] = []
+        """The requests of each Send, as they were when it was performed."""
+        self.replies: dict[int, Any] = {}
+        self._ambushes: list[Ambush] = []
+        self._failures: list[tuple[type[Effect], KframeError]] = []
+        self._performer = Performer(
+            self.controller, self.store, RecordingTransport(), VirtualClock(), self._reply, self.events.append
+        )
+
+    # -- what it does
+
+    def adopt(self) -> Context:
+        """Be the controller without a failover; return its context."""
+        controller_epoch = self.store.claim(CONTROLLER_ID)
+        assert controller_epoch is not None
+        self._settle(self.controller.adopt(self.store.load(), controller_epoch))
+        return self.context
+
+    def handle(self, event: Event) -> None:
+        """Handle one event to its end."""
+        self._settle(self.controller.step(event))
+
+    def run(self, operation: Operation[Result]) -> Result:
+        """Drive one operation by itself to its end."""
+        answer: Answer | None = None
+        while True:
+            try:
+                if isinstance(answer, Failed):
+                    effect = operation.throw(answer.error)
+                else:
+                    effect = operation.send(answer)  # type: ignore[arg-type]
+            except StopIteration as finished:
+                result: Result = finished.value
+                return result
+            answer = self._perform([effect])
+
+    def before(self, kind: type[Effect], act: Callable[[], object]) -> None:
+        """Let ``act`` happen right before the next effect of this kind; acts of one kind wait for one effect each."""
+        self._ambushes.append(Ambush(kind, lambda: (act(), None)[1]))
+
+    def fail(self, kind: type[Effect], error: KframeError) -> None:
+        """Let the next effect of this kind fail, unperformed."""
+        self._failures.append((kind, error))
+
+    def start_broker(self, broker_id: int) -> None:
+        """Let a broker register, for ``BrokersChanged`` to find."""
+        self.ensemble.register_brokers([registration(broker_id)])
+
+    # -- what it saw
+
+    @property
+    def context(self) -> Context:
+        return self.controller.context
+
+    @property
+    def cluster(self) -> ClusterState:
+        return self.controller.cluster
+
+    def rows(self, *names: str) -> Int32:
+        return rows_of(self.cluster, names)
+
+    def replicas(self, *names: str) -> Replicas:
+        """Replicas written ``t-0@1``: partition and broker id."""
+        rows, slots = [], []
+        for name in names:
+            partition, _, broker_id = name.partition("@")
+            row = int(rows_of(self.cluster, [partition])[0])
+            assigned = self.cluster.brokers.ids_of(self.cluster.partitions.replicas_of(row))
+            rows.append(row)
+            slots.append(int(self.cluster.partitions.slot_start[row]) + assigned.index(int(broker_id)))
+        return Replicas(np.array(rows, np.int32), np.array(slots, np.int32))
+
+    def stored(self, name: str) -> PartitionView:
+        """A partition as storage has it."""
+        return _view(self.ensemble.states.cluster, name)
+
+    def known(self, name: str) -> PartitionView:
+        """A partition as the controller has it."""
+        return _view(self.cluster, name)
+
+    def forget(self) -> None:
+        """Start the record of effects and requests anew."""
+        self.effects.clear()
+        self.batches.clear()
+
+    def writes(self) -> list[StateChange]:
+        return [effect.change for effect in self.effects if isinstance(effect, WriteStates)]
+
+    def written(self) -> list[list[str]]:
+        """Names of the partitions of each write."""
+        return [[self.cluster.name(row) for row in change.rows.tolist()] for change in self.writes()]
+
+    def requests(self, api: Api) -> list[Request]:
+        return [request for batch in self.batches for request in batch if request["api"] == api]
+
+    def told(self, api: Api, name: str) -> list[int]:
+        """Ids of the brokers that were sent this partition, as often as they were."""
+        return [request["broker"] for request in self.requests(api) if name in request.get("partitions", {})]
+
+    def _reply(self, token: int, response: Any) -> None:
+        assert token not in self.replies, "answered twice"
+        self.replies[token] = response
+
+    def _settle(self, effects: list[Effect]) -> None:
+        while effects:
+            answer = self._perform(effects)
+            effects = self.controller.step(answer) if answer is not None else []
+
+    def _perform(self, effects: list[Effect]) -> Answer | None:
+        answer = None
+        for effect in effects:
+            self.effects.append(effect)
+            for ambush in [one for one in self._ambushes if isinstance(effect, one.kind)][:1]:
+                self._ambushes.remove(ambush)
+                ambush.act()
+            failures = [one for one in self._failures if isinstance(effect, one[0])][:1]
+            if failures:
+                self._failures.remove(failures[0])
+                return Failed(failures[0][1])
+            if isinstance(effect, Send):
+                self.batches.append(list(describe_requests(self.cluster, effect.requests)))
+            answer = self._performer.perform([effect])
+        return answer
+
+
+def state_of(view: PartitionView) -> tuple[int | None, tuple[int, ...], int]:
+    """(leader, ISR, leader epoch): what most rules are about."""
+    return view.leader, view.isr, view.leader_epoch
+
+
+def kinds(effects: Iterable[Effect]) -> list[str]:
+    """Effects by the names of their classes."""
+    return [type(effect).__name__ for effect in effects]
+
+
+def erase(driver: Driver, name: str) -> None:
+    """Let the stored state of a partition vanish."""
+    stored = driver.ensemble.states.cluster
+    row = stored.row(name.rpartition("-")[0], int(name.rpartition("-")[2]))
+    stored.partitions.partition_epoch[row] = NO_STATE
+
+
+def be_overtaken(driver: Driver) -> None:
+    """Let a later controller have written t-0."""
+    driver.ensemble.write_state("t", 0, leader=3, isr=(3,), leader_epoch=20, controller_epoch=9)
+
+
+def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the state-change log holds against what was asked."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "kframe.statechange" and record.levelno == logging.ERROR
+    ]
+
+
+def _view(cluster: ClusterState, name: str) -> PartitionView:
+    return cluster.view(int(rows_of(cluster, [name])[0]))

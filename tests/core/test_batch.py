@@ -1,0 +1,198 @@
+"""Batching by broker: Kafka's ControllerBrokerRequestBatch, rule by rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.core.batch import RequestBatch
+from kframe.embedded import Api, Request
+from kframe.embedded.describe import describe_requests
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_LEADER
+from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+
+NOBODY = np.empty(0, np.int32)
+
+
+def three_topics() -> ClusterState:
+    """Brokers 1, 2 and 3, and 4 that is gone; ``a`` with two led partitions, ``b`` and ``c`` with one each, of which
+    that of ``c`` has no state."""
+    stated = healthy(1, 2, leader_epoch=5)
+    return cluster_of({"a": [stated, stated], "b": [stated], "c": [PartitionSpec((1, 4))]}, (1, 2, 3))
+
+
+def grown() -> ClusterState:
+    """The same with another partition of ``a`` that was appended later: row 4."""
+    cluster = three_topics()
+    p = cluster.partitions
+    values: dict[str, NDArray[Any]] = {"leader": np.zeros(1, np.int32), "partition_epoch": np.zeros(1, np.int32)}
+    (row,) = p.append(np.zeros(1, np.int32), np.full(1, 2, np.int32), Ragged.of([[0, 1]]), Ragged.of([[0, 1]]), values)
+    cluster.topics.note_rows(0, 2, int(row), 1)
+    assert not p.in_topic_order
+    return cluster
+
+
+def at(*numbers: int) -> Int32:
+    return np.array(numbers, np.int32)
+
+
+def brokers(cluster: ClusterState, *broker_ids: int) -> Int32:
+    return cluster.brokers.index_of(broker_ids)
+
+
+def close(batch: RequestBatch) -> ControlRequests:
+    return batch.close(1000, 7)
+
+
+def table(cluster: ClusterState, rows: BrokerRows) -> dict[int, list[str]]:
+    """Names of the partitions by broker id, in order."""
+    return {
+        int(cluster.brokers.ids[broker]): [cluster.name(row) for row in rows.rows[part].tolist()]
+        for broker, part in rows.slices()
+    }
+
+
+def requests_to(cluster: ClusterState, requests: ControlRequests, api: Api) -> list[Request]:
+    return [request for request in describe_requests(cluster, requests) if request["api"] == api]
+
+
+def test_an_empty_batch_has_nothing_for_anybody() -> None:
+    requests = close(RequestBatch(three_topics()))
+    assert requests.empty
+    assert (requests.controller_id, requests.controller_epoch) == (1000, 7)
+
+
+def test_whoever_leads_or_follows_also_gets_metadata_as_all_do() -> None:
+    """Every LeaderAndIsr also tells every registered broker by UpdateMetadata, even with nobody to lead or follow."""
+    cluster = three_topics()
+    batch = RequestBatch(cluster)
+    batch.add_leader_and_isr(brokers(cluster, 1), at(0), at(0), is_new=False)
+    batch.add_leader_and_isr(NOBODY, NOBODY, at(2), is_new=False)
+    requests = close(batch)
+    assert table(cluster, requests.leader_and_isr) == {1: ["a-0"]}
+    assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 2, 3]
+    assert requests.metadata_rows.tolist() == [0, 2]
+
+
+def test_is_new_sticks() -> None:
+    cluster = three_topics()
+    for order in ((True, False), (False, True)):
+        batch = RequestBatch(cluster)
+        for is_new in order:
+            batch.add_leader_and_isr(brokers(cluster, 1, 2), at(0, 0), at(0), is_new)
+        batch.add_leader_and_isr(brokers(cluster, 1), at(1), at(1), is_new=False)
+        requests = close(batch)
+        assert table(cluster, requests.leader_and_isr) == {1: ["a-0", "a-1"], 2: ["a-0"]}
+        assert requests.is_new.tolist() == [1, 0, 1]
+
+
+def test_delete_sticks_and_the_newest_leader_epoch_stands() -> None:
+    cluster = three_topics()
+    for order in ((True, False), (False, True)):
+        batch = RequestBatch(cluster)
+        cluster.partitions.leader_epoch[0] = 5
+        batch.add_stop_replica(brokers(cluster, 2), at(0), order[0])
+        cluster.partitions.leader_epoch[0] = 6
+        batch.add_stop_replica(brokers(cluster, 2, 2), at(0, 1), order[1])
+        requests = close(batch)
+        assert table(cluster, requests.stop_replica) == {2: ["a-0", "a-1"]}
+        assert requests.stop_delete.tolist() == [1, order[1]]
+        assert requests.stop_leader_epoch.tolist() == [6, 5]
+
+
+def test_stop_replica_names_the_leader_epoch_of_the_moment() -> None:
+    cluster = three_topics()
+    cluster.topics.deleting[1] = 1
+    batch = RequestBatch(cluster)
+    batch.add_stop_replica(brokers(cluster, 1, 1, 1), at(0, 2, 3), delete=False)
+    assert close(batch).stop_leader_epoch.tolist() == [5, EPOCH_DURING_DELETE, NO_EPOCH]
+
+
+def test_only_registered_brokers_get_anything() -> None:
+    cluster = three_topics()
+    batch = RequestBatch(cluster)
+    batch.add_leader_and_isr(brokers(cluster, 4, 1), at(0, 0), at(0), is_new=True)
+    batch.add_stop_replica(brokers(cluster, 4, 2), at(1, 1), delete=False)
+    batch.add_metadata(brokers(cluster, 4, 3), at(2))
+    cluster.brokers.unregister(brokers(cluster, 1))
+    requests = close(batch)
+    assert table(cluster, requests.leader_and_isr) == {}
+    assert (len(requests.is_new), requests.leader_and_isr.offsets.tolist()) == (0, [0])
+    assert table(cluster, requests.stop_replica) == {2: ["a-1"]}
+    assert requests.stop_leader_epoch.tolist() == [5]
+    assert cluster.brokers.ids_of(requests.metadata_brokers) == [2, 3]
+
+
+def test_a_batch_for_dead_brokers_is_empty() -> None:
+    cluster = three_topics()
+    batch = RequestBatch(cluster)
+    batch.add_stop_replica(brokers(cluster, 4), at(0), delete=True)
+    assert close(batch).empty
+
+
+def test_brokers_that_shut_down_are_told_like_all_others() -> None:
+    cluster = three_topics()
+    cluster.brokers.shutting_down[brokers(cluster, 2)] = 1
+    batch = RequestBatch(cluster)
+    batch.add_leader_and_isr(brokers(cluster, 2), at(0), at(0), is_new=False)
+    requests = close(batch)
+    assert table(cluster, requests.leader_and_isr) == {2: ["a-0"]}
+    assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 2, 3]
+
+
+def test_metadata_leaves_out_what_has_no_state_and_names_each_partition_once() -> None:
+    cluster = three_topics()
+    batch = RequestBatch(cluster)
+    batch.add_metadata(brokers(cluster, 3), at(2, 3))
+    batch.add_metadata(brokers(cluster, 1), at(0, 2))
+    requests = close(batch)
+    assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 3]
+    assert requests.metadata_rows.tolist() == [0, 2]
+
+
+def test_metadata_without_partitions_tells_who_is_registered() -> None:
+    cluster = three_topics()
+    batch = RequestBatch(cluster)
+    batch.add_metadata(brokers(cluster, 2), NOBODY)
+    requests = close(batch)
+    assert not requests.empty
+    (request,) = requests_to(cluster, requests, Api.UPDATE_METADATA)
+    assert (request["broker"], request["live_brokers"], request["partitions"]) == (2, [1, 2, 3], {})
+
+
+def test_every_broker_gets_the_metadata_that_any_broker_gets() -> None:
+    cluster = three_topics()
+    batch = RequestBatch(cluster)
+    batch.add_metadata(brokers(cluster, 1), at(0))
+    batch.add_metadata(brokers(cluster, 2), at(2))
+    told = requests_to(cluster, close(batch), Api.UPDATE_METADATA)
+    assert [(request["broker"], list(request["partitions"])) for request in told] == [
+        (1, ["a-0", "b-0"]),
+        (2, ["a-0", "b-0"]),
+    ]
+
+
+def test_content_is_that_of_the_moment_of_sending() -> None:
+    cluster = three_topics()
+    batch = RequestBatch(cluster)
+    batch.add_leader_and_isr(brokers(cluster, 1), at(0), at(0), is_new=False)
+    cluster.partitions.leader[0] = NO_LEADER
+    (request,) = requests_to(cluster, close(batch), Api.LEADER_AND_ISR)
+    assert request["partitions"]["a-0"]["leader"] == NO_LEADER
+
+
+def test_rows_stand_topic_by_topic_even_if_they_were_appended_later() -> None:
+    cluster = grown()
+    batch = RequestBatch(cluster)
+    batch.add_leader_and_isr(brokers(cluster, 1, 1, 1), at(0, 2, 4), at(0, 2, 4), is_new=False)
+    batch.add_stop_replica(brokers(cluster, 2, 2), at(2, 4), delete=False)
+    requests = close(batch)
+    assert table(cluster, requests.leader_and_isr) == {1: ["a-0", "a-2", "b-0"]}
+    assert table(cluster, requests.stop_replica) == {2: ["a-2", "b-0"]}
+    assert [cluster.name(row) for row in requests.metadata_rows.tolist()] == ["a-0", "a-2", "b-0"]
+    assert requests.metadata_rows.tolist() == [0, 4, 2]

@@ -1,0 +1,424 @@
+"""The controller as a whole: one event at a time, storage before brokers, and what becomes of the role."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kframe.embedded import Api
+from kframe.errors import BrokenInvariant, ControllerFenced, ErrorCode, KframeError, StoreError
+from kframe.model.asks import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.effects import CloseChannels, Effect, OpenChannels, Reply, Resigned, Send
+from kframe.model.events import (
+    Answer,
+    BrokerModified,
+    BrokersChanged,
+    ControlledShutdownRequested,
+    ControllerChanged,
+    Done,
+    Elect,
+    ElectionRequested,
+    ElectionType,
+    Event,
+    Failed,
+    RebalanceLeaders,
+    ResignRequested,
+    SessionExpired,
+)
+from kframe.model.ids import NO_BROKER_EPOCH, PartitionState, ReplicaState
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.core.driver import CONTROLLER_ID, Driver, kinds, state_of
+from tests.worlds import clusters
+
+
+def world(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
+    """``t`` with these partitions, adopted under controller epoch 4."""
+    driver = Driver(cluster_of({"t": list(specs)}, live), controller_epoch=4)
+    driver.adopt()
+    driver.forget()
+    return driver
+
+
+def lose(driver: Driver, *broker_ids: int) -> None:
+    driver.ensemble.unregister_brokers(broker_ids)
+    driver.handle(BrokersChanged())
+
+
+def usurp(driver: Driver) -> None:
+    """Let another controller take the role."""
+    driver.ensemble.drop_controller()
+    rival = driver.ensemble.connect()
+    rival.open(lambda _event: None)
+    assert rival.claim(7) is not None
+
+
+# -- failover
+
+
+def test_failover_in_kafkas_order() -> None:
+    """state-machines 3.5: startup.
+    state-machines 2.4: startup comes after that of the replicas.
+
+    First all brokers learn who is registered; then online replicas learn all states; then the dead leave the ISRs;
+    then what has no leader is elected.
+    """
+    driver = Driver(
+        cluster_of({"t": [healthy(1, 2), PartitionSpec((9, 2), 9, (9, 2)), PartitionSpec((3,))]}, (1, 2, 3))
+    )
+    driver.handle(Elect())
+    assert kinds(driver.effects) == [
+        "ReadController", "Claim", "Prepare", "Load", "OpenChannels", "Send", "Send", "WriteStates", "Send",
+        "WriteStates", "WriteStates", "Send", "SetTimer",
+    ]  # fmt: skip
+    announced, everything, left, elected = driver.batches
+    assert [(request["api"], request["broker"], request["partitions"]) for request in announced] == [
+        (Api.UPDATE_METADATA, broker, {}) for broker in (1, 2, 3)
+    ]
+    told = [request for request in everything if request["api"] == Api.LEADER_AND_ISR]
+    assert [(request["broker"], *request["partitions"]) for request in told] == [(1, "t-0"), (2, "t-0", "t-1")]
+    assert [(request["api"], *request["partitions"]) for request in left if request["broker"] == 2] == [
+        (Api.LEADER_AND_ISR, "t-1"), (Api.UPDATE_METADATA, "t-1"),
+    ]  # fmt: skip
+    assert {name for request in elected for name in request["partitions"]} == {"t-1", "t-2"}
+    assert state_of(driver.stored("t-1")) == (2, (2,), 2)
+
+
+def test_replicas_start_online_or_leave_their_isrs() -> None:
+    """state-machines 3.5: initial states.
+    state-machines 3.5: online replicas are told everything.
+    state-machines 3.5: offline replicas leave their ISRs, as since 2.3.
+    state-machines 5: offline replicas at startup go Offline, as since 2.3.
+    """
+    driver = Driver(cluster_of({"t": [PartitionSpec((1, 9), 1, (1, 9), leader_epoch=5), PartitionSpec((9,))]}, (1,)))
+    driver.handle(Elect())
+    assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.OFFLINE)
+    assert driver.known("t-1").replica_states == (ReplicaState.OFFLINE,)
+    assert state_of(driver.stored("t-0")) == (1, (1,), 6)
+    first = driver.requests(Api.LEADER_AND_ISR)[0]
+    assert (first["broker"], first["partitions"]["t-0"]["leader_epoch"]) == (1, 5)
+
+
+def test_a_new_controller_knows_neither_who_shuts_down_nor_which_directories_are_dead() -> None:
+    driver = world(healthy(1, 2))
+    driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH))
+    assert driver.cluster.brokers.shutting_down.any()
+    driver.handle(ResignRequested())
+    driver.handle(Elect())
+    assert driver.controller.controller_epoch == 5
+    assert not driver.cluster.brokers.shutting_down.any()
+
+
+# -- order of effects
+
+
+def test_memory_follows_storage() -> None:
+    """state-machines 4: memory is updated only after storage has accepted."""
+    driver = world(healthy(1, 2))
+    seen: list[Any] = []
+    driver.before(WriteStates, lambda: seen.append((driver.known("t-0"), driver.stored("t-0"))))
+    lose(driver, 1)
+    ((known, stored),) = seen
+    assert state_of(known) == state_of(stored) == (1, (1, 2), 0)
+    assert state_of(driver.known("t-0")) == state_of(driver.stored("t-0")) == (2, (2,), 1)
+
+
+def test_a_refused_write_is_not_remembered() -> None:
+    """state-machines 4: nothing is told that storage has not accepted."""
+    driver = world(healthy(1, 2))
+    driver.fail(WriteStates, StoreError("connection lost"))
+    lose(driver, 1)
+    assert state_of(driver.stored("t-0")) == (1, (1, 2), 0)
+    assert driver.batches == []
+
+
+class Witness(Driver):
+    """A driver that holds every state told in LeaderAndIsr against storage at the moment of sending."""
+
+    def __init__(self, cluster: ClusterState) -> None:
+        super().__init__(cluster)
+
+    def watch(self, sends: int) -> None:
+        for _ in range(sends):
+            self.before(Send, self._compare)
+
+    def _compare(self) -> None:
+        send = self.effects[-1]
+        assert isinstance(send, Send)
+        rows: Int32 = send.requests.leader_and_isr.rows
+        for row in set(rows.tolist()):
+            view = self.cluster.view(row)
+            stored = self.ensemble.states.cluster[view.topic, view.partition]
+            assert (*state_of(view), view.partition_epoch, view.recovery) == (
+                *state_of(stored), stored.partition_epoch, stored.recovery,
+            )  # fmt: skip
+
+
+@given(cluster=clusters(), data=st.data())
+def test_brokers_are_told_what_storage_holds(cluster: ClusterState, data: st.DataObject) -> None:
+    """state-machines 4: storage before brokers."""
+    cluster.brokers.shutting_down[:] = 0
+    cluster.partitions.replica_flags[:] = 0
+    assume((cluster.partitions.topic >= 0).all())
+    driver = Witness(cluster)
+    driver.watch(sends=20)
+    driver.handle(Elect())
+    driver.watch(sends=20)
+    registered = cluster.brokers.registered_ids()
+    lost = data.draw(st.sets(st.sampled_from(registered))) if registered else set()
+    lose(driver, *lost)
+    assert driver.controller.active
+    for send in (effect for effect in driver.effects if isinstance(effect, Send)):
+        for table in (send.requests.leader_and_isr, send.requests.stop_replica):
+            for _, part in table.slices():
+                rows = table.rows[part].tolist()
+                assert rows == sorted(set(rows))
+
+
+# -- brokers
+
+
+def test_a_bounced_broker_dies_and_is_born() -> None:
+    driver = world(healthy(1, 2), healthy(2, 1))
+    driver.ensemble.bounce_brokers([1])
+    driver.handle(BrokersChanged())
+    channels = [effect for effect in driver.effects if isinstance(effect, OpenChannels | CloseChannels)]
+    assert kinds(channels) == ["CloseChannels", "OpenChannels"]
+    assert state_of(driver.stored("t-0")) == (2, (2,), 1)
+    assert state_of(driver.stored("t-1")) == (2, (2,), 1)
+
+
+def test_a_failed_broker_without_replicas_is_still_news() -> None:
+    driver = world(healthy(1, 2))
+    lose(driver, 3)
+    assert kinds(driver.effects) == ["ReadBrokers", "CloseChannels", "Send"]
+    assert [(request["broker"], request["live_brokers"]) for request in driver.requests(Api.UPDATE_METADATA)] == [
+        (1, [1, 2]),
+        (2, [1, 2]),
+    ]
+
+
+def test_no_change_is_no_effect() -> None:
+    driver = world(healthy(1, 2))
+    driver.handle(BrokersChanged())
+    driver.handle(BrokerModified(1))
+    driver.handle(BrokerModified(99))
+    assert kinds(driver.effects) == ["ReadBrokers"] * 3
+
+
+# -- the role
+
+
+def test_the_second_who_stands_for_election_learns_who_won() -> None:
+    driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
+    rival = driver.ensemble.connect()
+    rival.open(lambda _event: None)
+    rival.claim(7)
+    driver.handle(Elect())
+    assert kinds(driver.effects) == ["ReadController"]
+    assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
+
+
+def test_a_lost_race_for_the_role_is_no_failure() -> None:
+    driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
+    rival = driver.ensemble.connect()
+    rival.open(lambda _event: None)
+    driver.before(Claim, lambda: rival.claim(7))
+    driver.handle(Elect())
+    assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
+
+
+def test_an_active_controller_that_is_elected_again_goes_on() -> None:
+    driver = world(healthy(1))
+    driver.handle(Elect())
+    assert kinds(driver.effects) == ["ReadController"]
+    assert (driver.controller.active, driver.controller.active_controller) == (True, CONTROLLER_ID)
+
+
+@pytest.mark.parametrize("event", [Elect(), ControllerChanged()], ids=lambda event: type(event).__name__)
+def test_who_finds_another_controller_steps_down(event: Event) -> None:
+    driver = world(healthy(1))
+    usurp(driver)
+    driver.handle(event)
+    assert kinds(driver.effects) == ["ReadController", "Resigned"]
+    assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
+    assert driver.store.controller() == 7
+
+
+def test_the_role_is_ours_only_in_our_own_session() -> None:
+    driver = world(healthy(1))
+    driver.ensemble.drop_controller()
+    namesake = driver.ensemble.connect()
+    namesake.open(lambda _event: None)
+    namesake.claim(CONTROLLER_ID)
+    driver.handle(ControllerChanged())
+    assert not driver.controller.active
+
+
+def test_an_expired_session_ends_the_role_without_a_look() -> None:
+    driver = world(healthy(1))
+    driver.handle(SessionExpired())
+    assert driver.effects == [Resigned("our session with storage expired", release=False)]
+    assert (driver.controller.active, driver.controller.active_controller) == (False, -1)
+
+
+def test_who_is_asked_to_resign_leaves_the_role_free() -> None:
+    driver = world(healthy(1))
+    driver.handle(ResignRequested())
+    assert driver.effects == [Resigned("asked to resign", release=True)]
+    assert driver.store.controller() == -1
+
+
+@pytest.mark.parametrize("event", [SessionExpired(), ResignRequested()], ids=lambda event: type(event).__name__)
+def test_who_has_no_role_has_none_to_give_up(event: Event) -> None:
+    driver = Driver(cluster_of({}, (1,)))
+    driver.handle(event)
+    assert driver.effects == []
+
+
+# -- failures
+
+
+def test_a_fenced_controller_resigns_and_touches_nothing() -> None:
+    driver = world(healthy(1, 2))
+    driver.before(WriteStates, lambda: usurp(driver))
+    lose(driver, 1)
+    last = driver.effects[-1]
+    assert isinstance(last, Resigned)
+    assert not last.release
+    assert not driver.controller.active
+    assert not driver.controller.busy
+    assert driver.store.controller() == 7
+    assert state_of(driver.stored("t-0")) == (1, (1, 2), 0)
+    assert driver.batches == []
+
+
+@pytest.mark.parametrize("error", [StoreError("down"), BrokenInvariant("no")], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("kind", [ReadBrokers, WriteStates, Send], ids=lambda kind: kind.__name__)
+def test_any_other_failure_gives_the_role_up(kind: type[Effect], error: KframeError) -> None:
+    driver = world(healthy(1, 2))
+    driver.fail(kind, error)
+    lose(driver, 1)
+    last = driver.effects[-1]
+    assert last == Resigned(str(error), release=True)
+    assert not driver.controller.active
+    assert driver.store.controller() == -1
+
+
+@pytest.mark.parametrize("kind", [Prepare, Load], ids=lambda kind: kind.__name__)
+def test_a_failure_between_claim_and_failover_gives_the_role_up(kind: type[Effect]) -> None:
+    driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
+    driver.fail(kind, StoreError("down"))
+    driver.handle(Elect())
+    assert not driver.controller.active
+    assert driver.store.controller() == -1
+    assert isinstance(driver.effects[-1], Resigned)
+
+
+@pytest.mark.parametrize("kind", [ReadController, Claim], ids=lambda kind: kind.__name__)
+def test_a_failure_before_the_claim_costs_no_role(kind: type[Effect]) -> None:
+    driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
+    driver.fail(kind, StoreError("down"))
+    driver.handle(Elect())
+    assert not driver.controller.busy
+    assert [effect for effect in driver.effects if isinstance(effect, Resigned)] == []
+    driver.handle(Elect())
+    assert driver.controller.active
+
+
+def test_after_a_failure_the_next_failover_starts_afresh() -> None:
+    """state-machines 2.4: no poisoned batch after resignation."""
+    driver = world(healthy(1, 2), healthy(2, 1))
+    driver.fail(WriteStates, StoreError("down"))
+    lose(driver, 1)
+    driver.forget()
+    driver.handle(Elect())
+    assert driver.controller.controller_epoch == 5
+    assert state_of(driver.stored("t-0")) == (2, (2,), 2)
+    assert driver.known("t-0").state is PartitionState.ONLINE
+    assert {request["controller_epoch"] for batch in driver.batches for request in batch} == {5}
+
+
+# -- who is not active, and misuse
+
+
+def test_who_is_not_active_declines() -> None:
+    """elections 4: not controller."""
+    driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
+    driver.handle(ElectionRequested(ElectionType.PREFERRED, (("t", 0), ("t", 1)), token=1))
+    driver.handle(ElectionRequested(ElectionType.UNCLEAN, None, token=2))
+    driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH, token=3))
+    named, all_of_them, shutdown = (driver.replies[token] for token in (1, 2, 3))
+    assert named.error is all_of_them.error is ErrorCode.NOT_CONTROLLER
+    assert named.unknown == ((("t", 0), ErrorCode.NOT_CONTROLLER), (("t", 1), ErrorCode.NOT_CONTROLLER))
+    assert all_of_them.unknown == ()
+    assert shutdown.error is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert kinds(driver.effects) == ["Reply"] * 3
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        BrokersChanged(), BrokerModified(1), RebalanceLeaders(), ControlledShutdownRequested(1, NO_BROKER_EPOCH),
+        ElectionRequested(ElectionType.PREFERRED, None),
+    ],
+    ids=lambda event: type(event).__name__,
+)  # fmt: skip
+def test_what_nobody_waits_for_is_passed_over(event: Event) -> None:
+    driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
+    driver.handle(event)
+    assert driver.effects == []
+    assert driver.controller.preempt(event) == []
+
+
+def test_a_preempted_request_is_answered_even_by_the_active_controller() -> None:
+    """elections 4: event preempted."""
+    driver = world(healthy(1))
+    (reply,) = driver.controller.preempt(ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token=5))
+    assert isinstance(reply, Reply)
+    assert (reply.token, reply.response.error) == (5, ErrorCode.NOT_CONTROLLER)
+    assert driver.controller.active
+
+
+@pytest.mark.parametrize("answer", [Done(), Failed(StoreError("down"))], ids=lambda answer: type(answer).__name__)
+def test_an_answer_that_nobody_asked_for_is_a_defect(answer: Answer) -> None:
+    driver = world(healthy(1))
+    with pytest.raises(BrokenInvariant, match="came while idle"):
+        driver.controller.step(answer)
+
+
+def test_an_event_before_the_answer_is_a_defect() -> None:
+    driver = world(healthy(1))
+    (asked,) = driver.controller.step(BrokersChanged())
+    assert isinstance(asked, ReadBrokers)
+    assert driver.controller.busy
+    with pytest.raises(BrokenInvariant, match="BrokersChanged came while busy"):
+        driver.controller.step(BrokersChanged())
+    assert driver.controller.step(Done(asked.perform(driver.store, driver.cluster))) == []
+    assert not driver.controller.busy
+
+
+def test_the_active_controller_adopts_nothing() -> None:
+    driver = world(healthy(1))
+    with pytest.raises(BrokenInvariant, match="cannot adopt"):
+        driver.controller.adopt(ClusterState(), 9)
+
+
+def test_the_cluster_of_a_controller_that_is_not_active_is_nobodys() -> None:
+    driver = Driver(cluster_of({}, (1,)))
+    assert driver.controller.controller_epoch == -1
+    with pytest.raises(BrokenInvariant, match="not active"):
+        _ = driver.controller.cluster
+
+
+def test_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    driver = world(healthy(1, 2))
+    driver.fail(WriteStates, ControllerFenced("another controller has claimed the role"))
+    lose(driver, 1)
+    messages = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert messages == ["operation failed: another controller has claimed the role"]

@@ -1,0 +1,301 @@
+"""The partition state machine, rule by rule (``state-machines.md`` sections 2 to 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kframe.core import leadership, partition_machine
+from kframe.core.context import ATTEMPTS_MAX
+from kframe.core.partition_machine import PartitionMoves
+from kframe.embedded import Api
+from kframe.errors import StoreError
+from kframe.model.asks import ReadStates, WriteStates
+from kframe.model.effects import Send
+from kframe.model.events import Elect
+from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.core.driver import Driver, be_overtaken, erase, kinds, refusals, state_of
+
+#: A partition whose leader 1 is dead in a cluster of 2 and 3.
+BEREFT = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), leader_epoch=5)
+FRESH = PartitionSpec((1, 2, 3))
+
+
+def world(*specs: PartitionSpec, live: tuple[int, ...] = (2, 3), config: dict[str, object] | None = None) -> Driver:
+    """``t`` with these partitions, adopted under controller epoch 4."""
+    driver = Driver(cluster_of({"t": list(specs)}, live), config, controller_epoch=4)
+    driver.adopt()
+    driver.forget()
+    return driver
+
+
+def bring_online(driver: Driver, *names: str, strategy: leadership.Strategy = leadership.OFFLINE) -> PartitionMoves:
+    rows = driver.rows(*names)
+    return driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
+
+
+# -- 2.1 the bulk call
+
+
+def test_nothing_to_move_is_nothing_done() -> None:
+    """state-machines 2.1: empty input."""
+    driver = world(BEREFT)
+    moves = bring_online(driver)
+    assert driver.effects == []
+    assert [len(part) for part in (moves.initialised, moves.elected, moves.failed, moves.invalid)] == [0, 0, 0, 0]
+
+
+def test_a_partition_starts_as_non_existent() -> None:
+    """state-machines 2.1: unknown is NonExistent."""
+    cluster = cluster_of({"t": [FRESH]}, (1,))
+    assert cluster["t", 0].state is PartitionState.NON_EXISTENT
+
+
+def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """state-machines 2.1: invalid ones are logged and left out."""
+    driver = world(BEREFT, BEREFT)
+    driver.cluster.partitions.state[0] = PartitionState.NON_EXISTENT
+    moves = bring_online(driver, "t-0", "t-1")
+    assert (moves.elected.tolist(), moves.failed.tolist(), moves.invalid.tolist()) == ([1], [], [0])
+    assert driver.stored("t-0").leader == 1
+    assert len(refusals(caplog)) == 1
+
+
+def test_one_batch_goes_out_for_the_whole_call() -> None:
+    """state-machines 2.1: one send at the end.
+    state-machines 2.2: initialisation comes before election.
+    """
+    driver = world(BEREFT, FRESH)
+    bring_online(driver, "t-0", "t-1")
+    assert kinds(driver.effects) == ["WriteStates", "WriteStates", "Send"]
+    assert driver.written() == [["t-1"], ["t-0"]]
+
+
+def test_who_came_online_from_new_is_not_reported_as_elected() -> None:
+    """state-machines 2.1: only elections are reported."""
+    moves = bring_online(world(BEREFT, FRESH), "t-0", "t-1")
+    assert (moves.initialised.tolist(), moves.elected.tolist()) == ([1], [0])
+
+
+def test_a_failure_of_storage_ends_the_call() -> None:
+    """state-machines 2.1: failure of the whole call."""
+    driver = world(BEREFT)
+    driver.fail(WriteStates, StoreError("connection lost"))
+    with pytest.raises(StoreError, match="connection lost"):
+        bring_online(driver, "t-0")
+    assert state_of(driver.known("t-0")) == (1, (1, 2, 3), 5)
+    assert driver.known("t-0").state is PartitionState.OFFLINE
+
+
+# -- 2.2 New to Online
+
+
+def test_a_new_partition_is_created_under_our_controller_epoch() -> None:
+    """state-machines 2.2: live replicas in assignment order are leader and ISR."""
+    driver = world(PartitionSpec((3, 1, 2)))
+    bring_online(driver, "t-0")
+    view = driver.stored("t-0")
+    assert state_of(view) == (3, (3, 2), 0)
+    assert (view.controller_epoch, view.partition_epoch, view.recovery) == (4, 0, 0)
+    assert driver.writes()[0].expected.tolist() == [NO_STATE]
+
+
+def test_a_new_partition_is_told_as_new_to_its_isr_and_as_metadata_to_all() -> None:
+    """state-machines 2.2: recipients."""
+    driver = world(PartitionSpec((3, 1)), live=(2, 3))
+    bring_online(driver, "t-0")
+    (request,) = driver.requests(Api.LEADER_AND_ISR)
+    assert (request["broker"], request["partitions"]["t-0"]["is_new"]) == (3, True)
+    assert driver.told(Api.UPDATE_METADATA, "t-0") == [2, 3]
+
+
+def test_without_online_replica_a_partition_stays_new(caplog: pytest.LogCaptureFixture) -> None:
+    """state-machines 2.2: no online replica."""
+    driver = world(PartitionSpec((1,)), FRESH)
+    moves = bring_online(driver, "t-0", "t-1")
+    assert moves.initialised.tolist() == [1]
+    assert driver.known("t-0").state is PartitionState.NEW
+    assert "t-0: stays New: no replica is online" in refusals(caplog)[0]
+
+
+def test_a_state_that_exists_already_is_not_overwritten(caplog: pytest.LogCaptureFixture) -> None:
+    """state-machines 2.2: existing state stays New, without retry."""
+    driver = world(FRESH, FRESH)
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, leader=2, isr=(2,), leader_epoch=9))
+    bring_online(driver, "t-0", "t-1")
+    assert state_of(driver.stored("t-0")) == (2, (2,), 9)
+    assert driver.known("t-0").state is PartitionState.NEW
+    assert driver.known("t-1").state is PartitionState.ONLINE
+    assert kinds(driver.effects) == ["WriteStates", "Send"]
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == driver.told(Api.UPDATE_METADATA, "t-0") == []
+    assert "t-0: stays New: storage has a state for it already" in refusals(caplog)[0]
+
+
+# -- 2.3 elections
+
+
+def test_an_election_is_written_on_condition_of_the_version_known() -> None:
+    """state-machines 2.3: conditional set."""
+    driver = world(PartitionSpec((1, 2, 3), 1, (1, 2, 3), leader_epoch=5, partition_epoch=8))
+    bring_online(driver, "t-0")
+    (change,) = driver.writes()
+    assert (change.expected.tolist(), change.controller_epoch) == ([8], 4)
+    view = driver.stored("t-0")
+    assert (*state_of(view), view.partition_epoch, view.controller_epoch) == (2, (2, 3), 6, 9, 4)
+    assert driver.known("t-0").partition_epoch == 9
+
+
+def test_a_stale_version_is_read_again_and_elected_again() -> None:
+    """state-machines 2.3: stale version."""
+    driver = world(BEREFT, BEREFT)
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 3)))
+    moves = bring_online(driver, "t-0", "t-1")
+    assert moves.elected.tolist() == [0, 1]
+    assert kinds(driver.effects) == ["WriteStates", "ReadStates", "WriteStates", "Send"]
+    assert driver.written() == [["t-0", "t-1"], ["t-0"]]
+    assert state_of(driver.stored("t-0")) == (3, (3,), 6)
+    assert driver.stored("t-0").partition_epoch == 2
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [2, 3]
+
+
+def test_a_state_that_keeps_changing_is_given_up_in_the_end() -> None:
+    """state-machines 2.3: attempts are bounded (Kafka's are not)."""
+    driver = world(BEREFT)
+    for _ in range(ATTEMPTS_MAX):
+        driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 3)))
+    moves = bring_online(driver, "t-0")
+    assert moves.failed.tolist() == [0]
+    assert len(driver.writes()) == ATTEMPTS_MAX
+    assert driver.known("t-0").state is PartitionState.OFFLINE
+
+
+def vanish(driver: Driver) -> None:
+    erase(driver, "t-0")
+
+
+@pytest.mark.parametrize("befall", [vanish, be_overtaken])
+def test_a_partition_that_cannot_be_read_has_failed(befall: Callable[[Driver], None]) -> None:
+    """state-machines 2.3: missing state is final.
+    state-machines 2.3: a later controller's state is final and not overwritten.
+    """
+    driver = world(BEREFT, BEREFT)
+    driver.before(WriteStates, lambda: befall(driver))
+    moves = bring_online(driver, "t-0", "t-1")
+    assert (moves.elected.tolist(), moves.failed.tolist()) == ([1], [0])
+    assert driver.known("t-0").state is PartitionState.OFFLINE
+    assert driver.stored("t-0").leader_epoch in (5, 20)
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+
+
+@pytest.mark.parametrize("state", [PartitionState.ONLINE, PartitionState.OFFLINE], ids=lambda state: state.name)
+def test_a_failed_election_leaves_the_state_as_it_was(state: PartitionState) -> None:
+    """state-machines 2.3: no leader is final and changes no state."""
+    driver = world(PartitionSpec((1, 2), leader=1, isr=(1,), leader_epoch=5), BEREFT)
+    driver.cluster.partitions.state[0] = state
+    before = driver.known("t-0")
+    moves = bring_online(driver, "t-0", "t-1")
+    assert (moves.elected.tolist(), moves.failed.tolist()) == ([1], [0])
+    assert driver.known("t-0") == before
+    assert driver.written() == [["t-1"]]
+    assert driver.told(Api.UPDATE_METADATA, "t-0") == []
+
+
+def test_a_partition_without_candidate_is_read_once_more() -> None:
+    """state-machines 2.3: the rule is applied to what storage has, not to what is remembered."""
+    driver = world(PartitionSpec((1, 2), 1, (1,), leader_epoch=5), PartitionSpec((1, 3), 1, (1,), leader_epoch=5))
+    driver.ensemble.write_state("t", 0, isr=(1, 2))
+    moves = bring_online(driver, "t-0", "t-1")
+    assert (moves.elected.tolist(), moves.failed.tolist()) == ([0], [1])
+    assert state_of(driver.stored("t-0")) == (2, (2,), 6)
+    reads = [effect.rows.tolist() for effect in driver.effects if isinstance(effect, ReadStates)]
+    assert reads == [[0, 1]]
+
+
+def test_rows_elected_in_a_later_round_are_told_in_topic_order() -> None:
+    """state-machines 2.3: stale version, read again together with others without candidate: told topic by topic."""
+    hopeless = PartitionSpec((1, 2), 1, (1,), leader_epoch=5)
+    driver = Driver(cluster_of({"a": [hopeless, BEREFT], "b": [hopeless, BEREFT]}, (2, 3)))
+    driver.adopt()
+    for topic in "ab":
+        driver.ensemble.write_state(topic, 0, isr=(1, 2))
+    driver.before(WriteStates, lambda: [driver.ensemble.write_state(topic, 1, isr=(1, 2)) for topic in "ab"])
+    bring_online(driver, "a-0", "a-1", "b-0", "b-1")
+    (requests,) = [effect.requests for effect in driver.effects if isinstance(effect, Send)]
+    for _, part in requests.leader_and_isr.slices():
+        rows = requests.leader_and_isr.rows[part].tolist()
+        assert rows == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    "default, setting, elected",
+    [("false", -1, False), ("true", -1, True), ("true", 0, False), ("false", 1, True)],
+)
+def test_the_topic_setting_comes_before_the_default(default: str, setting: int, elected: bool) -> None:
+    """state-machines 2.3: lookup of unclean election by topic.
+    elections 3: the topic's setting decides, else the broker default.
+    """
+    spec = PartitionSpec((1, 2), leader=1, isr=(1,), leader_epoch=5)
+    driver = world(spec, config={"unclean.leader.election.enable": default})
+    driver.cluster.topics.unclean[0] = setting
+    moves = bring_online(driver, "t-0")
+    assert moves.elected.tolist() == ([0] if elected else [])
+
+
+# -- 2.4 startup and triggers
+
+
+def test_first_states_follow_from_leadership() -> None:
+    """state-machines 2.4: startup states."""
+    driver = Driver(cluster_of({"t": [PartitionSpec((1,)), healthy(2), healthy(1)]}, (2,)))
+    driver.handle(Elect())
+    states = [driver.known(name).state for name in ("t-0", "t-1", "t-2")]
+    assert states == [PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE]
+
+
+def test_what_is_new_or_offline_is_tried_unless_its_topic_is_being_deleted() -> None:
+    """state-machines 2.4: trigger online."""
+    cluster = cluster_of({"t": [FRESH, BEREFT, healthy(2, 3)], "gone": [FRESH, BEREFT]}, (2, 3))
+    cluster.topics.deleting[1] = 1
+    driver = Driver(cluster)
+    driver.adopt()
+    driver.forget()
+    moves = driver.run(partition_machine.trigger_online(driver.context))
+    assert (moves.initialised.tolist(), moves.elected.tolist()) == ([0], [1])
+    assert sorted(name for names in driver.written() for name in names) == ["t-0", "t-1"]
+
+
+def test_trigger_online_is_not_an_unclean_election() -> None:
+    """state-machines 2.4: trigger online elects cleanly."""
+    driver = world(PartitionSpec((1, 2), leader=1, isr=(1,)))
+    moves = driver.run(partition_machine.trigger_online(driver.context))
+    assert moves.failed.tolist() == [0]
+
+
+def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
+    """state-machines 2.4: no poisoned batch."""
+    driver = world(FRESH, BEREFT)
+    driver.fail(Send, StoreError("no transport"))
+    with pytest.raises(StoreError):
+        bring_online(driver, "t-0")
+    driver.forget()
+    bring_online(driver, "t-1")
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == driver.told(Api.UPDATE_METADATA, "t-0") == []
+    assert driver.told(Api.LEADER_AND_ISR, "t-1") == [2, 3]
+
+
+def test_offline_partitions_keep_what_is_stored_of_them() -> None:
+    """state-machines 2: Offline writes and sends nothing."""
+    driver = world(healthy(2, 3))
+    driver.run(partition_machine.move(driver.context, driver.rows("t-0"), PartitionState.OFFLINE))
+    assert driver.effects == []
+    assert state_of(driver.stored("t-0")) == (2, (2, 3), 0)
+
+
+def test_a_leader_minus_one_is_a_stored_state() -> None:
+    """state-machines 1: NoLeader is a stored leader, NO_STATE is none."""
+    cluster = cluster_of({"t": [PartitionSpec((1,), None, (1,)), PartitionSpec((1,))]}, (1,))
+    assert (cluster["t", 0].leader, cluster["t", 1].leader) == (NO_LEADER, None)
+    assert np.array_equal(cluster.partitions.partition_epoch, [0, NO_STATE])

@@ -1,0 +1,122 @@
+"""Every rule of the two rule books has a test that names it.
+
+A test names a rule in a line of its docstring: book, section, then the rule in words. The words are free but for their
+beginning, which stands below. Rules in ``LATER`` belong to operations that are not built yet.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+NAMED: Final = re.compile(r"^\s*(?P<section>(?:state-machines|elections) \d(?:\.\d)?): (?P<rule>.+?)\s*$", re.MULTILINE)
+
+#: Section of a rule book to how its rules begin.
+RULES: Final = {
+    "state-machines 1": ("NoLeader", "derived state"),
+    "state-machines 2": ("legal moves", "New, Offline and NonExistent", "Offline writes and sends nothing"),
+    "state-machines 2.1": (
+        "empty input", "unknown is NonExistent", "invalid ones", "one send at the end", "only elections are reported",
+        "failure of the whole call",
+    ),
+    "state-machines 2.2": (
+        "live replicas in assignment order", "no online replica", "existing state", "recipients",
+        "initialisation comes before election",
+    ),
+    "state-machines 2.3": (
+        "missing state", "a later controller's state", "no leader is final", "conditional set", "stale version",
+        "attempts are bounded", "the rule is applied to what storage has", "lookup of unclean election",
+    ),
+    "state-machines 2.4": (
+        "startup states", "trigger online", "trigger online elects cleanly", "startup comes after", "no poisoned batch",
+    ),
+    "state-machines 3": ("legal moves",),
+    "state-machines 3.1": ("empty input", "invalid ones", "one send at the end", "grouped by broker id"),
+    "state-machines 3.2": (
+        "New with leadership", "New without leadership", "New where it leads already", "Online from New",
+        "Online from others", "ReplicaDeletionStarted", "ReplicaDeletionSuccessful and ReplicaDeletionIneligible",
+    ),
+    "state-machines 3.3": (
+        "StopReplica without delete", "StopReplica to a dead broker",
+        "LeaderAndIsr to all assigned replicas but this one",
+        "topic queued for deletion", "failures are logged", "partition without leadership",
+    ),
+    "state-machines 3.4": (
+        "a later controller's state", "no state in storage", "no state in storage, topic queued for deletion",
+        "replica in the ISR", "last member stays", "stale version", "attempts are bounded",
+        "replica not in the ISR, no write", "replica not in the ISR, cached", "worked example",
+    ),
+    "state-machines 3.5": (
+        "startup", "initial states", "online replicas are told everything", "offline replicas leave their ISRs",
+    ),
+    "state-machines 4": (
+        "LeaderAndIsr, UpdateMetadata, StopReplica", "storage before brokers", "memory is updated only after",
+        "nothing is told that storage has not accepted",
+    ),
+    "state-machines 5": (
+        "Offline to ReplicaDeletionIneligible", "the last ISR member", "offline replicas at startup", "recovery state",
+    ),
+    "elections 1": ("online is registered", "shutting-down brokers count only", "target is replicas minus removing"),
+    "elections 2": ("a shutting-down broker is not eligible", "retried whenever trigger-online runs"),
+    "elections 3": (
+        "leader_epoch plus one", "unclean only if no ISR member is online", "allowUnclean of the strategy",
+        "the topic's setting decides", "the meter is marked before", "leader not in the old ISR",
+        "a clean election keeps RECOVERING", "RECOVERING from inter-broker protocol",
+        "preferred and reassign do not check",
+        "controlled shutdown of a follower",
+    ),
+    "elections 3.1": ("controlled shutdown by the head",),
+    "elections 4": (
+        "no leader found", "nobody found", "already valid", "topic being deleted", "unknown partition",
+        "not controller", "event preempted", "partition without leadership", "foreign controller epoch",
+        "election of all partitions", "leaders that remain",
+    ),
+    "elections 5": ("truth table", "row 27"),
+    "elections 6": ("callers", "nobody but the operator", "topic not being deleted"),
+}  # fmt: skip
+
+#: Rules of operations to come: metrics, topic deletion, reassignment, log-dir and unclean-enable events, old releases.
+LATER: Final = (
+    "state-machines 2.4: OfflinePartitionsCount, which ignores topics whose deletion has started",
+    "state-machines 3.2: NonExistent takes the replica out of the assignment",
+    "state-machines 3.2: Online from New of a replica that is not assigned adds it",
+    "state-machines 5: columns of Kafka 0.8 to 2.4",
+    "elections 3.1: selectors of 0.8 other than controlled shutdown",
+    "elections 6: reassignment, unclean election enabled, preferred elections resumed at failover",
+)
+
+
+def named() -> Iterator[tuple[str, str]]:
+    """(section, rule) of every line in a docstring of a test beside this one that names a rule."""
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                for match in NAMED.finditer(ast.get_docstring(node) or ""):
+                    yield match["section"], match["rule"]
+
+
+@pytest.mark.parametrize("section, rules", RULES.items(), ids=RULES)
+def test_every_rule_has_a_test_that_names_it(section: str, rules: tuple[str, ...]) -> None:
+    found = [rule for where, rule in named() if where == section]
+    assert [rule for rule in rules if not any(one.startswith(rule) for one in found)] == []
+
+
+def test_every_name_is_that_of_a_rule() -> None:
+    strange = [
+        f"{section}: {rule}"
+        for section, rule in named()
+        if not any(rule.startswith(known) for known in RULES.get(section, ()))
+    ]
+    assert strange == []
+
+
+def test_rules_to_come_are_in_known_sections_and_not_yet_tested() -> None:
+    for line in LATER:
+        section, _, rule = line.partition(": ")
+        assert section in RULES
+        assert (section, rule) not in set(named())

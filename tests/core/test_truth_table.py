@@ -1,0 +1,201 @@
+"""The truth table of the elections (``elections.md`` section 5) through the whole engine, row by row.
+
+Each row stands as a cluster in which it is up for election, and as the event, or where no event asks for it yet the
+operation, that holds it. Broker 9 hosts nothing: its start makes the controller try what has no leader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import pytest
+
+from kframe import _core, _naive, kernels
+from kframe.core import leadership, partition_machine
+from kframe.core.selection import FaultKind, Selection
+from kframe.core.selectors import ControlledShutdown082
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    ElectionRequested,
+    ElectionType,
+)
+from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind, PartitionState, ReplicaFlag
+from kframe.testing.clusters import PartitionSpec, cluster_of
+from tests.core.driver import Driver, state_of
+
+Brokers: TypeAlias = tuple[int, ...]
+
+UNCLEAN: Final = {"unclean.leader.election.enable": "true"}
+OLD_UNCLEAN: Final = {**UNCLEAN, "inter.broker.protocol.version": "3.1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table. ``elected`` is (leader, isr, leader epoch), None if nobody is; ``recipients`` are those
+    that the rule names as far as they are registered."""
+
+    number: int
+    strategy: str
+    replicas: Brokers
+    isr: Brokers | None
+    live: Brokers
+    elected: tuple[int, Brokers, int] | None
+    recipients: Brokers = ()
+    shutting_down: Brokers = ()
+    leader: int | None = None
+    leader_epoch: int = 4
+    removing: Brokers = ()
+    offline_dir: Brokers = ()
+    recovery: tuple[int, int] = (0, 0)
+    """Recovery state before and after."""
+    config: dict[str, str] | None = None
+    unclean: int = 0
+    """What the meter of unclean elections counts."""
+
+
+TABLE: Final = (
+    Row(1, "initial", (2, 4), None, (2, 4), (2, (2, 4), 0), (2, 4)),
+    Row(2, "initial", (2, 4), None, (4,), (4, (4,), 0), (4,)),
+    Row(3, "initial", (2, 4), None, (2, 4), (4, (4,), 0), (4,), shutting_down=(2,)),
+    Row(4, "initial", (2, 4), None, (), None),
+    Row(5, "offline", (2, 4), (2, 4), (4,), (4, (4,), 8), (4,), leader_epoch=7),
+    Row(6, "offline", (2, 4, 6), (6, 4, 2), (4, 6), (4, (6, 4), 1), (4, 6), leader_epoch=0),
+    Row(7, "offline", (2, 4), (2,), (4,), None),
+    Row(8, "offline", (2, 4), (2,), (4,), (4, (4,), 5), (4,), recovery=(0, 1), config=UNCLEAN, unclean=1),
+    Row(9, "offline", (2, 4), (2,), (4,), (4, (4,), 5), (4,), config=OLD_UNCLEAN, unclean=1),
+    Row(10, "offline", (2, 4), (2,), (), None, config=UNCLEAN),
+    Row(11, "offline", (2, 4), (2, 4), (2, 4), (4, (4,), 5), (4,), shutting_down=(2,)),
+    Row(12, "admin unclean", (2, 4), (2, 4), (4,), (4, (4,), 5), (4,)),
+    Row(13, "offline", (2, 4), (2,), (2, 4), None, offline_dir=(2,)),
+    Row(14, "offline", (2, 4), (4,), (2, 4), (4, (4,), 5), (2, 4), recovery=(1, 1)),
+    Row(15, "reassign", (4, 5, 6, 1, 2, 3), (1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6), (4, (1, 2, 3, 4, 5, 6), 5),
+        (4, 5, 6), leader=1, removing=(1, 2, 3)),
+    Row(16, "reassign", (2, 4), (2, 4), (4,), (4, (2, 4), 5), (4,)),
+    Row(17, "reassign", (2, 4), (2,), (4,), None),
+    Row(18, "reassign", (2, 4), (), (2,), None),
+    Row(19, "preferred", (2, 4), (2, 4), (2, 4), (2, (2, 4), 5), (2, 4), leader=4),
+    Row(20, "preferred", (2, 4), (4,), (2, 4), None, leader=4),
+    Row(21, "preferred", (2, 4), (2, 4), (4,), None, leader=4),
+    Row(22, "preferred", (2, 4), (2, 4), (2, 4), None, leader=4, shutting_down=(2,)),
+    Row(23, "shutdown of 2", (2, 4), (2, 4), (2, 4), (4, (4,), 5), (2, 4), leader=2),
+    Row(24, "shutdown of 2", (2, 4), (2,), (2, 4), None, leader=2),
+    Row(25, "shutdown of 2", (2, 4), (2, 4), (2, 4), None, leader=2, shutting_down=(4,)),
+    Row(26, "shutdown of 2", (2, 4, 6), (6, 2, 4), (2, 6), (6, (6, 4), 5), (2, 6), leader=2),
+)  # fmt: skip
+
+
+def world_of(row: Row, selection: Selection | None = None) -> Driver:
+    """A controller that knows ``t-0`` as the row has it; only what storage cannot tell is set by hand."""
+    spec = PartitionSpec(
+        row.replicas, row.leader, row.isr, row.leader_epoch, partition_epoch=3, recovery=row.recovery[0],
+        removing_replicas=row.removing,
+    )  # fmt: skip
+    driver = Driver(cluster_of({"t": [spec]}, row.live), row.config, selection)
+    cluster = driver.adopt().cluster
+    cluster.brokers.shutting_down[cluster.brokers.index_of(row.shutting_down)] = 1
+    cluster.flag_replicas(0, cluster.brokers.index_of(row.offline_dir), ReplicaFlag.OFFLINE_DIR)
+    driver.forget()
+    return driver
+
+
+def hold(driver: Driver, strategy: str) -> None:
+    match strategy:
+        case "initial" | "offline":
+            driver.start_broker(9)
+            driver.handle(BrokersChanged())
+        case "admin unclean":
+            driver.handle(ElectionRequested(ElectionType.UNCLEAN, (("t", 0),), token=1))
+        case "preferred":
+            driver.handle(ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token=1))
+        case "shutdown of 2":
+            driver.handle(ControlledShutdownRequested(2, NO_BROKER_EPOCH, token=1))
+        case "reassign":
+            rows = driver.rows("t-0")
+            driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, leadership.REASSIGN))
+
+
+@pytest.fixture(params=[_core, _naive], ids=["core", "naive"])
+def _kernels_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the engine on the compiled kernels, then on their twins."""
+    for name in _naive.__all__:
+        monkeypatch.setattr(kernels, name, getattr(request.param, name))
+
+
+@pytest.mark.usefixtures("_kernels_in_use")
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"row {row.number}: {row.strategy}")
+def test_truth_table(row: Row) -> None:
+    """elections 5: truth table."""
+    driver = world_of(row)
+    before = driver.stored("t-0")
+    hold(driver, row.strategy)
+    after = driver.stored("t-0")
+    if row.elected is None:
+        assert after == before
+        assert driver.writes() == []
+    else:
+        assert state_of(after) == row.elected
+        assert (after.recovery, after.partition_epoch) == (row.recovery[1], before.partition_epoch + 1)
+        assert driver.known("t-0").state is PartitionState.ONLINE
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == list(row.recipients)
+    assert [request["partitions"]["t-0"]["is_new"] for request in driver.requests(Api.LEADER_AND_ISR)] == [
+        row.strategy == "initial"
+    ] * len(row.recipients)
+    assert driver.context.counters["UncleanLeaderElectionsPerSec"] == row.unclean
+
+
+def test_row_27_of_the_truth_table_is_held_to_the_safety_rules() -> None:
+    """elections 5: row 27, where the 0.8.2 rule elects a dead broker.
+
+    The selector of that name is overruled: the built-in rule decides, and the fault is counted.
+    """
+    selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
+    row = Row(27, "shutdown of 2", (2, 4, 6), (4, 2, 6), (2, 6), (6, (4, 6), 5), (2, 6), leader=2)
+    driver = world_of(row, selection)
+    hold(driver, row.strategy)
+    assert state_of(driver.stored("t-0")) == row.elected
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == list(row.recipients)
+    assert selection.faults == {("controlled-shutdown-0.8.2", FaultKind.NOT_ELIGIBLE): 1}
+
+
+def test_the_0_8_2_rule_goes_by_isr_order_where_that_is_safe() -> None:
+    """elections 3.1: controlled shutdown by the head of the new ISR."""
+    selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
+    row = Row(0, "shutdown of 2", (2, 4, 6), (6, 2, 4), (2, 4, 6), (6, (6, 4), 5), leader=2)
+    driver = world_of(row, selection)
+    hold(driver, row.strategy)
+    assert state_of(driver.stored("t-0")) == row.elected
+    assert not selection.faults
+
+
+@pytest.mark.parametrize(
+    "row, code",
+    [(row, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if row.elected is None else ErrorCode.NONE)
+     for row in TABLE if row.strategy == "preferred"],
+    ids=lambda value: f"row {value.number}" if isinstance(value, Row) else value.name,
+)  # fmt: skip
+def test_who_asked_for_an_election_learns_how_it_went(row: Row, code: ErrorCode) -> None:
+    """elections 4: nobody found."""
+    driver = world_of(row)
+    hold(driver, row.strategy)
+    response = driver.replies[1]
+    assert (response.rows.tolist(), response.codes.tolist(), response.unknown) == ([0], [code], ())
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row.strategy == "shutdown of 2"], ids=lambda row: row.number)
+def test_who_shuts_down_learns_what_it_still_leads(row: Row) -> None:
+    """elections 4: leaders that remain."""
+    driver = world_of(row)
+    hold(driver, row.strategy)
+    response = driver.replies[1]
+    remaining = np.array([] if row.elected else [0], np.int32)
+    assert response.error is ErrorCode.NONE
+    assert response.remaining.tolist() == remaining.tolist()
+
+
+def test_the_table_is_whole() -> None:
+    assert [row.number for row in TABLE] == list(range(1, 27))

@@ -1,0 +1,235 @@
+"""Each kernel answers as its naive twin does, on any cluster, and writes nothing but its answer."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from kframe import _core, _naive
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import COLUMNS, Int32
+from kframe.model.ids import ElectionKind
+from tests.worlds import clusters, subset
+
+Array: TypeAlias = NDArray[Any]
+
+#: Stands where a kernel must not write, and where it must: a position left out shows.
+GUARD: Final = 0x5A
+GUARDS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A cluster, and what else a kernel may be asked about it."""
+
+    cluster: ClusterState
+    rows: Int32
+    extra: Mapping[str, Any]
+
+    def value(self, name: str) -> Any:
+        """The argument of that name: a choice of this world, or a column."""
+        if name in self.extra:
+            return self.extra[name]
+        cluster = self.cluster
+        others = {"rows": self.rows, "live": cluster.brokers.live, "shutting_down": cluster.brokers.shutting_down,
+                  "deleting": cluster.topics.deleting, "old_epoch": cluster.partitions.leader_epoch,
+                  "old_recovery": cluster.partitions.recovery, "old_leader": cluster.partitions.leader}  # fmt: skip
+        return others[name] if name in others else getattr(cluster.partitions, name)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    cluster = draw(clusters())
+    rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
+    bits = st.integers(0, 1)
+    pairs = draw(st.lists(st.tuples(st.integers(0, brokers - 1), st.integers(0, 99)), max_size=12))
+    marks = draw(st.lists(bits, min_size=brokers, max_size=brokers))
+    chosen_leaders = draw(st.lists(st.integers(0, brokers - 1), min_size=len(rows), max_size=len(rows)))
+    extra = {
+        "kind": int(draw(st.sampled_from(ElectionKind))),
+        "recovery_supported": draw(st.booleans()),
+        "broker": draw(st.integers(0, brokers - 1)),
+        "chosen": np.array(marks, np.uint8),
+        "allowed_brokers": np.array(marks, np.uint8),
+        "skip_flags": draw(st.integers(0, 7)),
+        "states_wanted": draw(st.integers(0, 255)),
+        "chosen_leader": np.array(chosen_leaders, np.int32),
+        "unclean_allowed": np.array(draw(st.lists(bits, min_size=len(rows), max_size=len(rows))), np.uint8),
+        "pair_brokers": np.array([broker for broker, _ in pairs], np.int32),
+        "pair_rows": np.array([row for _, row in pairs], np.int32),
+    }
+    return World(cluster, rows, extra)
+
+
+def _k(world: World) -> int:
+    return len(world.rows)
+
+
+def _n(world: World) -> int:
+    return len(world.cluster)
+
+
+def _s(world: World) -> int:
+    return world.cluster.partitions.slot_count
+
+
+def _b(world: World) -> int:
+    return len(world.cluster.brokers)
+
+
+def _m(world: World) -> int:
+    return len(world.extra["pair_rows"])
+
+
+def _replicas(world: World) -> int:
+    return int(world.cluster.partitions.replica_count[world.rows].sum())
+
+
+def _members(world: World) -> int:
+    p = world.cluster.partitions
+    return int(np.maximum(p.replica_count, p.isr_count)[world.rows].sum())
+
+
+def _hosted(world: World) -> int:
+    p = world.cluster.partitions
+    return int(world.extra["chosen"][p.replica[p.slots_of(np.arange(len(p)))]].sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """How a kernel is called: where arguments come from whose name is not that of a column, and the shapes of OUT."""
+
+    out: Mapping[str, Callable[[World], int]]
+    inputs: Mapping[str, str]
+
+
+CASES: Final[Mapping[str, Case]] = {
+    "choose_leaders": Case({"leader": _k}, {}),
+    "mark_dead_isr": Case({"dead": _k}, {}),
+    "plan_elections": Case(
+        {"leader_epoch": _k, "recovery": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members},
+        {"leader": "chosen_leader"},
+    ),
+    "plan_removals": Case(
+        {"changed": _k, "leader": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members}, {}
+    ),
+    "count_hosted": Case({}, {}),
+    "list_hosted": Case({"rows": _hosted, "slots": _hosted}, {}),
+    "list_recipients": Case({"brokers": _replicas, "told": _replicas}, {"allowed": "allowed_brokers"}),
+    "group_by_broker": Case(
+        {"offsets": lambda world: _b(world) + 1, "grouped": _m, "origin": _m},
+        {"brokers": "pair_brokers", "rows": "pair_rows"},
+    ),
+    "check_moves": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),
+    "list_leaderless": Case({"rows": _n}, {}),
+    "list_in_states": Case({"rows": _n}, {"wanted": "states_wanted"}),
+    "start_partitions": Case({"state": _n}, {}),
+    "start_replicas": Case({"replica_state": _s}, {}),
+    "count_by_broker": Case(dict.fromkeys(("leads", "preferred", "hosts", "in_sync"), _b), {}),
+}
+
+#: OUT arrays of one byte an entry; all others are int32.
+BYTES: Final = {"dead", "recovery", "valid", *(column.name for column in COLUMNS if column.dtype == np.uint8)}
+
+
+def call(kernels: ModuleType, name: str, world: World) -> tuple[int, dict[str, Array]]:
+    """The count that a kernel returns, and its OUT arrays with the guards around them; what it reads is locked."""
+    case, guarded, arguments = CASES[name], {}, []
+    for parameter in inspect.signature(getattr(_naive, name)).parameters:
+        if parameter in case.out:
+            size = case.out[parameter](world) + 2 * GUARDS
+            guarded[parameter] = np.full(size, GUARD, np.uint8 if parameter in BYTES else np.int32)
+            arguments.append(guarded[parameter][GUARDS:-GUARDS])
+            continue
+        value = world.value(case.inputs.get(parameter, parameter))
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            value.flags.writeable = False
+        arguments.append(value)
+    return getattr(kernels, name)(*arguments), guarded
+
+
+def kernel_names(module: ModuleType) -> set[str]:
+    return {name for name, member in vars(module).items() if callable(member) and name[0].islower()}
+
+
+def test_every_kernel_has_a_twin_and_a_law() -> None:
+    assert set(_naive.__all__) - {"DEBUG"} == kernel_names(_core) == set(CASES)
+    assert _naive.DEBUG is False
+
+
+@pytest.mark.parametrize("asked, twins", [("naive", True), ("compiled", False), (None, False)])
+def test_the_twins_are_in_use_where_the_environment_asks_for_them(asked: str | None, twins: bool) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "KFRAME_KERNELS"}
+    environment |= {"KFRAME_KERNELS": asked} if asked else {}
+    code = "from kframe import _naive, kernels; print(kernels.choose_leaders is _naive.choose_leaders)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(twins)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_twins_take_the_same_arguments(name: str) -> None:
+    kernel, twin = (inspect.signature(getattr(module, name)).parameters for module in (_core, _naive))
+    assert list(kernel) == list(twin)
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(world=worlds())
+def test_a_kernel_equals_its_twin_and_writes_nothing_else(name: str, world: World) -> None:
+    count, written = call(_core, name, world)
+    expected_count, expected = call(_naive, name, world)
+    assert count == expected_count
+    assert {key: array.tolist() for key, array in written.items()} == {
+        key: array.tolist() for key, array in expected.items()
+    }
+    for array in written.values():
+        assert (array[:GUARDS] == GUARD).all()
+        assert (array[-GUARDS:] == GUARD).all()
+
+
+@given(world=worlds())
+def test_slots_of_no_replica_keep_their_state(world: World) -> None:
+    p = world.cluster.partitions
+    spare = np.ones(p.slot_count, np.bool_)
+    spare[p.slots_of(np.arange(len(p)))] = False
+    _, written = call(_core, "start_replicas", world)
+    assert (written["replica_state"][GUARDS:-GUARDS][spare] == GUARD).all()
+
+
+@pytest.mark.parametrize("kernels", [_core, _naive], ids=["core", "naive"])
+@pytest.mark.parametrize("name", CASES)
+def test_an_empty_cluster_is_no_special_case(kernels: ModuleType, name: str) -> None:
+    nothing = np.empty(0, np.int32)
+    extra = {
+        "kind": 0, "recovery_supported": True, "broker": 0, "chosen": np.empty(0, np.uint8),
+        "allowed_brokers": np.empty(0, np.uint8), "skip_flags": 0, "states_wanted": 0xFF, "chosen_leader": nothing,
+        "unclean_allowed": np.empty(0, np.uint8), "pair_brokers": nothing, "pair_rows": nothing,
+    }  # fmt: skip
+    count, _ = call(kernels, name, World(ClusterState(), nothing, extra))
+    assert count == 0
+
+
+@pytest.mark.skipif(_core.DEBUG, reason="a wrong dtype is refused before any check of bounds")
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint32])
+def test_a_wrong_dtype_is_refused_by_the_view(dtype: Any) -> None:
+    with pytest.raises(ValueError, match="Buffer dtype mismatch"):
+        _core.check_moves(np.zeros(1, dtype), np.zeros(1, np.uint8), 1, np.zeros(1, np.uint8))
+
+
+def test_a_locked_array_is_refused_as_out() -> None:
+    locked = np.zeros(1, np.uint8)
+    locked.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        _core.check_moves(np.zeros(1, np.int32), np.zeros(1, np.uint8), 1, locked)

@@ -1,0 +1,241 @@
+"""Brokers, topics and partitions together: what is put in is found again, under the names that people use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe.model.brokers import Brokers, Endpoint, Registration
+from kframe.model.changes import StateChange, StoredStates
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
+from kframe.model.topics import UNSET, ZERO_TOPIC_ID, Topics, topic_name_problem
+from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy
+from tests.worlds import clusters
+
+
+def at(*numbers: int) -> Int32:
+    return np.array(numbers, np.int32)
+
+
+# -- brokers
+
+
+def test_a_broker_keeps_the_index_that_it_was_first_given() -> None:
+    brokers = Brokers()
+    assert brokers.index_of([30, 10]).tolist() == [1, 0]
+    assert brokers.index_of([20, 30, 20]).tolist() == [2, 1, 2]
+    assert brokers.ids.tolist() == [10, 30, 20]
+    assert (len(brokers), 20 in brokers, 99 in brokers, brokers.find(20), brokers.find(99)) == (3, True, False, 2, None)
+    assert brokers.ids_of([2, -1, 0]) == [20, -1, 10]
+    assert brokers.index_of([]).tolist() == []
+
+
+def test_naming_a_broker_does_not_register_it() -> None:
+    brokers = Brokers()
+    brokers.index_of([1])
+    assert (brokers.registered.tolist(), brokers.broker_epoch.tolist()) == ([0], [NO_BROKER_EPOCH])
+    assert brokers.registered_ids() == []
+
+
+def test_registration_and_its_end() -> None:
+    brokers = Brokers()
+    first, second = Registration(7, 100, (Endpoint("PLAINTEXT", "a", 1),), "r1"), Registration(3, 101)
+    indexes = brokers.register([first, second])
+    assert brokers.ids_of(indexes) == [7, 3]
+    assert brokers.registered_ids() == [3, 7]
+    brokers.shutting_down[indexes[:1]] = 1
+    assert brokers.ids[brokers.live != 0].tolist() == [3]
+    brokers.unregister(indexes[:1])
+    assert brokers.registered_ids() == [3]
+    assert brokers.registrations[indexes[0]] is first
+    brokers.register([Registration(7, 200)])
+    assert (brokers.broker_epoch[indexes[0]], brokers.live[indexes[0]]) == (200, 1)
+
+
+def test_a_copy_of_brokers_is_independent() -> None:
+    brokers = Brokers()
+    brokers.register([Registration(1, 5)])
+    twin = brokers.copy()
+    twin.register([Registration(2, 6)])
+    twin.unregister(at(0))
+    assert (brokers.registered_ids(), len(brokers), brokers.find(2)) == ([1], 1, None)
+
+
+# -- topics
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "a" * 249, "..."])
+def test_topic_names(name: str) -> None:
+    assert topic_name_problem(name) is None
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a" * 250, "a b", "ä", "a/b", "a\n", "\u0663"])
+def test_names_that_no_topic_may_have(name: str) -> None:
+    assert "1 to 249" in (topic_name_problem(name) or "")
+
+
+def test_topics_start_without_settings_and_without_partitions() -> None:
+    topics = Topics()
+    assert topics.add(["a", "b"], [bytes(range(16)), None]).tolist() == [0, 1]
+    assert (topics.find("b"), topics.find("c"), "a" in topics, len(topics)) == (1, None, True, 2)
+    assert topics.ids.tolist() == [list(range(16)), list(ZERO_TOPIC_ID)]
+    for column in (topics.unclean, topics.min_insync):
+        assert column.tolist() == [UNSET, UNSET]
+    assert topics.rows_of(0).tolist() == []
+    assert topics.row_of(0, 0) is None
+
+
+def test_rows_are_found_through_every_expansion() -> None:
+    """Partitions 0 to 2, then 3 and 4 right behind them, then, with others between, 5 and 6 and after that 7."""
+    topics = Topics()
+    topics.add(["a"])
+    for first_partition, first_row, count in ((0, 10, 3), (3, 13, 2), (5, 40, 2), (7, 42, 1)):
+        topics.note_rows(0, first_partition, first_row, count)
+    expected = [10, 11, 12, 13, 14, 40, 41, 42]
+    assert [topics.row_of(0, partition) for partition in range(-1, 9)] == [None, *expected, None]
+    assert topics.rows_of(0).tolist() == expected
+    assert topics.locate(np.zeros(10, np.int32), np.arange(-1, 9)).tolist() == [-1, *expected, -1]
+    assert topics.partition_count.tolist() == [8]
+    assert topics.copy().rows_of(0).tolist() == expected
+
+
+def test_a_dropped_topic_is_forgotten_and_its_index_is_not_used_again() -> None:
+    topics = Topics()
+    topics.add(["a", "b"])
+    topics.note_blocks(at(0, 1), at(0, 2), at(2, 2))
+    topics.note_rows(0, 2, 9, 1)
+    topics.deleting[0] = 1
+    topics.drop(0)
+    assert (topics.find("a"), topics.row_of(0, 0), topics.row_of(0, 2), int(topics.deleting[0])) == (
+        None,
+        None,
+        None,
+        0,
+    )
+    assert topics.rows_of(0).tolist() == []
+    assert topics.add(["a"]).tolist() == [2]
+    assert topics.find("a") == 2
+
+
+def test_names_for_the_wire_follow_every_addition() -> None:
+    topics = Topics()
+    topics.add(["a", "bcd"])
+    offsets, joined = topics.wire_names()
+    assert (offsets.tolist(), joined) == ([0, 1, 4], b"abcd")
+    topics.add(["e"])
+    offsets, joined = topics.wire_names()
+    assert (offsets.tolist(), joined) == ([0, 1, 4, 5], b"abcde")
+
+
+# -- clusters
+
+
+def test_a_view_speaks_of_brokers_by_id() -> None:
+    spec = PartitionSpec((10, 20, 30), 20, (20, 10), 5, 4, 3, 1, adding_replicas=(30,), removing_replicas=(10,))
+    cluster = cluster_of({"a": [healthy(10)], "b": [PartitionSpec((20,)), spec]}, (10, 20))
+    view = cluster["b", 1]
+    assert (view.topic, view.partition, view.replicas, view.isr, view.leader) == ("b", 1, (10, 20, 30), (20, 10), 20)
+    assert (view.adding_replicas, view.removing_replicas) == ((30,), (10,))
+    assert (view.leader_epoch, view.controller_epoch, view.partition_epoch) == (5, 4, 3)
+    assert (view.recovery, view.state) == (RecoveryState.RECOVERING, PartitionState.NON_EXISTENT)
+    assert view.replica_states == (ReplicaState.NON_EXISTENT,) * 3
+    stateless = cluster["b", 0]
+    assert (stateless.leader, stateless.isr, stateless.partition_epoch) == (None, (), NO_STATE)
+    assert [cluster.name(row) for row in range(3)] == ["a-0", "b-0", "b-1"]
+    assert [f"{one.topic}-{one.partition}" for one in cluster] == ["a-0", "b-0", "b-1"]
+
+
+@pytest.mark.parametrize("key", [("a", 1), ("a", -1), ("b", 0)])
+def test_a_partition_that_is_not_there(key: tuple[str, int]) -> None:
+    cluster = cluster_of({"a": [healthy(1)]}, (1,))
+    assert cluster.row(*key) is None
+    with pytest.raises(KeyError, match=f"{key[0]}-{key[1]}"):
+        _ = cluster[key]
+
+
+def test_topics_may_come_without_partitions_and_at_any_time() -> None:
+    cluster = ClusterState()
+    assert cluster.add_topics([], np.empty(0, np.int32), Ragged.empty(0)).tolist() == []
+    assert cluster.add_topics(["a", "b"], at(0, 1), Ragged.of([[0]])).tolist() == [0]
+    cluster.brokers.index_of([1])
+    assert cluster.row("a", 0) is None
+    assert cluster["b", 0].replicas == (1,)
+
+
+def test_flags_are_added_to_those_that_are_there() -> None:
+    cluster = cluster_of({"a": [PartitionSpec((1, 2))]}, (1, 2))
+    cluster.flag_replicas(0, at(0, 1), ReplicaFlag.ADDING)
+    cluster.flag_replicas(0, at(1), ReplicaFlag.OFFLINE_DIR)
+    assert cluster.partitions.replica_flags.tolist() == [1, 5]
+
+
+def test_an_isr_may_outgrow_the_assignment() -> None:
+    cluster = cluster_of({"a": [healthy(1), healthy(2)]}, (1, 2, 3))
+    change = change_of(cluster, {"a-0": StateSpec(2, (3, 2, 1), 1, 0)}, controller_epoch=7)
+    cluster.apply(change, at(1))
+    view = cluster["a", 0]
+    assert (view.leader, view.isr, view.leader_epoch, view.partition_epoch, view.controller_epoch) == (
+        2,
+        (3, 2, 1),
+        1,
+        1,
+        7,
+    )
+    assert (view.replicas, cluster["a", 1].isr) == ((1,), (2,))
+
+
+@given(cluster=clusters(), data=st.data())
+def test_what_is_stored_comes_back(cluster: ClusterState, data: st.DataObject) -> None:
+    """Read some rows out as storage would, wipe them in a copy, read them back in: the copy is equal again."""
+    p = cluster.partitions
+    rows = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).astype(np.int32)
+    found = p.partition_epoch[rows] != NO_STATE
+    stored = StoredStates(
+        rows, found, p.leader[rows], p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
+        p.recovery[rows], p.lists("isr", rows),
+    )  # fmt: skip
+    wiped = cluster.copy()
+    wiped.partitions.isr_count[rows] = 0
+    wiped.partitions.leader[rows[found]] = -1
+    wiped.partitions.partition_epoch[rows] = 99
+    wiped.reload(stored)
+    assert described(wiped) == described(cluster)
+
+
+def test_a_state_that_is_gone_is_forgotten() -> None:
+    cluster = cluster_of({"a": [healthy(1, 2)]}, (1, 2))
+    nothing = StoredStates(
+        at(0), np.zeros(1, np.bool_), at(-1), at(-1), at(-1), at(NO_STATE), np.zeros(1, np.uint8), Ragged.empty(1)
+    )
+    cluster.reload(nothing)
+    assert (cluster["a", 0].leader, cluster["a", 0].isr, cluster["a", 0].partition_epoch) == (None, (), NO_STATE)
+
+
+def test_a_part_of_a_change() -> None:
+    cluster = cluster_of({"a": [healthy(1), healthy(2), healthy(1, 2)]}, (1, 2))
+    states = {f"a-{number}": StateSpec(1, (1, 2)[: number % 2 + 1], number, number) for number in range(3)}
+    change = change_of(cluster, states, controller_epoch=7)
+    for chosen in (np.array([False, True, True]), np.array([1, 2])):
+        part: StateChange = change.take(chosen)
+        assert len(part) == 2
+        assert (part.rows.tolist(), part.leader_epoch.tolist(), part.expected.tolist()) == ([1, 2], [1, 2], [1, 2])
+        assert [part.isr[index].tolist() for index in range(2)] == [[0, 1], [0]]
+        assert part.controller_epoch == 7
+
+
+@given(clusters())
+def test_a_copy_is_equal_and_independent(cluster: ClusterState) -> None:
+    before = described(cluster)
+    twin = cluster.copy()
+    assert described(twin) == before
+    twin.partitions.leader[:] = 0
+    twin.partitions.replica[:] = 0
+    twin.brokers.registered[:] = 0
+    twin.topics.deleting[:] = 0
+    twin.brokers.index_of([99])
+    assert described(cluster) == before
+    assert 99 not in cluster.brokers

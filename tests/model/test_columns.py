@@ -1,0 +1,201 @@
+"""The partition columns: appended, outgrown, copied, and small enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe.errors import ShapeError
+from kframe.model import columns
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import COLUMNS, REPLICAS_MAX, Int32, Partitions, Ragged, ragged_positions, same_lists
+from kframe.model.ids import ReplicaFlag
+
+LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
+
+
+def at(*numbers: int) -> Int32:
+    return np.array(numbers, np.int32)
+
+
+def two_rows() -> Partitions:
+    """Topic 0 with partitions 0 and 1: [0, 1, 2] with ISR [2], and [3] with ISR [3, 4]."""
+    p = Partitions()
+    p.append(at(0, 0), at(0, 1), Ragged.of([[0, 1, 2], [3]]), Ragged.of([[2], [3, 4]]), {"leader": at(2, 3)})
+    return p
+
+
+# -- ragged lists
+
+
+@given(LISTS)
+def test_packed_lists_are_found_again(lists: list[list[int]]) -> None:
+    packed = Ragged.of(lists)
+    assert len(packed) == len(lists)
+    assert [packed[index].tolist() for index in range(len(packed))] == lists
+    assert packed.counts.tolist() == [len(one) for one in lists]
+
+
+@given(LISTS, st.data())
+def test_lists_are_taken_in_the_order_asked(lists: list[list[int]], data: st.DataObject) -> None:
+    chosen = data.draw(st.lists(st.integers(0, len(lists) - 1))) if lists else []
+    taken = Ragged.of(lists).take(np.array(chosen, np.int64))
+    assert [taken[index].tolist() for index in range(len(taken))] == [lists[index] for index in chosen]
+
+
+@given(LISTS, LISTS)
+def test_same_lists(left: list[list[int]], right: list[list[int]]) -> None:
+    count = min(len(left), len(right))
+    found = same_lists(Ragged.of(left[:count]), Ragged.of(right[:count]))
+    assert found.tolist() == [left[index] == right[index] for index in range(count)]
+    assert same_lists(Ragged.of(left), Ragged.of(left)).all()
+
+
+def test_empty_lists() -> None:
+    assert [len(Ragged.empty(3)), len(Ragged.empty(0)), len(Ragged.of([]))] == [3, 0, 0]
+    assert Ragged.empty(3).counts.tolist() == [0, 0, 0]
+
+
+def test_ragged_positions() -> None:
+    assert ragged_positions(at(10, 3, 7), at(2, 0, 3)).tolist() == [10, 11, 7, 8, 9]
+    assert ragged_positions(at(), at()).tolist() == []
+
+
+# -- rows
+
+
+def test_append_fills_what_it_is_given_and_starts_the_rest_fresh() -> None:
+    p = two_rows()
+    assert len(p) == 2
+    assert [p.replicas_of(row).tolist() for row in (0, 1)] == [[0, 1, 2], [3]]
+    assert [p.isr_of(row).tolist() for row in (0, 1)] == [[2], [3, 4]]
+    assert (p.leader.tolist(), p.slot_capacity.tolist(), p.slot_start.tolist()) == ([2, 3], [3, 2], [0, 3])
+    for column in COLUMNS:
+        array = getattr(p, column.name)
+        assert array.dtype == column.dtype
+        assert len(array) == (2 if column.per == "row" else p.slot_count)
+        if column.name in ("leader_epoch", "controller_epoch", "partition_epoch", "state", "recovery"):
+            assert array.tolist() == [column.fresh] * 2
+
+
+@given(st.lists(LISTS, max_size=6))
+def test_growth_moves_nothing(batches: list[list[list[int]]]) -> None:
+    p, expected = Partitions(), list[list[int]]()
+    for number, lists in enumerate(batches):
+        count = len(lists)
+        rows = p.append(np.full(count, number, np.int32), np.arange(count, dtype=np.int32), Ragged.of(lists))
+        assert rows.tolist() == list(range(len(expected), len(expected) + count))
+        expected += lists
+    assert [p.replicas_of(row).tolist() for row in range(len(p))] == expected
+    assert p.copy().lists("replica", np.arange(len(p))).values.tolist() == [one for each in expected for one in each]
+
+
+@pytest.mark.parametrize(
+    "topic, partition, replicas, isr",
+    [
+        (at(0), at(0, 1), Ragged.empty(1), None),
+        (at(0), at(0), Ragged.empty(2), None),
+        (at(0), at(0), Ragged.empty(1), Ragged.empty(2)),
+    ],
+)
+def test_different_lengths_are_refused(topic: Int32, partition: Int32, replicas: Ragged, isr: Ragged | None) -> None:
+    p = two_rows()
+    with pytest.raises(ShapeError, match="1 topics"):
+        p.append(topic, partition, replicas, isr)
+    assert len(p) == 2
+
+
+def test_a_row_may_not_have_more_replicas_than_the_wire_can_count() -> None:
+    p = Partitions()
+    wide = Ragged(at(0, REPLICAS_MAX + 1), np.zeros(REPLICAS_MAX + 1, np.int32))
+    with pytest.raises(ShapeError, match="32768 replicas; the most is 32767"):
+        p.append(at(0), at(0), wide)
+    assert (len(p), p.slot_count) == (0, 0)
+
+
+def test_too_many_slots_are_refused_and_nothing_is_half_appended(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = two_rows()
+    monkeypatch.setattr(columns, "SLOTS_MAX", 6)
+    with pytest.raises(ShapeError, match="7 replica slots; the most is 6"):
+        p.append(at(1), at(0), Ragged.of([[0, 1]]))
+    assert (len(p), p.slot_count) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    "appended, ordered",
+    [
+        ([(at(0, 0, 1), at(0, 1, 0))], True),
+        ([(at(0), at(0)), (at(1, 2), at(0, 0))], True),
+        ([(at(1), at(0)), (at(0), at(0))], False),
+        ([(at(0, 1), at(0, 0)), (at(0), at(1))], False),
+        ([(at(1, 0), at(0, 0))], False),
+        ([(at(), at()), (at(0), at(0)), (at(), at())], True),
+    ],
+    ids=["one batch", "later topics", "earlier topic", "expansion", "unsorted", "nothing"],
+)
+def test_in_topic_order(appended: list[tuple[Int32, Int32]], ordered: bool) -> None:
+    p = Partitions()
+    for topic, partition in appended:
+        p.append(topic, partition, Ragged.empty(len(topic)))
+    assert p.in_topic_order is ordered
+    assert p.copy().in_topic_order is ordered
+
+
+def test_a_row_that_outgrows_its_slots_moves_with_all_that_it_holds() -> None:
+    p = two_rows()
+    p.replica_flags[:] = [1, 2, 4, 7, 0]
+    p.replica_state[:] = [1, 2, 3, 4, 5]
+    p.ensure_capacity(at(1, 0), at(4, 3))
+    assert (p.slot_start.tolist(), p.slot_capacity.tolist(), p.slot_count) == ([0, 5], [3, 4], 9)
+    assert (p.replicas_of(1).tolist(), p.isr_of(1).tolist()) == ([3], [3, 4])
+    assert p.replica_flags[5:7].tolist() == [7, 0]
+    assert p.replica_state[5:7].tolist() == [4, 5]
+    assert (p.replicas_of(0).tolist(), p.isr_of(0).tolist()) == ([0, 1, 2], [2])
+
+
+def test_a_row_with_room_stays_where_it_is() -> None:
+    p = two_rows()
+    p.ensure_capacity(at(0, 1), at(3, 1))
+    assert (p.slot_start.tolist(), p.slot_count) == ([0, 3], 5)
+
+
+def test_flagged_replicas_and_slots() -> None:
+    p = two_rows()
+    p.replica_flags[:3] = [ReplicaFlag.ADDING, ReplicaFlag.REMOVING | ReplicaFlag.OFFLINE_DIR, 0]
+    assert p.flagged_replicas(0, ReplicaFlag.ADDING).tolist() == [0]
+    assert p.flagged_replicas(0, ReplicaFlag.OFFLINE_DIR).tolist() == [1]
+    assert p.flagged_replicas(1, ReplicaFlag.ADDING).tolist() == []
+    assert p.slots_of(at(1, 0)).tolist() == [3, 0, 1, 2]
+
+
+def test_a_copy_is_independent_and_without_room_to_grow() -> None:
+    p = two_rows()
+    p.append(at(1), at(0), Ragged.of([[5]]))
+    twin = p.copy()
+    p.leader[0] = 9
+    p.replica[0] = 9
+    assert (twin.leader[0], twin.replica[0]) == (2, 0)
+    assert twin.nbytes <= p.nbytes
+    assert twin.nbytes == sum(getattr(twin, column.name).nbytes for column in COLUMNS)
+
+
+def test_lists_are_copies() -> None:
+    p = two_rows()
+    p.lists("isr", at(0)).values[0] = 9
+    assert p.isr_of(0).tolist() == [2]
+
+
+def test_a_partition_at_rf_3_takes_at_most_100_bytes() -> None:
+    """Topics of 100 partitions on 100 brokers; names, ids and broker columns counted too."""
+    cluster, topics, partitions = ClusterState(), 50, 100
+    cluster.brokers.index_of(range(100))
+    count = topics * partitions
+    replicas = Ragged(np.arange(0, 3 * count + 1, 3, dtype=np.int32), (np.arange(3 * count) % 100).astype(np.int32))
+    names = [f"topic-{number:04}" for number in range(topics)]
+    cluster.add_topics(names, np.full(topics, partitions), replicas, replicas)
+    kinds = (cluster.topics, cluster.brokers)
+    arrays = [value for one in kinds for value in vars(one).values() if isinstance(value, np.ndarray)]
+    spoken = sum(len(name) for name in names)
+    assert (cluster.partitions.nbytes + sum(array.nbytes for array in arrays) + spoken) / count <= 100

@@ -1,0 +1,144 @@
+"""Configuration by Kafka's names: what is read, and how a value that does not fit is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.errors import ConfigError
+from kframe.model.config import KEYS, ControllerConfig
+from kframe.model.protocol import LATEST, InterBrokerProtocol
+
+UNCLEAN = "unclean.leader.election.enable"
+INTERVAL = "leader.imbalance.check.interval.seconds"
+PERCENTAGE = "leader.imbalance.per.broker.percentage"
+PROTOCOL = "inter.broker.protocol.version"
+LISTENER = "inter.broker.listener.name"
+
+
+def test_defaults_are_those_of_kafka_3_9() -> None:
+    config = ControllerConfig()
+    assert {name: config[name] for name in KEYS} == {
+        "auto.leader.rebalance.enable": True,
+        "delete.topic.enable": True,
+        LISTENER: "PLAINTEXT",
+        PROTOCOL: LATEST,
+        INTERVAL: 300,
+        PERCENTAGE: 10,
+        "min.insync.replicas": 1,
+        "request.timeout.ms": 30_000,
+        UNCLEAN: False,
+    }
+    assert (config.unclean_by_default, config.protocol) == (False, LATEST)
+
+
+def test_every_key_says_what_it_is_for() -> None:
+    assert [name for name, key in KEYS.items() if key.name != name or not key.doc.endswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    "key, value, expected",
+    [
+        (UNCLEAN, True, True),
+        (UNCLEAN, " TRUE ", True),
+        (UNCLEAN, "false", False),
+        (INTERVAL, 1, 1),
+        (INTERVAL, " 60 ", 60),
+        (INTERVAL, 2**31 - 1, 2**31 - 1),
+        (PERCENTAGE, "0", 0),
+        (LISTENER, " INTERNAL ", "INTERNAL"),
+        (PROTOCOL, "3.2-IV0", InterBrokerProtocol((3, 2, 0), 0)),
+        (PROTOCOL, 3.9, LATEST),
+    ],
+)
+def test_values(key: str, value: object, expected: object) -> None:
+    assert ControllerConfig({key: value})[key] == expected
+
+
+@pytest.mark.parametrize(
+    "key, value, expected",
+    [
+        (UNCLEAN, "yes", "true or false"),
+        (UNCLEAN, 1, "true or false"),
+        (UNCLEAN, None, "true or false"),
+        (INTERVAL, 0, "from 1 to 2147483647"),
+        (INTERVAL, -1, "from 1 to"),
+        (INTERVAL, 2**31, "from 1 to"),
+        (INTERVAL, "99999999999999999999", "from 1 to"),
+        (INTERVAL, "", "whole number"),
+        (INTERVAL, "-", "whole number"),
+        (INTERVAL, "1.5", "whole number"),
+        (INTERVAL, 1.0, "whole number"),
+        (INTERVAL, float("nan"), "whole number"),
+        (INTERVAL, True, "whole number"),
+        (INTERVAL, "--1", "whole number"),
+        (INTERVAL, "\u0663", "whole number"),
+        (INTERVAL, "\u00b2", "whole number"),
+        (PERCENTAGE, -1, "from 0 to"),
+        (LISTENER, "", "not empty"),
+        (LISTENER, "  ", "not empty"),
+        (LISTENER, 5, "not empty"),
+        (PROTOCOL, "4", "a version such as"),
+        (PROTOCOL, None, "a version such as"),
+        (PROTOCOL, "newest", "a version such as"),
+    ],
+)
+def test_values_that_do_not_fit(key: str, value: object, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ControllerConfig({key: value}, source="server.properties")
+    assert key in caught.value.where
+    assert expected in caught.value.expected
+
+
+def test_the_source_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"server\.properties key min\.insync\.replicas: found 'x', expected a whole"):
+        ControllerConfig({"min.insync.replicas": "x"}, source="server.properties")
+
+
+@pytest.mark.parametrize(
+    "key, hint",
+    [("unclean.leader.elections.enable", repr(UNCLEAN)), ("frobnicate", "one of auto.leader.rebalance.enable")],
+)
+def test_an_unknown_key_is_refused_with_a_hint(key: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match="unknown key") as caught:
+        ControllerConfig({key: 1})
+    assert hint in caught.value.expected
+
+
+# -- inter-broker protocol
+
+
+@pytest.mark.parametrize(
+    "text, release, revision",
+    [
+        ("3.9-IV0", (3, 9, 0), 0),
+        ("3.9", (3, 9, 0), 99),
+        ("3.9.1", (3, 9, 0), 99),
+        ("2.7-IV2", (2, 7, 0), 2),
+        ("0.8.2.0", None, None),
+        ("0.10.2-IV0", (0, 10, 2), 0),
+        ("0.10.2", (0, 10, 2), 99),
+        ("0.11.0.1", None, None),
+        ("10.12-IV3", (10, 12, 0), 3),
+    ],
+)
+def test_protocol_versions(text: str, release: tuple[int, int, int] | None, revision: int | None) -> None:
+    parsed = InterBrokerProtocol.parse(text)
+    if release is not None:
+        assert (parsed.release, parsed.revision) == (release, revision)
+    assert parsed.release[0] == int(text.partition(".")[0])
+
+
+@pytest.mark.parametrize("text", [
+    "", "3", "3.", ".9", "v3.9", "3.9-IV", "3.9-iv0", "3.9-IV-1", " 3.9", "3.9 ", "3.9\n", "3,9", "03.9", "3.9.1.2.3",
+    "3.9-IV0-IV1", "\u0663.9", "-3.9", "999.1", "3.9-IV100", "0.8",
+])  # fmt: skip
+def test_what_is_no_protocol_version(text: str) -> None:
+    with pytest.raises(ConfigError, match="a version such as"):
+        InterBrokerProtocol.parse(text)
+
+
+def test_protocol_versions_compare_by_age() -> None:
+    texts = ["0.8.2", "0.9.0", "0.10.0-IV0", "0.10.0-IV1", "0.10.2", "1.0-IV0", "2.7-IV2", "2.8", "3.2-IV0", "3.10"]
+    parsed = [InterBrokerProtocol.parse(text) for text in texts]
+    assert parsed == sorted(parsed)
+    assert [one.recovery_state for one in parsed] == [False] * 8 + [True] * 2

@@ -1,0 +1,291 @@
+"""The controller at work: one event to its end before the next, and an answer for everybody who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import Api, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
+from kframe.errors import ErrorCode, ShapeError, StoreError
+from kframe.model.brokers import Registration
+from kframe.model.changes import StateChange, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.config import ControllerConfig
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    ControllerState,
+    ElectionRequested,
+    ElectionType,
+    ResignRequested,
+)
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.requests import ControlRequests
+from kframe.runtime.loop import ControllerLoop
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
+
+ANSWER_S = 30.0
+"""Long enough for any machine; nothing waits that long unless it would wait for ever."""
+
+
+class Flaky(MemoryStore):
+    """A store in memory that does something first, such as to fail, before a write."""
+
+    def __init__(self, ensemble: MemoryEnsemble) -> None:
+        super().__init__(ensemble.records, ensemble.states)
+        self.before_write: list[Callable[[], object]] = []
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        if self.before_write:
+            self.before_write.pop(0)()
+        return super().write_states(cluster, change)
+
+
+class World:
+    """One controller loop over ``t``: t-0 on 1 and 2, led by 2."""
+
+    def __init__(self) -> None:
+        spec = PartitionSpec((1, 2), 2, (1, 2))
+        self.ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [spec, healthy(1, 2)]}, (1, 2)))
+        self.store = Flaky(self.ensemble)
+        self.transport = RecordingTransport()
+        self.clock = VirtualClock()
+        controller = Controller(1000, ControllerConfig(), Selection({}))
+        self.loop = ControllerLoop(controller, self.store, self.transport, self.clock)
+
+    def open(self) -> ControllerLoop:
+        self.loop.open()
+        self.loop.run_until_idle()
+        return self.loop
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.loop.stop()
+
+
+def prefer(token: int) -> ElectionRequested:
+    return ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token)
+
+
+def leave(token: int) -> ControlledShutdownRequested:
+    return ControlledShutdownRequested(1, NO_BROKER_EPOCH, token)
+
+
+def fail_with(error: Exception) -> Callable[[], object]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+def test_open_stands_for_election(world: World) -> None:
+    loop = world.open()
+    assert loop.controller.active
+    assert loop.state is ControllerState.IDLE
+    assert [request["api"] for request in world.transport.take()][:1] == [Api.UPDATE_METADATA]
+
+
+def test_what_the_store_notifies_is_handled(world: World) -> None:
+    loop = world.open()
+    world.ensemble.unregister_brokers([2])
+    assert len(loop.queue) == 1
+    assert loop.run_until_idle() == 1
+    assert world.ensemble.states.cluster["t", 0].leader == 1
+
+
+def test_a_caller_gets_the_response(world: World) -> None:
+    loop = world.open()
+    future = loop.submit(prefer)
+    assert not future.done()
+    loop.run_until_idle()
+    assert future.result(0).codes.tolist() == [ErrorCode.NONE]
+    assert world.ensemble.states.cluster["t", 0].leader == 1
+
+
+def test_each_caller_gets_a_response_of_their_own(world: World) -> None:
+    loop = world.open()
+    futures = [loop.submit(prefer), loop.submit(prefer), loop.submit(leave)]
+    loop.run_until_idle()
+    first, second, third = (future.result(0) for future in futures)
+    assert (first.codes.tolist(), second.codes.tolist()) == ([ErrorCode.NONE], [ErrorCode.ELECTION_NOT_NEEDED])
+    assert third.error is ErrorCode.NONE
+
+
+def test_one_event_is_handled_to_its_end_before_the_next(world: World) -> None:
+    loop = world.open()
+    seen: list[tuple[ControllerState, bool, int]] = []
+
+    def interrupt() -> None:
+        world.ensemble.unregister_brokers([2])
+        seen.append((loop.state, loop.controller.busy, len(loop.queue)))
+
+    world.store.before_write.append(interrupt)
+    future = loop.submit(prefer)
+    assert loop.run_until_idle() == 2
+    assert seen == [(ControllerState.MANUAL_LEADER_BALANCE, True, 1)]
+    assert future.result(0).codes.tolist() == [ErrorCode.NONE]
+
+
+def test_an_expired_session_answers_all_who_wait(world: World) -> None:
+    loop = world.open()
+    elected, left = loop.submit(prefer), loop.submit(leave)
+    world.ensemble.expire(world.store)
+    assert elected.result(0).error is ErrorCode.NOT_CONTROLLER
+    assert left.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert loop.controller.active
+    loop.run_until_idle()
+    assert loop.controller.controller_epoch == 2
+    assert world.ensemble.states.cluster["t", 0].leader == 2
+
+
+def test_who_resigns_may_be_elected_again(world: World) -> None:
+    loop = world.open()
+    loop.queue.put(ResignRequested())
+    loop.run_until_idle()
+    future = loop.submit(prefer)
+    loop.run_until_idle()
+    assert future.result(0).codes.tolist() == [ErrorCode.NONE], "it is elected again, as there is no other"
+    assert loop.controller.controller_epoch == 2
+
+
+@pytest.mark.parametrize("request_of", [prefer, leave], ids=["election", "controlled shutdown"])
+def test_a_failure_of_storage_leaves_nobody_waiting(
+    world: World, request_of: Callable[[int], ElectionRequested | ControlledShutdownRequested]
+) -> None:
+    loop = world.open()
+    world.store.before_write.append(fail_with(StoreError("connection lost")))
+    future: Future[Any] = loop.submit(request_of)
+    loop.run_until_idle()
+    assert future.done()
+
+
+def test_an_unexpected_failure_is_told_to_who_waits_and_costs_the_role(world: World) -> None:
+    loop = world.open()
+    epoch = loop.controller.controller_epoch
+    world.store.before_write.append(fail_with(ShapeError("a defect")))
+    future = loop.submit(prefer)
+    loop.process(loop.queue.take() or BrokersChanged())
+    assert not loop.controller.active
+    assert not loop.controller.busy
+    with pytest.raises(ShapeError, match="a defect"):
+        future.result(0)
+    loop.run_until_idle()
+    assert loop.controller.controller_epoch == epoch + 1
+
+
+def test_an_error_that_is_none_of_ours_costs_the_role_too(world: World) -> None:
+    loop = world.open()
+    world.store.before_write.append(fail_with(ZeroDivisionError("plugin")))
+    future = loop.submit(prefer)
+    loop.process(loop.queue.take() or BrokersChanged())
+    assert not loop.controller.active
+    with pytest.raises(ZeroDivisionError):
+        future.result(0)
+
+
+def test_adopt_changes_and_sends_nothing(world: World) -> None:
+    before = world.ensemble.states.cluster["t", 0]
+    world.loop.adopt()
+    world.loop.run_until_idle()
+    assert world.loop.controller.active
+    assert world.ensemble.states.cluster["t", 0] == before
+    assert world.transport.take() == []
+
+
+def test_adopt_of_a_held_role_is_refused(world: World) -> None:
+    rival = world.ensemble.connect()
+    rival.open(lambda _event: None)
+    rival.claim(7)
+    with pytest.raises(StoreError, match="controller 7 holds the role"):
+        world.loop.adopt()
+
+
+def test_stop_answers_all_who_wait_and_frees_the_role() -> None:
+    world = World()
+    loop = world.open()
+    future = loop.submit(prefer)
+    loop.stop()
+    assert future.result(0).error is ErrorCode.NOT_CONTROLLER
+    assert not loop.controller.active
+    watcher = world.ensemble.connect()
+    watcher.open(lambda _event: None)
+    assert watcher.controller() == -1
+    assert watcher.claim(7) == 2, "who stops does not take the role again"
+
+
+def test_a_controller_that_is_not_active_answers() -> None:
+    world = World()
+    rival = world.ensemble.connect()
+    rival.open(lambda _event: None)
+    rival.claim(7)
+    loop = world.open()
+    elected, left = loop.submit(prefer), loop.submit(leave)
+    loop.run_until_idle()
+    assert elected.result(0).error is ErrorCode.NOT_CONTROLLER
+    assert left.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
+    loop.stop()
+
+
+# -- in a thread
+
+
+def test_a_thread_handles_what_is_submitted() -> None:
+    world = World()
+    loop = world.loop
+    loop.open()
+    loop.start()
+    futures = [loop.submit(prefer) for _ in range(20)]
+    codes = [future.result(ANSWER_S).codes.tolist() for future in futures]
+    loop.stop()
+    assert codes == [[ErrorCode.NONE]] + [[ErrorCode.ELECTION_NOT_NEEDED]] * 19
+    assert not loop.controller.active
+
+
+class Gate(RecordingTransport):
+    """A transport that runs something once, in the thread that sends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.once: list[Callable[[], object]] = []
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        super().send(cluster, requests)
+        if self.once:
+            self.once.pop()()
+
+
+def test_stop_waits_for_the_event_under_way_and_answers_the_rest() -> None:
+    world = World()
+    gate = Gate()
+    loop = ControllerLoop(Controller(1000, ControllerConfig(), Selection({})), world.store, gate, world.clock)
+    loop.open()
+    loop.run_until_idle()
+    later: Future[Future[Any]] = Future()
+    gate.once.append(lambda: later.set_result(loop.submit(leave)))
+    first = loop.submit(prefer)
+    loop.start()
+    assert first.result(ANSWER_S).codes.tolist() == [ErrorCode.NONE]
+    waiting = later.result(ANSWER_S)
+    loop.stop()
+    assert waiting.result(ANSWER_S).error in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH)
+    assert not loop.controller.active
+
+
+def test_brokers_may_register_from_another_thread() -> None:
+    world = World()
+    loop = world.loop
+    loop.open()
+    loop.start()
+    assert loop.submit(prefer).result(ANSWER_S).error is ErrorCode.NONE
+    world.ensemble.register_brokers([registration(3), Registration(4, NO_BROKER_EPOCH)])
+    assert loop.submit(prefer).result(ANSWER_S).error is ErrorCode.NONE
+    assert loop.controller.cluster.brokers.registered_ids() == [1, 2, 3, 4]
+    loop.stop()

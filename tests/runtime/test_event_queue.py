@@ -1,0 +1,123 @@
+"""The event queue: first in, first out, preemption, and the time that events wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.embedded import VirtualClock
+from kframe.model.events import (
+    BrokerModified,
+    BrokersChanged,
+    ControllerChanged,
+    Elect,
+    ElectionRequested,
+    ElectionType,
+    Event,
+    RebalanceLeaders,
+    SessionExpired,
+)
+from kframe.runtime.queue import SAMPLES_MAX, EventQueue
+
+FIRST, SECOND, THIRD = (BrokerModified(broker_id) for broker_id in (1, 2, 3))
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(now_ms=1_000.0)
+
+
+@pytest.fixture
+def queue(clock: VirtualClock) -> EventQueue:
+    return EventQueue(clock)
+
+
+def drain(queue: EventQueue) -> list[Event]:
+    taken = []
+    while (event := queue.take()) is not None:
+        taken.append(event)
+    return taken
+
+
+def test_first_in_first_out(queue: EventQueue) -> None:
+    for event in (SECOND, FIRST, THIRD):
+        queue.put(event)
+    assert len(queue) == 3
+    assert drain(queue) == [SECOND, FIRST, THIRD]
+    assert len(queue) == 0
+
+
+def test_an_empty_queue_gives_nothing(queue: EventQueue) -> None:
+    assert queue.take() is None
+
+
+def test_what_waits_is_drained_and_the_new_event_stands_alone(queue: EventQueue) -> None:
+    for event in (FIRST, SECOND):
+        queue.put(event)
+    assert queue.clear_and_put(SessionExpired()) == [FIRST, SECOND]
+    queue.put(THIRD)
+    assert drain(queue) == [SessionExpired(), THIRD]
+
+
+@pytest.mark.parametrize(
+    "event", [Elect(), ControllerChanged(), BrokersChanged()], ids=lambda event: type(event).__name__
+)
+def test_look_again_waits_once(queue: EventQueue, event: Event) -> None:
+    for one in (event, FIRST, event, event):
+        queue.put(one)
+    assert drain(queue) == [event, FIRST]
+    queue.put(event)
+    assert drain(queue) == [event]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [BrokerModified(1), RebalanceLeaders(), ElectionRequested(ElectionType.PREFERRED, None), SessionExpired()],
+    ids=lambda event: type(event).__name__,
+)
+def test_every_other_event_counts(queue: EventQueue, event: Event) -> None:
+    queue.put(event)
+    queue.put(event)
+    assert drain(queue) == [event, event]
+
+
+def test_queue_time_is_from_put_to_take(queue: EventQueue, clock: VirtualClock) -> None:
+    assert queue.queue_time_ms(0.5) == 0.0
+    for waited in (10.0, 20.0, 30.0, 40.0):
+        queue.put(FIRST)
+        clock.advance(waited / 1_000.0)
+        queue.take()
+    found = [queue.queue_time_ms(quantile) for quantile in (0.0, 0.25, 0.5, 0.75, 0.99, 1.0)]
+    assert found == pytest.approx([10.0, 20.0, 30.0, 40.0, 40.0, 40.0])
+
+
+@pytest.mark.parametrize("idle_s, remembered", [(299.999, 50.0), (300.0, 0.0), (1_000.0, 0.0)])
+def test_queue_times_are_forgotten_after_five_idle_minutes(
+    queue: EventQueue, clock: VirtualClock, idle_s: float, remembered: float
+) -> None:
+    queue.put(FIRST)
+    clock.advance(0.05)
+    queue.take()
+    clock.advance(idle_s)
+    queue.put(SECOND)
+    queue.take()
+    assert queue.queue_time_ms(1.0) == pytest.approx(remembered)
+
+
+def test_a_long_operation_is_not_an_idle_queue(queue: EventQueue, clock: VirtualClock) -> None:
+    queue.put(FIRST)
+    queue.put(SECOND)
+    clock.advance(0.05)
+    queue.take()
+    clock.advance(400.0)
+    queue.take()
+    assert queue.queue_time_ms(0.0) == pytest.approx(50.0)
+
+
+def test_only_the_last_queue_times_are_kept(queue: EventQueue, clock: VirtualClock) -> None:
+    queue.put(FIRST)
+    clock.advance(1.0)
+    queue.take()
+    for _ in range(SAMPLES_MAX):
+        queue.put(FIRST)
+        queue.take()
+    assert queue.queue_time_ms(1.0) == 0.0

@@ -1,0 +1,106 @@
+"""``kframe scenario``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kframe.cli.app import cli
+from tests.architecture.source import ROOT
+from tests.scenario.samples import GOOD
+
+EXAMPLES = sorted((ROOT / "examples" / "scenarios").glob("*.yaml"))
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "s.yaml"
+    path.write_text(GOOD)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["scenario", *map(str, arguments)])
+
+
+def test_json_is_the_trace(scenario: Path) -> None:
+    done = run("run", scenario, "-o", "json")
+    assert done.exit_code == 0
+    trace = json.loads(done.stdout)
+    assert trace["schema"] == "kframe.trace/v1"
+    assert trace["steps"][1]["partitions"]["t-0"]["isr"] == [2]
+
+
+def test_the_trace_file_holds_the_same_trace(scenario: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    done = run("run", scenario, "--trace", target)
+    assert done.exit_code == 0
+    assert json.loads(target.read_text()) == json.loads(run("run", scenario, "-o", "json").stdout)
+
+
+def test_a_table_has_a_line_a_step(scenario: Path) -> None:
+    lines = run("run", scenario).stdout.splitlines()
+    assert lines[0].startswith("sample: kframe ")
+    assert [line.split()[:2] for line in lines[2:]] == [["1", "elect"], ["2", "broker_failure"]]
+
+
+@pytest.mark.parametrize(
+    "damage, said",
+    [
+        (("schema: kframe.scenario/v1", "schema: x"), "schema: found 'x'"),
+        (("broker_failure: [1]", "reassign: {t-0: [2, 1]}"), "steps[1]: found step 'reassign'"),
+        (("broker_failure: [1]", "broker_failure: [9]"), "steps[1].broker_failure: found broker 9"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(
+    scenario: Path, tmp_path: Path, damage: tuple[str, str], said: str
+) -> None:
+    scenario.write_text(GOOD.replace(*damage))
+    done = run("run", scenario, "--trace", tmp_path / "out.json")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--selector", "nobody"], "no leader selector 'nobody'"),
+        (["--trace", "no/such/folder/out.json"], "No such file or directory"),
+        (["--traces", "out.json"], "No such option"),
+    ],
+)
+def test_bad_options_are_refused(scenario: Path, options: list[str], said: str) -> None:
+    done = run("run", scenario, *options)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_a_selector_decides(scenario: Path) -> None:
+    done = run("run", scenario, "--selector", "first-in-sync", "-o", "json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["steps"][1]["partitions"]["t-0"]["leader"] == 2
+
+
+def test_check_tells_of_every_file(scenario: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(GOOD.replace("broker_failure", "reassign"))
+    done = run("check", scenario, bad, "-o", "json")
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["playable"], row["steps"]) for row in rows] == [(True, 2), (False, None)]
+    assert done.exit_code == 2
+    assert run("check", scenario).exit_code == 0
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_play(path: Path) -> None:
+    assert run("run", path).exit_code == 0
+
+
+def test_there_are_examples() -> None:
+    assert EXAMPLES

@@ -1,0 +1,125 @@
+"""A small cluster in every format, for tests to bend."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from kframe.snapshot import Snapshot
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+EXAMPLES: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+MOMENTS: Final = ("healthy", "broker-4-dead")
+ENDINGS: Final = {"zookeeper": "zookeeper.jsonl.gz", "describe": "topics-describe.txt.gz", "kcat": "kcat.json.gz"}
+
+TOPIC_ID: Final = "oEwwV51-QoiZY0G02A_A6Q"
+
+
+def example(moment: str, source_format: str) -> Path:
+    """One file of the real cluster."""
+    return EXAMPLES / f"{moment}.{ENDINGS[source_format]}"
+
+
+def raw_znodes(moment: str) -> dict[str, dict[str, Any]]:
+    """Every znode of the real cluster as plain JSON says it, by path."""
+    with gzip.open(example(moment, "zookeeper"), "rt") as lines:
+        return {znode["path"]: znode for znode in map(json.loads, lines)}
+
+
+def znode(path: str, data: Any = None, **stat: Any) -> dict[str, Any]:
+    """One line of a dump; ``data`` that is not text or None is made JSON."""
+    text = data if data is None or isinstance(data, str) else json.dumps(data)
+    return {"path": path, "data": text, "version": 0, "czxid": 1, "mzxid": 1, "cversion": 0, "ephemeral": False, **stat}
+
+
+def registration(broker_id: int, **fields: Any) -> dict[str, Any]:
+    """The znode of a broker."""
+    data = {
+        "version": 5,
+        "host": "h",
+        "port": 9092,
+        "endpoints": [f"PLAINTEXT://host-{broker_id}:9092"],
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "rack": f"r{broker_id % 2}",
+        **fields,
+    }
+    return znode(f"/brokers/ids/{broker_id}", data, czxid=100 + broker_id, ephemeral=True)
+
+
+def assignment(topic: str, partitions: Mapping[int, list[int]], **fields: Any) -> dict[str, Any]:
+    """The znode of a topic."""
+    data = {"version": 3, "partitions": partitions, "topic_id": TOPIC_ID, **fields}
+    return znode(f"/brokers/topics/{topic}", data)
+
+
+def state(topic: str, partition: int, leader: int, isr: list[int], version: int = 0, **fields: Any) -> dict[str, Any]:
+    """The state znode of a partition."""
+    data = {"version": 1, "leader": leader, "isr": isr, "leader_epoch": 5, "controller_epoch": 2, **fields}
+    return znode(f"/brokers/topics/{topic}/partitions/{partition}/state", data, version=version)
+
+
+def dump(*changed: dict[str, Any], without: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """A whole dump: brokers 1 to 3, topic ``t`` of two partitions; ``changed`` znodes replace or join the others."""
+    whole = [
+        *(znode(path) for path in ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics")),
+        *(registration(broker_id) for broker_id in (1, 2, 3)),
+        assignment("t", {0: [1, 2, 3], 1: [2, 3, 1]}),
+        state("t", 0, 1, [1, 2, 3]),
+        state("t", 1, 2, [2, 3], version=7),
+        znode("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "2"}}),
+        znode("/cluster/id", {"version": "1", "id": "a-cluster"}),
+        znode("/controller", {"version": 2, "brokerid": 3}),
+        znode("/controller_epoch", "4"),
+    ]
+    by_path = {one["path"]: one for one in whole} | {one["path"]: one for one in changed}
+    return [one for path, one in by_path.items() if path not in without]
+
+
+def dump_text(znodes: Iterable[dict[str, Any]]) -> str:
+    """A dump as it stands in a file."""
+    return "".join(json.dumps(one) + "\n" for one in znodes)
+
+
+DESCRIBE: Final = (
+    f"Topic: t\tTopicId: {TOPIC_ID}\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: min.insync.replicas=2\n"
+    "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tElr: N/A\tLastKnownElr: N/A\n"
+    "\tTopic: t\tPartition: 1\tLeader: 2\tReplicas: 2,3,1\tIsr: 2,3\tElr: N/A\tLastKnownElr: N/A\n"
+)
+
+
+def kcat(**changed: Any) -> dict[str, Any]:
+    """The answer of ``kcat -L -J``."""
+
+    def partition(number: int, leader: int, replicas: list[int], isr: list[int]) -> dict[str, Any]:
+        ids = {"replicas": [{"id": one} for one in replicas], "isrs": [{"id": one} for one in isr]}
+        return {"partition": number, "leader": leader, **ids}
+
+    return {
+        "originating_broker": {"id": 1, "name": "host-1:9092/1"},
+        "query": {"topic": "*"},
+        "controllerid": 3,
+        "brokers": [{"id": one, "name": f"host-{one}:9092"} for one in (3, 1, 2)],
+        "topics": [
+            {"topic": "t", "partitions": [partition(0, 1, [1, 2, 3], [1, 2, 3]), partition(1, 2, [2, 3, 1], [2, 3])]}
+        ],
+        **changed,
+    }
+
+
+def reassignment(**changed: Any) -> dict[str, Any]:
+    """A file for ``kafka-reassign-partitions --execute``."""
+    entries = [
+        {"topic": "t", "partition": 0, "replicas": [1, 2, 3]},
+        {"topic": "t", "partition": 1, "replicas": [2, 3, 1]},
+    ]
+    return {"version": 1, "partitions": entries, **changed}
+
+
+def facts(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+    """All columns of the partition table by partition name, as plain values."""
+    from kframe.snapshot.listing import partition_rows
+
+    return {f"{row['topic']}-{row['partition']}": row for row in partition_rows(snapshot)}

@@ -1,0 +1,191 @@
+"""``kframe snapshot``: what it prints where, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kframe.cli.snapshot import group
+from kframe.snapshot import generate, read_snapshot, summarize
+from tests.snapshot.samples import ROOT, example
+
+DEAD = str(example("broker-4-dead", "zookeeper"))
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(group, list(arguments))
+
+
+def test_convert(tmp_path: Path) -> None:
+    out = tmp_path / "kept"
+    done = run("convert", DEAD, str(out))
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == f"{out}: 645 partitions, 51 topics, 6 brokers\n"
+    assert read_snapshot(out).digest() == read_snapshot(DEAD).digest()
+
+
+def test_convert_says_what_is_unknown(tmp_path: Path) -> None:
+    done = run("convert", str(example("healthy", "kcat")), str(tmp_path / "kept"))
+    assert done.exit_code == 0
+    assert "unknown: topics.topic_id, topics.deleting, topics.configs, partitions.leader_epoch" in done.stderr
+
+
+def test_convert_does_not_overwrite_unasked(tmp_path: Path) -> None:
+    out = str(tmp_path / "kept")
+    assert run("convert", DEAD, out).exit_code == 0
+    refused = run("convert", str(example("healthy", "zookeeper")), out)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--force" in refused.stderr
+    assert read_snapshot(out).source.name.startswith("broker-4-dead")
+    assert run("convert", str(example("healthy", "zookeeper")), out, "--force").exit_code == 0
+    assert read_snapshot(out).source.name.startswith("healthy")
+
+
+@pytest.mark.parametrize("option", ["--from", "--format"])
+def test_the_format_can_be_forced(option: str, tmp_path: Path) -> None:
+    done = run("convert", DEAD, str(tmp_path / "kept"), option, "kcat")
+    assert done.exit_code == 2
+    assert "found no such field, expected field brokers" in done.stderr
+
+
+def test_generate(tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    arguments = (
+        "--partitions 500 --brokers 12 --rf 2 --racks 3 --seed 7 --topics 5 --under-replicated 0.5 --off-preferred 0.1"
+    )
+    done = run("generate", str(out), *arguments.split(), "--unclean", "1", "--min-insync", "1")
+    assert (done.exit_code, done.stdout) == (0, "")
+    summary = summarize(read_snapshot(out))
+    assert (summary.partitions, summary.brokers, summary.racks, summary.topics, summary.replicas) == (
+        500,
+        12,
+        3,
+        5,
+        1_000,
+    )
+    assert summary.under_replicated
+    assert read_snapshot(out).topics.unclean(0) is True
+
+
+def test_generate_the_benchmarks_cluster(tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    assert run("generate", str(out), "--partitions", "1000", "--brokers", "10", "--layout", "peerbench").exit_code == 0
+    assert read_snapshot(out).digest() == generate(1_000, 10, layout="peerbench").digest()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "OUT", "--partitions", "5", "--brokers", "2"],
+        ["generate", "OUT", "--brokers", "2"],
+        ["generate", "OUT", "--partitions", "many", "--brokers", "2"],
+        ["generate", "OUT", "--partitions", "5", "--brokers", "3", "--unclean", "nan"],
+        ["generate", "OUT", "--partitions", "5", "--brokers", "3", "--layout", "spiral"],
+        ["convert", "missing", "OUT"],
+        ["convert", DEAD],
+        ["convert", DEAD, "OUT", "--frm", "kcat"],
+        ["show", "missing"],
+        ["show", DEAD, "--topics", "--brokers"],
+        ["show", DEAD, "--brokers", "--topic", "t"],
+        ["show", DEAD, "--topic", "no-such-topic"],
+        ["show", DEAD, "-o", "xml"],
+        ["sow", DEAD],
+    ],
+    ids=" ".join,
+)
+def test_usage_and_bad_input_end_with_2(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "Error: " in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+# show
+
+
+def shown(*arguments: str) -> list[dict[str, Any]]:
+    document = json.loads(run("show", DEAD, *arguments, "--json").stdout)
+    rows: list[dict[str, Any]] = document["rows"]
+    return rows
+
+
+def test_the_summary_as_text() -> None:
+    text = run("show", DEAD).stdout
+    lines = dict(line.split("  ", 1) for line in text.splitlines() if not line.startswith(" "))
+    assert {name: lines[name].strip() for name in ("brokers", "gone brokers", "offline", "reassigning", "racks")} == {
+        "brokers": "6", "gone brokers": "1", "offline": "5", "reassigning": "21", "racks": "3",
+    }  # fmt: skip
+    assert "provenance" not in text
+    assert "provenance" in run("show", DEAD, "-o", "wide").stdout
+
+
+def test_the_summary_as_data() -> None:
+    by_format = {
+        "json": json.loads(run("show", DEAD, "-o", "json").stdout),
+        "jsonl": json.loads(run("show", DEAD, "-o", "jsonl").stdout),
+        "yaml": yaml.safe_load(run("show", DEAD, "-o", "yaml").stdout),
+    }
+    assert by_format["json"] == by_format["jsonl"] == by_format["yaml"]
+    assert by_format["json"]["schema"] == "kframe.snapshot-summary/v1"
+    assert by_format["json"]["offline"] == 5
+
+
+@pytest.mark.parametrize(
+    "view, schema, count",
+    [
+        ("--brokers", "kframe.snapshot-brokers/v1", 6),
+        ("--topics", "kframe.snapshot-topics/v1", 51),
+        ("--partitions", "kframe.snapshot-partitions/v1", 645),
+    ],
+)
+def test_listings_say_the_same_in_every_format(view: str, schema: str, count: int) -> None:
+    document = json.loads(run("show", DEAD, view, "-o", "json").stdout)
+    assert document["schema"] == schema
+    assert len(document["rows"]) == count
+    lines = [json.loads(line) for line in run("show", DEAD, view, "-o", "jsonl").stdout.splitlines()]
+    assert lines == [{"schema": schema, **row} for row in document["rows"]]
+    assert yaml.safe_load(run("show", DEAD, view, "-o", "yaml").stdout) == document
+    cells = list(csv.DictReader(io.StringIO(run("show", DEAD, view, "-o", "csv").stdout)))
+    assert len(cells) == count
+    assert set(cells[0]) == set(document["rows"][0])
+    wide = run("show", DEAD, view, "-o", "wide").stdout.splitlines()
+    assert len(wide) == count + 1
+    assert {title.lower().replace("-", "_") for title in wide[0].split()} == set(document["rows"][0])
+    assert len(run("show", DEAD, view).stdout.splitlines()[0].split()) < len(document["rows"][0])
+
+
+def test_topics_by_name() -> None:
+    rows = shown("--topic", "orders.dlq.v1", "--topic", "clickstream.events.v1")
+    assert {row["topic"] for row in rows} == {"orders.dlq.v1", "clickstream.events.v1"}
+    assert len(rows) == 25
+    assert [row["topic"] for row in shown("--topics", "--topic", "orders.dlq.v1")] == ["orders.dlq.v1"]
+
+
+def test_names_from_elsewhere_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    from tests.snapshot.samples import dump, dump_text, registration
+
+    path = tmp_path / "c.zookeeper.jsonl"
+    path.write_text(dump_text(dump(registration(1, rack="\x1b[2Jr"))))
+    text = run("show", str(path), "--brokers").stdout
+    assert "\x1b" not in text
+    assert "\\x1b[2Jr" in text
+    path.write_text("\x1b[2J\n")
+    assert "\x1b" not in run("show", str(path)).stderr
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    code = "import sys; from kframe.cli.snapshot import group\ntry: group(['--help'])\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "convert" in done.stdout
+    heavy = {"numpy", "pyarrow", "rich", "yaml", "msgspec", "kframe.snapshot"}
+    assert set(done.stdout.split()) & heavy == set()

@@ -1,0 +1,140 @@
+"""A snapshot and the controller context made of it say the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from kframe.model.columns import Ragged
+from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.topics import UNSET
+from kframe.snapshot import BrokerFacts, Health, PartitionFacts, Snapshot, Source, TopicFacts, generate, read_snapshot
+from tests.snapshot.samples import MOMENTS, dump, dump_text, example, facts, registration
+from tests.snapshot.strategies import snapshots
+
+
+@given(snapshots(complete=True))
+def test_there_and_back(snapshot: Snapshot) -> None:
+    back = Snapshot.from_cluster(snapshot.to_cluster())
+    assert facts(back) == facts(snapshot)
+    assert back.topics.names == snapshot.topics.names
+    for name in ("topic_ids", "deleting"):
+        assert np.array_equal(getattr(back.topics, name), getattr(snapshot.topics, name))
+    for index in range(len(snapshot.topics)):
+        assert back.topics.unclean(index) == snapshot.topics.unclean(index)
+        assert back.topics.min_insync(index) == snapshot.topics.min_insync(index)
+    known = {one.broker_id: one for one in snapshot.brokers}
+    for one in back.brokers:
+        told = known[one.broker_id]
+        assert one.registered == bool(told.registered)
+        if told.broker_epoch is not None:
+            assert (one.broker_epoch, one.endpoints, one.rack) == (told.broker_epoch, told.endpoints or (), told.rack)
+
+
+@given(snapshots())
+def test_every_snapshot_makes_a_cluster(snapshot: Snapshot) -> None:
+    cluster = snapshot.to_cluster()
+    assert len(cluster) == len(snapshot)
+    rows = facts(snapshot)
+    for view in cluster:
+        row = rows[f"{view.topic}-{view.partition}"]
+        assert list(view.replicas) == row["replicas"]
+        assert list(view.isr) == (row["isr"] or [])
+        assert (view.partition_epoch == NO_STATE) == (row["leader"] is None or row["zk_version"] == NO_STATE)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_the_real_cluster_there_and_back(moment: str) -> None:
+    snapshot = read_snapshot(example(moment, "zookeeper"))
+    assert facts(Snapshot.from_cluster(snapshot.to_cluster())) == facts(snapshot)
+
+
+def test_a_view_of_the_real_cluster() -> None:
+    view = read_snapshot(example("broker-4-dead", "zookeeper")).to_cluster()["clickstream.events.v1", 17]
+    assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((2, 1, 3, 6, 4, 5), (2, 1, 3), (6, 4, 5))
+    assert (view.leader, view.isr) == (6, (6, 5))
+    # Partition and replica states are the controller's to make when it starts.
+    assert view.state is PartitionState.NON_EXISTENT
+    assert set(view.replica_states) == {ReplicaState.NON_EXISTENT}
+
+
+def test_indexes_ascend_by_id_and_name() -> None:
+    cluster = read_snapshot(example("healthy", "zookeeper")).to_cluster()
+    assert cluster.brokers.ids.tolist() == [1, 2, 3, 4, 5, 6]
+    assert cluster.topics.names == sorted(cluster.topics.names)
+    assert cluster.partitions.in_topic_order
+
+
+def test_registrations_and_settings(tmp_path: Path) -> None:
+    path = tmp_path / "c.zookeeper.jsonl"
+    path.write_text(dump_text(dump(registration(2, rack="west"))))
+    cluster = read_snapshot(path).to_cluster()
+    registered = cluster.brokers.registrations[1]
+    assert registered is not None
+    assert (registered.broker_id, registered.broker_epoch, registered.rack) == (2, 102, "west")
+    assert registered.endpoints[0].host == "host-2"
+    assert cluster.brokers.broker_epoch.tolist() == [101, 102, 103]
+    assert (cluster.topics.min_insync.tolist(), cluster.topics.unclean.tolist()) == ([2], [UNSET])
+
+
+@pytest.mark.parametrize("registered", [False, None])
+def test_a_gone_brokers_last_registration_is_kept(registered: bool | None) -> None:
+    brokers = (BrokerFacts(1, True, 5), BrokerFacts(2, registered, 9, (), "r"))
+    topics = TopicFacts((), np.empty(0, np.int32))
+    cluster = Snapshot(brokers, topics, PartitionFacts(Ragged.empty(0)), Source("test", "")).to_cluster()
+    assert cluster.brokers.registered_ids() == [1]
+    assert cluster.brokers.broker_epoch.tolist() == [5, 9]
+    assert Snapshot.from_cluster(cluster).brokers[1] == BrokerFacts(2, False, 9, (), "r")
+
+
+def test_what_the_controller_added_since_is_seen() -> None:
+    cluster = generate(4, 4, partitions_per_topic=2).to_cluster()
+    cluster.add_topics(["a-new-one"], np.array([1]), Ragged.of([[2, 1]]))
+    cluster.topics.drop(0)
+    cluster.partitions.topic[:2] = -1
+    cluster.flag_replicas(3, np.array([1]), ReplicaFlag.REMOVING)
+    rows = facts(Snapshot.from_cluster(cluster))
+    assert list(rows) == ["a-new-one-0", "topic-00001-0", "topic-00001-1"]
+    assert (rows["a-new-one-0"]["zk_version"], rows["a-new-one-0"]["isr"]) == (NO_STATE, [])
+    assert rows["topic-00001-1"]["removing_replicas"] == [1]
+
+
+def test_a_stateless_row_keeps_nothing_of_an_older_state() -> None:
+    cluster = generate(2, 3, partitions_per_topic=2).to_cluster()
+    cluster.partitions.partition_epoch[1] = NO_STATE
+    row = facts(Snapshot.from_cluster(cluster))["topic-00000-1"]
+    assert (row["leader"], row["leader_epoch"], row["controller_epoch"], row["isr"]) == (-1, -1, -1, [])
+
+
+def test_the_cluster_does_not_share_the_snapshots_memory() -> None:
+    snapshot = generate(20, 5, health=Health(under_replicated=0.5))
+    before = snapshot.digest()
+    partitions = snapshot.to_cluster().partitions
+    for column in (partitions.leader, partitions.isr, partitions.replica, partitions.leader_epoch):
+        column[:] = 0
+    assert snapshot.digest() == before
+
+
+def test_identity_is_given_by_the_caller() -> None:
+    snapshot = Snapshot.from_cluster(generate(2, 3).to_cluster(), cluster_id="c", controller_id=1, controller_epoch=9)
+    assert (snapshot.cluster_id, snapshot.controller_id, snapshot.controller_epoch) == ("c", 1, 9)
+
+
+@pytest.mark.parametrize(
+    "changed, sentence",
+    [
+        ({"leader_epoch": None}, "partitions.leader_epoch unknown (why): taken as 0"),
+        ({"zk_version": None}, "partitions.zk_version unknown: taken as 0"),
+        ({"adding_replicas": None}, "partitions.adding_replicas unknown: nothing is being reassigned"),
+        ({"leader": None, "isr": None}, "partitions.leader unknown: partitions have no leadership state yet"),
+    ],
+)
+def test_assumptions_are_listed(changed: dict[str, None], sentence: str) -> None:
+    base = generate(2, 3)
+    partitions = dataclasses.replace(base.partitions, **changed)  # type: ignore[arg-type]
+    snapshot = dataclasses.replace(base, partitions=partitions, provenance={"partitions.leader_epoch": "why"})
+    assert any(one.startswith(sentence) for one in snapshot.assumptions), snapshot.assumptions

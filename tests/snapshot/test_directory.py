@@ -1,0 +1,450 @@
+"""kframe's own directory: lossless, whole or not there, and trusted no further than its hashes and rules."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from pyarrow import parquet
+
+from kframe.cli.snapshot import group
+from kframe.errors import SnapshotError
+from kframe.snapshot import Health, Snapshot, generate, read_snapshot, write_snapshot
+from kframe.snapshot.directory import ROW_GROUP_ROWS
+from kframe.snapshot.manifest import file_entry
+from tests.snapshot.samples import MOMENTS, dump, dump_text, example
+from tests.snapshot.strategies import snapshots
+
+
+def assert_equal(one: Snapshot, other: Snapshot) -> None:
+    assert one.digest() == other.digest()
+    assert one.unknown == other.unknown
+    assert (one.source, one.provenance, one.assumptions) == (other.source, other.provenance, other.assumptions)
+
+
+@given(snapshots())
+def test_round_trip(snapshot: Snapshot) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kept"
+        write_snapshot(snapshot, path)
+        assert_equal(read_snapshot(path), snapshot)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("source_format", ["zookeeper", "describe", "kcat"])
+def test_conversion_loses_nothing(moment: str, source_format: str, tmp_path: Path) -> None:
+    snapshot = read_snapshot(example(moment, source_format))
+    write_snapshot(snapshot, tmp_path / "kept")
+    assert_equal(read_snapshot(tmp_path / "kept"), snapshot)
+
+
+def test_row_groups(tmp_path: Path) -> None:
+    snapshot = generate(ROW_GROUP_ROWS * 2 + 5, 6, health=Health(under_replicated=0.3, off_preferred=0.1))
+    write_snapshot(snapshot, tmp_path / "kept")
+    metadata = parquet.ParquetFile(tmp_path / "kept" / "partitions.parquet").metadata
+    rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    assert rows == [ROW_GROUP_ROWS, ROW_GROUP_ROWS, 5]
+    assert_equal(read_snapshot(tmp_path / "kept"), snapshot)
+
+
+def test_column_names_and_types(tmp_path: Path) -> None:
+    write_snapshot(generate(6, 3), tmp_path / "kept")
+    schema = parquet.read_schema(tmp_path / "kept" / "partitions.parquet")
+    assert {field.name: str(field.type).replace("element", "item") for field in schema} == {
+        "topic": "string", "partition": "int32", "replicas": "list<item: int32>", "leader": "int32",
+        "leader_epoch": "int32", "controller_epoch": "int32", "zk_version": "int32", "leader_recovery_state": "int32",
+        "isr": "list<item: int32>", "adding_replicas": "list<item: int32>", "removing_replicas": "list<item: int32>",
+    }  # fmt: skip
+
+
+def test_equal_snapshots_make_equal_directories(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_snapshot(generate(200, 5, seed=3), tmp_path / name)
+    for file in ("manifest.json", "partitions.parquet", "brokers.parquet", "topics.parquet"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_columns_are_read_without_an_object_a_partition(tmp_path: Path) -> None:
+    import tracemalloc
+
+    held = []
+    for partitions in (1_000, 100_000):
+        path = tmp_path / str(partitions)
+        write_snapshot(generate(partitions, 10, partitions_per_topic=1_000), path)
+        tracemalloc.start()
+        snapshot = read_snapshot(path)
+        held.append(sum(trace.count for trace in tracemalloc.take_snapshot().statistics("filename")))
+        tracemalloc.stop()
+        assert len(snapshot) == partitions
+    # 99 more topics, 99,000 more partitions.
+    assert held[1] - held[0] < 5_000
+
+
+def test_permissions_are_those_of_any_directory(tmp_path: Path) -> None:
+    write_snapshot(generate(6, 3), tmp_path / "kept")
+    (tmp_path / "plain").mkdir()
+    assert (tmp_path / "kept").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+# Where it is written
+
+
+def taken_by_file(path: Path) -> None:
+    path.write_text("mine")
+
+
+def taken_by_folder(path: Path) -> None:
+    path.mkdir()
+    (path / "thesis.txt").write_text("mine")
+
+
+def taken_by_folder_with_manifest(path: Path) -> None:
+    write_snapshot(generate(6, 3), path)
+    (path / "thesis.txt").write_text("mine")
+
+
+def taken_by_link(path: Path) -> None:
+    write_snapshot(generate(6, 3), path.parent / "target")
+    path.symlink_to(path.parent / "target")
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("take", [taken_by_file, taken_by_folder, taken_by_folder_with_manifest, taken_by_link])
+def test_nothing_else_is_ever_replaced(take: Callable[[Path], None], force: bool, tmp_path: Path) -> None:
+    path = tmp_path / "place"
+    take(path)
+    before = sorted((one, one.is_dir() or one.read_bytes()) for one in tmp_path.rglob("*"))
+    with pytest.raises(SnapshotError, match="place: found"):
+        write_snapshot(generate(12, 3), path, force=force)
+    assert sorted((one, one.is_dir() or one.read_bytes()) for one in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("old", [None, generate(6, 3)], ids=["empty", "snapshot"])
+def test_force_replaces_a_snapshot(old: Snapshot | None, tmp_path: Path) -> None:
+    path, new = tmp_path / "place", generate(12, 3)
+    if old is None:
+        path.mkdir()
+    else:
+        write_snapshot(old, path)
+    with pytest.raises(SnapshotError, match="something already there, expected a new directory, or --force"):
+        write_snapshot(new, path)
+    write_snapshot(new, path, force=True)
+    assert_equal(read_snapshot(path), new)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_name_that_the_file_system_refuses(tmp_path: Path) -> None:
+    with pytest.raises(SnapshotError, match=r"found File name too long, expected a place that can be written"):
+        write_snapshot(generate(6, 3), tmp_path / ("n" * 300))
+
+
+def test_what_stood_there_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, old = tmp_path / "place", generate(6, 3)
+    write_snapshot(old, path)
+    rename = Path.rename
+
+    def refuse_the_new(source: Path, target: Path) -> Path:
+        if target == path and source.name != path.name:
+            raise OSError(28, "No space left on device")
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", refuse_the_new)
+    with pytest.raises(SnapshotError, match="No space left"):
+        write_snapshot(generate(12, 3), path, force=True)
+    assert_equal(read_snapshot(path), old)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("action", ["read", "write"])
+def test_without_pyarrow(action: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_snapshot(generate(6, 3), tmp_path / "kept")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SnapshotError, match=r"expected the extra kframe-controller\[arrow\]"):
+        read_snapshot(tmp_path / "kept") if action == "read" else write_snapshot(generate(6, 3), tmp_path / "new")
+    assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
+
+
+def test_no_directory_to_write_in(tmp_path: Path) -> None:
+    with pytest.raises(SnapshotError, match="missing: found no such directory"):
+        write_snapshot(generate(6, 3), tmp_path / "missing" / "place")
+
+
+@pytest.mark.parametrize("at_row", [131_072, 200_000])
+@pytest.mark.parametrize("replacing", [False, True])
+def test_a_failure_half_way_changes_nothing(at_row: int, replacing: bool, tmp_path: Path) -> None:
+    path, old = tmp_path / "place", generate(6, 3)
+    if replacing:
+        write_snapshot(old, path)
+
+    def interrupt(done: int, total: int) -> None:
+        if done == at_row:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_snapshot(generate(200_000, 6), path, force=True, progress=interrupt)
+    assert list(tmp_path.iterdir()) == ([path] if replacing else [])
+    if replacing:
+        assert_equal(read_snapshot(path), old)
+
+
+# What is read
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A snapshot directory of brokers 1 to 3 and topics t (2 partitions) and u (1), to tamper with."""
+    from tests.snapshot.samples import assignment, state
+
+    source = tmp_path / "c.zookeeper.jsonl"
+    source.write_text(dump_text(dump(assignment("u", {0: [3]}), state("u", 0, 3, [3]))))
+    write_snapshot(read_snapshot(source), tmp_path / "kept")
+    source.unlink()
+    return tmp_path / "kept"
+
+
+def tampered(path: Path, table: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Rewrite a table with changed rows, and the manifest to match."""
+    file = path / f"{table}.parquet"
+    data = parquet.read_table(file)
+    rows = data.to_pylist()
+    change(rows)
+    replace_table(path, table, pa.Table.from_pylist(rows, schema=data.schema))
+
+
+def replace_table(path: Path, table: str, data: Any) -> None:
+    file = path / f"{table}.parquet"
+    parquet.write_table(data, file)
+    entry = file_entry(file)
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["files"][file.name] = {"bytes": entry.bytes, "sha256": entry.sha256}
+    manifest["counts"][table] = data.num_rows
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def set_row(row: int, **fields: Any) -> Callable[[list[dict[str, Any]]], object]:
+    return lambda rows: rows[row].update(fields)
+
+
+@pytest.mark.parametrize(
+    "table, change, says",
+    [
+        ("brokers", set_row(1, broker_id=1), "brokers.parquet row 1 field broker_id | 1 after 1 | each once"),
+        ("brokers", set_row(0, broker_id=-1), "row 0 field broker_id | -1 | 0 to"),
+        ("brokers", set_row(0, broker_id=None), "row 0 field broker_id | None | 0 to"),
+        ("brokers", set_row(0, broker_epoch=-5), "row 0 field broker_epoch | -5 | 0 or more"),
+        ("brokers", set_row(0, endpoints=[None]), "row 0 field endpoints | None | all of listener"),
+        (
+            "brokers",
+            set_row(0, endpoints=[{"listener": "A", "host": "h", "port": 70_000, "security_protocol": "SSL"}]),
+            "row 0 field endpoints port | 70000 | 65535",
+        ),
+        ("brokers", list.pop, "partitions.parquet | unknown broker id 3 | only brokers"),
+        ("topics", set_row(1, topic="t"), "topics.parquet row 1 field topic | t after t | each once"),
+        ("topics", set_row(1, topic="a"), "topics.parquet row 1 field topic | a after t | ascending"),
+        ("topics", set_row(1, topic="u v"), "row 1 field topic | 'u v' | letters, digits"),
+        ("topics", set_row(1, topic=None), "row 1 field topic | '' | 1 to 249"),
+        ("topics", set_row(0, partition_count=-2), "row 0 field partition_count | -2 | 0 or more"),
+        ("topics", set_row(0, partition_count=3), "partitions.parquet | 3 partitions | the topic table's 4"),
+        ("topics", set_row(0, topic_id="!"), "row 0 field topic_id | '!' | 22 characters"),
+        ("topics", set_row(0, deleting=None), "topics.parquet field deleting | 1 nulls in 2 rows | none"),
+        ("topics", set_row(0, configs=[("a", None)]), "row 0 field configs | ('a', None) | different names"),
+        ("topics", set_row(0, configs=[("a", "b"), ("a", "c")]), "row 0 field configs | 'a' | different names"),
+        ("topics", set_row(0, configs=[("min.insync.replicas", "x")]), "row 0 (t) field config | 'x' | 1 to"),
+        ("partitions", set_row(1, partition=0), "partitions.parquet row 1 | topic t partition 0 | t-1 (rows sorted"),
+        ("partitions", set_row(2, topic="t", partition=2), "row 2 | topic t partition 2 | u-0"),
+        ("partitions", set_row(2, topic="v"), "row 2 | not in the topic table | u-0"),
+        ("partitions", list.pop, "partitions.parquet | 2 partitions | 3"),
+        ("partitions", set_row(0, topic=None), "field topic | 1 nulls in 3 rows | none"),
+        ("partitions", set_row(0, leader=None), "field leader | 1 nulls in 3 rows | none"),
+        ("partitions", set_row(0, leader=-2), "row 0 (t-0) field leader | -2 | -1 for none"),
+        ("partitions", set_row(0, leader=9), "row 0 (t-0) field leader | broker 9 | replicas [1, 2, 3]"),
+        ("partitions", set_row(0, replicas=[]), "row 0 (t-0) field replicas | an empty list | at least one"),
+        ("partitions", set_row(0, replicas=[1, None]), "field replicas | null inside a list | broker ids"),
+        ("partitions", set_row(0, replicas=None), "field replicas | 1 nulls in 3 rows | none"),
+        ("partitions", set_row(0, replicas=[1, 2, -3]), "row 0 (t-0) field replicas | -3 | broker ids"),
+        ("partitions", set_row(0, replicas=[1, 1, 2]), "row 0 (t-0) field replicas | broker 1 twice | once"),
+        ("partitions", set_row(0, isr=[2, 4]), "row 0 (t-0) field isr | broker 4 | replicas [1, 2, 3]"),
+        ("partitions", set_row(0, adding_replicas=[4]), "row 0 (t-0) field adding_replicas | broker 4 | replicas"),
+        ("partitions", set_row(0, leader_epoch=-1), "row 0 (t-0) field leader_epoch | -1 | where there is no state"),
+        ("partitions", set_row(0, zk_version=-2), "row 0 (t-0) field zk_version | -2 | -1 for no state"),
+        ("partitions", set_row(0, zk_version=-1), "row 0 (t-0) field zk_version | beside a leader | 0 or more"),
+        ("partitions", set_row(0, leader_recovery_state=7), "field leader_recovery_state | 7 | 0 or 1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "|" in value else "",
+)
+def test_a_table_that_breaks_a_rule(
+    kept: Path, table: str, change: Callable[[list[dict[str, Any]]], object], says: str
+) -> None:
+    tampered(kept, table, change)
+    assert_refused(kept, says)
+
+
+def drop_column(data: Any) -> Any:
+    return data.drop_columns(["zk_version"])
+
+
+def widen(data: Any) -> Any:
+    return data.set_column(1, "partition", data["partition"].cast(pa.int64()))
+
+
+def add_column(data: Any) -> Any:
+    return data.append_column("extra", data["partition"])
+
+
+def repeat_entries(data: Any) -> Any:
+    return data.set_column(2, "replicas", pa.array([[1] * 100_000] * 3, pa.list_(pa.int32())))
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (drop_column, "partitions.parquet schema | topic string, partition int32 | zk_version int32"),
+        (widen, "partitions.parquet schema | partition int64 | partition int32"),
+        (add_column, "partitions.parquet schema | extra int32 | partition int32"),
+        (repeat_entries, "partitions.parquet | 300000 entries in a column | at most 10"),
+    ],
+)
+def test_a_table_of_another_shape(kept: Path, change: Callable[[Any], Any], says: str) -> None:
+    replace_table(kept, "partitions", change(parquet.read_table(kept / "partitions.parquet")))
+    assert_refused(kept, says)
+
+
+def edit_manifest(**changed: Any) -> Callable[[Path], None]:
+    def edit(path: Path) -> None:
+        manifest = json.loads((path / "manifest.json").read_text())
+        for name, value in changed.items():
+            if isinstance(value, dict) and name in manifest:
+                manifest[name].update(value)
+            else:
+                manifest[name] = value
+        (path / "manifest.json").write_text(json.dumps(manifest))
+
+    return edit
+
+
+def write(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda path: void((path / name).write_bytes(content))
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda path: (path / name).unlink()
+
+
+def void(_: object) -> None:
+    pass
+
+
+def flip_byte(path: Path) -> None:
+    content = bytearray((path / "partitions.parquet").read_bytes())
+    content[100] ^= 1
+    (path / "partitions.parquet").write_bytes(content)
+
+
+def garbage_with_right_hash(path: Path) -> None:
+    file = path / "topics.parquet"
+    file.write_bytes(b"PAR1 this is not one PAR1")
+    edit_manifest(files={file.name: dataclass_of(file)})(path)
+
+
+def dataclass_of(file: Path) -> dict[str, Any]:
+    entry = file_entry(file)
+    return {"bytes": entry.bytes, "sha256": entry.sha256}
+
+
+@pytest.mark.parametrize(
+    "damage, says",
+    [
+        (remove("manifest.json"), "manifest.json | no such file | a snapshot"),
+        (remove("topics.parquet"), "topics.parquet | No such file or directory | the manifest lists"),
+        (write("topics.parquet", b""), "topics.parquet | 0 bytes | the manifest's"),
+        (flip_byte, "partitions.parquet | sha256 | the manifest's"),
+        (garbage_with_right_hash, "topics.parquet | no readable Parquet | the topics table"),
+        (write("manifest.json", b""), "manifest.json | an empty file | a snapshot"),
+        (write("manifest.json", b"{"), "manifest.json | malformed JSON | whole JSON"),
+        (write("manifest.json", b'{"schema": "\xff"}'), "manifest.json | broken UTF-8 | UTF-8"),
+        (edit_manifest(schema="kframe.snapshot/v2"), "field schema | written by a newer kframe | 'kframe.snapshot/v1'"),
+        (edit_manifest(schema="other/v1"), "field schema | 'other/v1' | 'kframe.snapshot/v1'"),
+        (edit_manifest(schema=1), "field schema | 1 | str"),
+        (edit_manifest(counts={"partitions": 4}), "partitions.parquet | 3 rows | the manifest's 4"),
+        (edit_manifest(counts={"partitions": 10**12}), "field counts | does not fit | 2147483647"),
+        (edit_manifest(counts={"partitions": -1}), "field counts | does not fit | >= 0"),
+        (edit_manifest(counts={"partitions": 3.0}), "field counts | float | int"),
+        (edit_manifest(counts={"shards": 3}), "field counts | shards | replicas"),
+        (
+            edit_manifest(files={"more.parquet": {"bytes": 1, "sha256": "0" * 64}}),
+            "field files | more.parquet | topics",
+        ),
+        (edit_manifest(files={"topics.parquet": {"bytes": 1, "sha256": "x"}}), "field files | does not fit | matching"),
+        (edit_manifest(unknown=["partitions.leader"]), "partitions.parquet field leader | 0 nulls | all null"),
+        (edit_manifest(unknown=["partitions.colour"]), "field unknown | partitions.colour | []"),
+        (edit_manifest(controller_id=-1), "field controller_id | -1 | >= 0"),
+        (edit_manifest(surprise=1), "manifest.json | unknown field surprise | only the fields"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_damaged_directory(kept: Path, damage: Callable[[Path], None], says: str) -> None:
+    damage(kept)
+    assert_refused(kept, says)
+
+
+def assert_refused(path: Path, says: str) -> None:
+    where, found, expected = says.split(" | ")
+    with pytest.raises(SnapshotError) as caught:
+        read_snapshot(path)
+    assert str(path) in caught.value.where
+    assert where in caught.value.where
+    assert found in caught.value.found
+    assert expected in caught.value.expected
+    out = path.parent / "out"
+    done = CliRunner().invoke(group, ["convert", str(path), str(out)])
+    assert (done.exit_code, done.stdout, out.exists()) == (2, "", False)
+
+
+def test_a_broken_hash_is_noticed_before_parquet_is_parsed(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flip_byte(kept)
+    monkeypatch.setattr(parquet, "ParquetFile", None)
+    with pytest.raises(SnapshotError, match="found sha256"):
+        read_snapshot(kept)
+
+
+def test_leader_and_isr_go_together(kept: Path) -> None:
+    data = parquet.read_table(kept / "partitions.parquet")
+    nothing = pa.nulls(data.num_rows, pa.list_(pa.int32()))
+    replace_table(kept, "partitions", data.set_column(data.schema.get_field_index("isr"), "isr", nothing))
+    edit_manifest(unknown=["partitions.isr"])(kept)
+    assert_refused(kept, "field isr | leader or isr alone | both or neither")
+
+
+def test_a_moved_directory_is_the_same(kept: Path, tmp_path: Path) -> None:
+    before = read_snapshot(kept)
+    shutil.move(kept, tmp_path / "elsewhere")
+    assert_equal(read_snapshot(tmp_path / "elsewhere"), before)
+
+
+def test_the_digest_sees_every_column() -> None:
+    base = generate(20, 5)
+    digests = {base.digest()}
+    changed = base.partitions.leader_epoch
+    assert changed is not None
+    for name in ("leader", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state"):
+        column = getattr(base.partitions, name).copy()
+        column[7] += 1
+        partitions = dataclasses.replace(base.partitions, **{name: column})
+        digests.add(dataclasses.replace(base, partitions=partitions).digest())
+    for name in ("replicas", "isr", "adding_replicas"):
+        ragged = getattr(base.partitions, name)
+        other = dataclasses.replace(ragged, values=np.append(ragged.values[:-1], [4]).astype(np.int32))
+        partitions = dataclasses.replace(base.partitions, **{name: other})
+        digests.add(dataclasses.replace(base, partitions=partitions).digest())
+    assert len(digests) == 9

@@ -1,0 +1,313 @@
+"""Synthetic clusters: the same for a seed everywhere, placed as Kafka places replicas, and as unwell as asked for."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe.errors import SnapshotError
+from kframe.snapshot import Health, Snapshot, generate, summarize
+from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
+from kframe.snapshot.placement import place_replicas
+from kframe.snapshot.seeded import Purpose, chosen, draw, hashed
+from kframe.snapshot.summary import conditions_of, loads_of
+from tests.snapshot.samples import facts
+
+UNWELL = Health(under_replicated=0.2, off_preferred=0.1, unclean=0.5, min_insync=2)
+
+
+def assert_sound(snapshot: Snapshot) -> None:
+    for name in snapshot.topics.names:
+        check_topic_name(name, "")
+    check_snapshot(snapshot, lambda kind, index, column: f"{kind} {index} {column}")
+    check_brokers_listed(snapshot, "")
+    assert list(snapshot.topics.names) == sorted(set(snapshot.topics.names))
+    assert int(snapshot.topics.partition_counts.sum()) == len(snapshot)
+
+
+@pytest.mark.parametrize(
+    "snapshot, digest",
+    [
+        (generate(1_000, 10), "4763baef4e7481b1"),
+        (generate(1_000, 10, seed=1), "bc6d6ab55ea2f272"),
+        (generate(1_000, 10, 4, racks=3, topics=7, seed=-5, health=UNWELL), "6b9bff7c9f51697a"),
+        (generate(1_000, 10, layout="peerbench"), "66f410e7c30e42a3"),
+    ],
+    ids=["default", "seed", "unwell", "peerbench"],
+)
+def test_the_same_cluster_everywhere(snapshot: Snapshot, digest: str) -> None:
+    assert snapshot.digest()[:16] == digest
+
+
+@given(
+    partitions=st.integers(1, 300),
+    brokers=st.integers(1, 12),
+    replication_factor=st.integers(1, 5),
+    racks=st.integers(0, 5),
+    topics=st.integers(1, 40),
+    seed=st.integers(-(2**70), 2**70),
+    shares=st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
+)
+def test_every_cluster_is_sound(
+    partitions: int, brokers: int, replication_factor: int, racks: int, topics: int, seed: int,
+    shares: tuple[float, float, float],
+) -> None:  # fmt: skip
+    replication_factor, racks = min(replication_factor, brokers), min(racks, brokers)
+    health = Health(*shares, min_insync=1)
+    snapshot = generate(
+        partitions, brokers, replication_factor, topics=min(topics, partitions), racks=racks, seed=seed, health=health
+    )
+    assert_sound(snapshot)
+    assert len(snapshot.topics) == min(topics, partitions)
+    assert snapshot.assumptions == ()
+
+
+def kafkas_placement(first: int, shift: int, brokers: int, replication_factor: int, racks: int) -> list[int]:
+    """Where Kafka puts one partition's replicas (3.9 ``AdminUtils``), one broker after another."""
+
+    def behind(offer: int) -> int:
+        step = 1 + (shift * max(racks, 1) + offer) % (brokers - 1)
+        return (first + step) % brokers
+
+    replicas, offer = [first], 0
+    while len(replicas) < replication_factor:
+        broker = behind(offer)
+        offer += 1
+        used = {one % racks for one in replicas} if racks else set()
+        rack_is_free = not racks or broker % racks not in used or len(used) == racks
+        if rack_is_free and broker not in replicas:
+            replicas.append(broker)
+    return replicas
+
+
+@given(
+    brokers=st.integers(2, 13),
+    racks=st.integers(0, 5),
+    replication_factor=st.integers(1, 7),
+    partitions=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 40)), min_size=1, max_size=20),
+)
+def test_replicas_stand_where_kafka_puts_them(
+    brokers: int, racks: int, replication_factor: int, partitions: list[tuple[int, int]]
+) -> None:
+    replication_factor, racks = min(replication_factor, brokers), min(racks, brokers)
+    first = np.array([leader % brokers for leader, _ in partitions], np.int32)
+    rounds = np.array([shift for _, shift in partitions], np.int32)
+    placed = place_replicas(first, rounds, brokers, replication_factor, racks)
+    expected = [
+        kafkas_placement(leader % brokers, shift, brokers, replication_factor, racks) for leader, shift in partitions
+    ]
+    assert placed.tolist() == expected
+
+
+def test_a_topic_goes_round_the_brokers() -> None:
+    snapshot = generate(25, 10, topics=1, seed=4)
+    rows = list(facts(snapshot).values())
+    leaders = [row["leader"] for row in rows]
+    assert [(one - leaders[0]) % 10 for one in leaders] == [number % 10 for number in range(25)]
+    steps = [(row["replicas"][1] - row["replicas"][0] - 1) % 10 for row in rows]
+    assert [(step - steps[0]) % 9 for step in steps] == [number // 10 for number in range(25)]
+
+
+@pytest.mark.parametrize("racks", [0, 3])
+@pytest.mark.parametrize("partitions_per_topic", [1, 10, 100])
+def test_balance(racks: int, partitions_per_topic: int) -> None:
+    snapshot = generate(60_000, 30, racks=racks, partitions_per_topic=partitions_per_topic)
+    loads = loads_of(snapshot)
+    assert loads.leaders is not None
+    for load in (loads.leaders, loads.replicas):
+        assert load.max() / load.mean() < 1.06
+        assert load.min() / load.mean() > 0.94
+
+
+def test_racks_get_one_replica_each() -> None:
+    snapshot = generate(2_000, 9, racks=3)
+    assert {one.rack for one in snapshot.brokers} == {"rack-0", "rack-1", "rack-2"}
+    racks = snapshot.partitions.replicas.values.reshape(-1, 3) % 3
+    assert (np.sort(racks, axis=1) == [0, 1, 2]).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, sizes",
+    [
+        ({"partitions": 250}, [100, 100, 50]),
+        ({"partitions": 7, "partitions_per_topic": 3}, [3, 3, 1]),
+        ({"partitions": 7, "topics": 3}, [3, 2, 2]),
+        ({"partitions": 1}, [1]),
+    ],
+)
+def test_topic_sizes(arguments: dict[str, int], sizes: list[int]) -> None:
+    assert generate(brokers=3, **arguments).topics.partition_counts.tolist() == sizes  # type: ignore[arg-type]
+
+
+def test_topic_ids_are_random_uuids_that_kafka_could_have_made() -> None:
+    ids = generate(20_000, 3, partitions_per_topic=1).topics.topic_ids
+    assert ids is not None
+    assert len(np.unique(ids, axis=0)) == 20_000
+    assert set((ids[:, 6] >> 4).tolist()) == {4}
+    assert set((ids[:, 8] >> 6).tolist()) == {2}
+    assert 62 not in ids[:, 0] >> 2
+
+
+# Health
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_under_replicated(share: float) -> None:
+    snapshot = generate(20_000, 10, health=Health(under_replicated=share))
+    assert_sound(snapshot)
+    mask = conditions_of(snapshot).under_replicated
+    assert mask is not None
+    assert mask.mean() == pytest.approx(share, abs=0.01)
+    isr = snapshot.partitions.isr
+    assert isr is not None
+    assert set(isr.counts[mask].tolist()) <= {2}
+    assert snapshot.partitions.zk_version is not None
+    assert np.array_equal(snapshot.partitions.zk_version, mask.astype(np.int32))
+
+
+@pytest.mark.parametrize("replication_factor, reached", [(1, 0.0), (2, 0.5), (3, 1.0)])
+def test_off_preferred_moves_leaders_within_the_isr(replication_factor: int, reached: float) -> None:
+    snapshot = generate(10_000, 10, replication_factor, health=Health(under_replicated=0.5, off_preferred=1.0))
+    assert_sound(snapshot)
+    partitions, mask = snapshot.partitions, conditions_of(snapshot).off_preferred
+    assert mask is not None
+    assert mask.mean() == pytest.approx(reached, abs=0.02)
+    assert partitions.leader_epoch is not None
+    assert np.array_equal(partitions.leader_epoch, mask.astype(np.int32))
+    assert all(row["leader"] in row["isr"] for row in facts(snapshot).values())
+
+
+def test_topic_settings() -> None:
+    snapshot = generate(5_000, 3, partitions_per_topic=1, health=Health(unclean=0.3, min_insync=2))
+    topics = snapshot.topics
+    unclean = [topics.unclean(index) for index in range(len(topics))]
+    assert set(unclean) == {True, None}
+    assert unclean.count(True) / len(unclean) == pytest.approx(0.3, abs=0.03)
+    assert {topics.min_insync(index) for index in range(len(topics))} == {2}
+    assert generate(100, 3).topics.configs == {}
+
+
+def test_asking_for_more_does_not_change_what_was_there() -> None:
+    small, large = facts(generate(300, 5, seed=9, health=UNWELL)), facts(generate(900, 5, seed=9, health=UNWELL))
+    assert {name: large[name] for name in small} == small
+
+
+# The benchmark's layout
+
+
+def peerbench_partition(topic: int, partition: int, brokers: int) -> tuple[str, list[int]]:
+    """The reference benchmark's formula for one partition of a topic."""
+    bits = (topic + 1) * 0x9E3779B97F4A7C15 % 2**64
+    position = topic * 100 + partition
+    leader, shift = position % brokers, position // brokers
+    followers = [(leader + 1 + (shift + k - 1) % (brokers - 1)) % brokers for k in (1, 2)]
+    return f"topic-{bits >> 32:08x}-{partition}", [leader, *followers]
+
+
+def test_peerbench_is_the_benchmarks_cluster() -> None:
+    snapshot = generate(12_300, 7, layout="peerbench", seed=99)
+    expected = dict(peerbench_partition(topic, partition, 7) for topic in range(123) for partition in range(100))
+    assert {name: row["replicas"] for name, row in facts(snapshot).items()} == expected
+    assert_sound(snapshot)
+    assert snapshot.brokers[5].endpoints is not None
+    assert snapshot.brokers[5].endpoints[0].host == "broker-005.cluster.local"
+    assert snapshot.brokers[5].broker_epoch == 1005
+
+
+def test_peerbench_topic_ids() -> None:
+    topics = generate(200, 4, layout="peerbench").topics
+    assert topics.topic_ids is not None
+    bits = 0x9E3779B97F4A7C15
+    row = topics.topic_ids[topics.names.index(f"topic-{bits >> 32:08x}")]
+    assert row.tobytes() == bits.to_bytes(8, "big") + (1).to_bytes(8, "big")
+
+
+def test_peerbench_scales_like_the_benchmark() -> None:
+    summary = summarize(generate(100_000, 100, layout="peerbench"))
+    assert (summary.topics, summary.leader_skew, summary.replica_skew) == (1_000, 1.0, 1.0)
+
+
+# Bad arguments
+
+
+@pytest.mark.parametrize(
+    "arguments, where, expected",
+    [
+        ({"partitions": 0}, "partitions", "1 to"),
+        ({"partitions": -5}, "partitions", "1 to"),
+        ({"partitions": 2**31}, "partitions", "1 to"),
+        ({"partitions": 10**9}, "partitions times replication_factor", "1 to"),
+        ({"brokers": 0}, "brokers", "1 to"),
+        ({"brokers": 2}, "replication_factor", "1 to 2"),
+        ({"replication_factor": 0}, "replication_factor", "1 to"),
+        ({"racks": 6}, "racks", "0 to 5"),
+        ({"racks": -1}, "racks", "0 to 5"),
+        ({"topics": 11}, "topics", "1 to 10"),
+        ({"topics": 2, "partitions_per_topic": 5}, "topics", "one of them"),
+        ({"partitions_per_topic": 0}, "partitions_per_topic", "1 to"),
+        ({"health": Health(under_replicated=1.5)}, "under_replicated", "a share from 0 to 1"),
+        ({"health": Health(off_preferred=-0.1)}, "off_preferred", "a share from 0 to 1"),
+        ({"health": Health(unclean=float("nan"))}, "unclean", "a share from 0 to 1"),
+        ({"health": Health(min_insync=0)}, "min_insync", "1 to"),
+        ({"layout": "spiral"}, "layout", "even or peerbench"),
+        ({"layout": "peerbench"}, "layout", "topics of 100 partitions"),
+        ({"layout": "peerbench", "partitions": 100, "racks": 2}, "layout", "no racks"),
+        ({"layout": "peerbench", "partitions": 100, "brokers": 3}, "layout", "more brokers than replicas"),
+    ],
+)
+def test_numbers_that_make_no_cluster(arguments: dict[str, object], where: str, expected: str) -> None:
+    with pytest.raises(SnapshotError) as caught:
+        generate(**{"partitions": 10, "brokers": 5, **arguments})  # type: ignore[arg-type]
+    assert caught.value.where == where
+    assert expected in caught.value.expected
+
+
+# The numbers themselves
+
+
+def splitmix(seed: int, purpose: int, position: int) -> int:
+    """One number of the stream, written out."""
+
+    def mixed(value: int) -> int:
+        value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
+        return value ^ value >> 31
+
+    step = 0x9E3779B97F4A7C15
+    origin = mixed(((seed % 2**64 ^ mixed((purpose + step) % 2**64)) + step) % 2**64)
+    return mixed((origin + (position + 1) * step) % 2**64)
+
+
+@given(st.integers(-(2**65), 2**65), st.sampled_from(list(Purpose)), st.integers(0, 50))
+def test_hashed(seed: int, purpose: Purpose, count: int) -> None:
+    assert hashed(seed, purpose, count).tolist() == [splitmix(seed, purpose, one) for one in range(count)]
+
+
+@pytest.mark.parametrize("bound", [1, 7, 2**31])
+def test_draw_stays_below_its_bound(bound: int) -> None:
+    drawn = draw(1, Purpose.START, 10_000, bound)
+    assert drawn.min() >= 0
+    assert drawn.max() < bound
+    assert drawn.mean() == pytest.approx((bound - 1) / 2, rel=0.05, abs=0.01)
+
+
+@pytest.mark.parametrize("share, least, most", [(0.0, 0, 0), (1.0, 10_000, 10_000), (0.5, 4_800, 5_200)])
+def test_chosen(share: float, least: int, most: int) -> None:
+    assert least <= len(chosen(3, Purpose.UNCLEAN, 10_000, share)) <= most
+
+
+def test_no_object_a_partition() -> None:
+    held = []
+    for partitions in (1_000, 200_000):
+        tracemalloc.start()
+        snapshot = generate(partitions, 10, topics=1, racks=2, health=UNWELL)
+        cluster = snapshot.to_cluster()
+        back = Snapshot.from_cluster(cluster)
+        held.append(sum(trace.count for trace in tracemalloc.take_snapshot().statistics("filename")))
+        tracemalloc.stop()
+        assert len(snapshot) == len(cluster) == len(back) == partitions
+    assert held[1] - held[0] < 500

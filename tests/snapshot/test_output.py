@@ -1,0 +1,169 @@
+"""Rows and records in every format, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kframe.cli.output import OUTPUTS, ReportingGroup, Table, cell, emit_heading, emit_record, emit_rows, output_option
+from kframe.errors import InputError
+
+ROWS: list[dict[str, Any]] = [
+    {"topic": "a", "count": 1, "live": True, "isr": [1, 2], "rack": None, "configs": {"k": "v"}},
+    {"topic": "long-name", "count": 100, "live": False, "isr": [], "rack": "r, 1", "configs": {}},
+]
+TABLE = Table("test.rows/v1", tuple(ROWS[0]), ROWS, frozenset({"configs"}))
+
+
+def printed(action: Callable[[], None], *, color: bool = False) -> str:
+    @click.command()
+    def command() -> None:
+        action()
+
+    done = CliRunner().invoke(command, color=color)
+    assert done.exit_code == 0, done.exception
+    return done.stdout
+
+
+RENDERED = {
+    "table": """\
+TOPIC      COUNT  LIVE  ISR  RACK
+a              1  yes   1,2  -
+long-name    100  no    -    r, 1
+""",
+    "wide": """\
+TOPIC      COUNT  LIVE  ISR  RACK  CONFIGS
+a              1  yes   1,2  -     k=v
+long-name    100  no    -    r, 1  -
+""",
+    "csv": """\
+topic,count,live,isr,rack,configs
+a,1,true,"1,2",,k=v
+long-name,100,false,,"r, 1",
+""",
+}
+
+
+@pytest.mark.parametrize("output, expected", RENDERED.items(), ids=RENDERED)
+def test_rows(output: str, expected: str) -> None:
+    assert printed(lambda: emit_rows(TABLE, output)) == expected
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS[:1], []], ids=["two", "one", "none"])
+def test_rows_as_data(rows: list[dict[str, Any]]) -> None:
+    table = Table("test.rows/v1", tuple(ROWS[0]), rows)
+    document = {"schema": "test.rows/v1", "rows": rows}
+    assert json.loads(printed(lambda: emit_rows(table, "json"))) == document
+    assert yaml.safe_load(printed(lambda: emit_rows(table, "yaml"))) == document
+    lines = printed(lambda: emit_rows(table, "jsonl")).splitlines()
+    assert [json.loads(line) for line in lines] == [{"schema": "test.rows/v1", **row} for row in rows]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_rows_are_printed_as_they_come(output: str) -> None:
+    asked = 0
+
+    def endless() -> Iterator[dict[str, Any]]:
+        nonlocal asked
+        while True:
+            asked += 1
+            if asked > 5_000:
+                raise InputError("row 5001", "no end", "an end")
+            yield ROWS[0]
+
+    @click.group(cls=ReportingGroup)
+    def group() -> None:
+        pass
+
+    @group.command()
+    def rows() -> None:
+        emit_rows(Table("test.rows/v1", tuple(ROWS[0]), endless()), output)
+
+    done = CliRunner().invoke(group, ["rows"])
+    assert done.exit_code == 2
+    assert done.stderr == "Error: row 5001: found no end, expected an end\n"
+    assert len(done.stdout) > 5_000 * 10
+
+
+def test_widths_are_those_of_the_first_rows() -> None:
+    rows = [{"name": "x"}] * 1_000 + [{"name": "longer"}, {"name": "y"}]
+    lines = printed(lambda: emit_rows(Table("t/v1", ("name",), rows), "table")).splitlines()
+    assert lines[0] == "NAME"
+    assert lines[-2:] == ["longer", "y"]
+
+
+@pytest.mark.parametrize(
+    "output, expected",
+    [
+        ("table", "name       x\nlong name  -\nlines      one\n           two\nmapping    k: v\n"),
+        ("wide", "name       x\nlong name  -\nlines      one\n           two\nmapping    k: v\nhidden     7\n"),
+        ("csv", 'name,long_name,lines,mapping,hidden\nx,,"one,two",k=v,7\n'),
+    ],
+)
+def test_record(output: str, expected: str) -> None:
+    record = {"name": "x", "long_name": None, "lines": ["one", "two"], "mapping": {"k": "v"}, "hidden": 7}
+    assert printed(lambda: emit_record("t/v1", record, output, wide=("hidden",))) == expected
+
+
+@pytest.mark.parametrize("output, read", [("json", json.loads), ("jsonl", json.loads), ("yaml", yaml.safe_load)])
+def test_record_as_data(output: str, read: Callable[[str], Any]) -> None:
+    record = {"name": "x", "none": None, "list": [1, 2], "mapping": {"k": "v"}, "share": 0.5}
+    text = printed(lambda: emit_record("t/v1", record, output, wide=("name",)))
+    assert read(text) == {"schema": "t/v1", **record}
+    assert output != "jsonl" or text.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        (None, "-"), (True, "yes"), (False, "no"), (0, "0"), (1.5, "1.5"), ("", ""), ([], "-"), ([1, None], "1,-"),
+        ({}, "-"), ({"a": 1, "b": [2, 3]}, "a=1,b=2,3"), ("\x1b[31mred\n", "\\x1b[31mred\\n"), ("ärger", "ärger"),
+    ],
+)  # fmt: skip
+def test_cell(value: Any, expected: str) -> None:
+    assert cell(value) == expected
+
+
+@pytest.mark.parametrize(
+    "terminal, no_color, expected",
+    [(True, None, "\x1b[1mH\x1b[0m\n"), (True, "1", "H\n"), (True, "", "\x1b[1mH\x1b[0m\n"), (False, None, "H\n")],
+)
+def test_color(terminal: bool, no_color: str | None, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color is not None:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    assert printed(lambda: emit_heading("H"), color=terminal) == expected
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ([], "table"),
+        (["-o", "csv"], "csv"),
+        (["--output", "wide"], "wide"),
+        (["--json"], "json"),
+        (["-o", "json"], "json"),
+    ],
+)
+def test_option(arguments: list[str], expected: str) -> None:
+    @click.command()
+    @output_option
+    def command(output: str) -> None:
+        click.echo(output)
+
+    assert CliRunner().invoke(command, arguments).stdout == f"{expected}\n"
+
+
+def test_an_unknown_output_is_a_usage_error() -> None:
+    @click.command()
+    @output_option
+    def command(output: str) -> None:
+        click.echo(output)
+
+    assert CliRunner().invoke(command, ["-o", "xml"]).exit_code == 2

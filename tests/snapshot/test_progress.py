@@ -1,0 +1,77 @@
+"""Progress is for a person who has waited: on a terminal, after two seconds, on stderr."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+
+from kframe.cli.progress import DELAY_SECONDS, progress
+from tests.snapshot.samples import ROOT
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal, or not."""
+
+    def __init__(self, tty: bool) -> None:
+        super().__init__()
+        self._tty = tty
+
+    def isatty(self) -> bool:
+        return self._tty
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.mark.parametrize(
+    "tty, waited, drawn",
+    [(True, DELAY_SECONDS, True), (True, DELAY_SECONDS - 0.1, False), (False, DELAY_SECONDS * 10, False)],
+    ids=["terminal", "too soon", "no terminal"],
+)
+def test_when_it_is_drawn(tty: bool, waited: float, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream, clock = Terminal(tty), Clock()
+    with progress("reading", stream, clock) as tick:
+        tick(1, 10)
+        assert stream.getvalue() == ""
+        clock.seconds += waited
+        tick(5, 10)
+    assert ("reading" in stream.getvalue()) is drawn
+
+
+def test_it_is_drawn_once_and_taken_away_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream, clock = Terminal(True), Clock()
+
+    def fail_half_way() -> None:
+        with progress("reading", stream, clock) as tick:
+            clock.seconds += 3
+            for done in range(3):
+                tick(done, 10)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_half_way()
+    assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1
+
+
+def test_rich_is_not_loaded_for_nobody() -> None:
+    code = """
+import sys
+from kframe.cli.progress import progress
+with progress("x") as tick:
+    tick(1, 2)
+print("rich" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("False\n", "")

@@ -1,0 +1,118 @@
+"""What a summary counts, held to a count in plain loops."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from kframe.snapshot import Snapshot, generate, read_snapshot, summarize
+from kframe.snapshot.listing import broker_rows, summary_record, topic_rows
+from kframe.snapshot.summary import conditions_of, loads_of
+from tests.snapshot.samples import EXAMPLES, example, facts
+from tests.snapshot.strategies import snapshots
+
+
+def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool | None]:
+    """The conditions of one partition."""
+    adding, removing, topics = row["adding_replicas"], row["removing_replicas"], snapshot.topics
+    reassigning = None if adding is None or removing is None else bool(adding or removing)
+    if row["leader"] is None:
+        return {**dict.fromkeys(("offline", "under_replicated", "under_min_isr", "at_min_isr", "off_preferred")),
+                "reassigning": reassigning}  # fmt: skip
+    gone = {one.broker_id for one in snapshot.brokers if one.registered is False}
+    offline = row["leader"] == -1 or row["leader"] in gone
+    default = int((snapshot.broker_default_configs or {}).get("min.insync.replicas", "1"))
+    least = topics.min_insync(topics.names.index(row["topic"])) or default
+    known = topics.configs is not None
+    return {
+        "offline": offline,
+        "under_replicated": len(row["isr"]) < len(row["replicas"]) - len(adding or []),
+        "under_min_isr": (offline or len(row["isr"]) < least) if known else None,
+        "at_min_isr": len(row["isr"]) == least if known else None,
+        "off_preferred": row["leader"] not in (-1, row["replicas"][0]),
+        "reassigning": reassigning,
+    }
+
+
+@given(snapshots())
+def test_conditions(snapshot: Snapshot) -> None:
+    rows = list(facts(snapshot).values())
+    conditions = conditions_of(snapshot)
+    for number, row in enumerate(rows):
+        for name, expected in naive_conditions(snapshot, row).items():
+            mask = getattr(conditions, name)
+            assert (None if mask is None else bool(mask[number])) == expected, (name, row)
+
+
+@given(snapshots())
+def test_loads(snapshot: Snapshot) -> None:
+    rows, loads = facts(snapshot).values(), loads_of(snapshot)
+    ids = [one.broker_id for one in snapshot.brokers]
+    replicas = Counter(one for row in rows for one in row["replicas"])
+    preferred = Counter(row["replicas"][0] for row in rows)
+    assert loads.replicas.tolist() == [replicas[one] for one in ids]
+    assert loads.preferred.tolist() == [preferred[one] for one in ids]
+    if loads.leaders is not None and loads.in_sync is not None:
+        leaders = Counter(row["leader"] for row in rows)
+        in_sync = Counter(one for row in rows for one in row["isr"])
+        assert loads.leaders.tolist() == [leaders[one] for one in ids]
+        assert loads.in_sync.tolist() == [in_sync[one] for one in ids]
+
+
+def test_skew_leaves_out_brokers_that_are_gone() -> None:
+    snapshot = generate(90, 3, partitions_per_topic=90)
+    assert summarize(snapshot).leader_skew == 1.0
+    gone = (dataclasses.replace(snapshot.brokers[0], registered=False), *snapshot.brokers[1:])
+    leader = snapshot.partitions.leader
+    assert leader is not None
+    moved = np.where(leader == 0, 1, leader).astype(np.int32)
+    partitions = dataclasses.replace(snapshot.partitions, leader=moved)
+    summary = summarize(dataclasses.replace(snapshot, brokers=gone, partitions=partitions))
+    assert (summary.gone_brokers, summary.offline) == (1, 0)
+    assert summary.leader_skew == pytest.approx(60 / 45, abs=0.001)
+
+
+def test_an_empty_cluster() -> None:
+    snapshot = generate(3, 3)
+    topics = dataclasses.replace(snapshot.topics, names=(), partition_counts=np.empty(0, np.int32))
+    empty = dataclasses.replace(
+        snapshot,
+        topics=topics,
+        partitions=type(snapshot.partitions)(snapshot.partitions.replicas.take(np.empty(0, int))),
+    )
+    summary = summarize(empty)
+    assert (summary.partitions, summary.offline, summary.leader_skew, summary.replica_skew) == (0, None, None, None)
+
+
+def test_rows_of_brokers_and_topics() -> None:
+    snapshot = read_snapshot(example("broker-4-dead", "zookeeper"))
+    brokers = {row["broker_id"]: row for row in broker_rows(snapshot)}
+    assert {name: brokers[4][name] for name in ("registered", "leaders", "in_sync_replicas", "endpoints")} == {
+        "registered": False, "leaders": 0, "in_sync_replicas": 5, "endpoints": None,
+    }  # fmt: skip
+    assert brokers[1]["endpoints"] == ["PLAINTEXT://127.0.0.1:19191"]
+    topics = {row["topic"]: row for row in topic_rows(snapshot)}
+    assert sum(row["offline"] for row in topics.values()) == 5
+    moving = topics["clickstream.events.v1"]
+    assert (moving["partitions"], moving["replication_factor"], moving["topic_id"]) == (24, 3, "frDXeNPsRbeC4MoAEBPkpQ")
+    assert list(topic_rows(snapshot, {"orders.dlq.v1"})) == [topics["orders.dlq.v1"]]
+
+
+def test_rows_of_topics_whose_leaders_are_unknown() -> None:
+    rows = list(topic_rows(read_snapshot(EXAMPLES / "reassignment.json")))
+    assert [(row["topic"], row["offline"], row["under_replicated"]) for row in rows] == [
+        ("clickstream.events.v1", None, None)
+    ]
+
+
+def test_the_record_says_where_it_came_from() -> None:
+    record = summary_record(read_snapshot(example("healthy", "kcat")))
+    assert record["source"] == "kcat: healthy.kcat.json.gz"
+    assert record["provenance"]["partitions.leader_epoch"] == "not in kcat -L -J"
+    assert record["under_min_isr"] is None
+    assert len(record["assumptions"]) > 5

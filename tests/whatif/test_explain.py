@@ -1,0 +1,129 @@
+"""Why a leader leads, and why others do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kframe.core.selectors import FirstInSync
+from kframe.errors import InputError
+from kframe.model.columns import Int32
+from kframe.model.elections import ElectionBatch
+from kframe.model.ids import ElectionKind
+from kframe.snapshot import Snapshot
+from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.whatif import WhatIf
+from kframe.whatif.explain import Decision, Rule, Verdict, explain
+from tests.whatif.samples import small
+
+
+def verdicts(decision: Decision) -> dict[int, Verdict]:
+    return {one.broker_id: one.verdict for one in decision.candidates}
+
+
+#: (partition of topic t, rule, leader, verdict by broker)
+PRESENT = [
+    (0, Rule.OFFLINE_CLEAN, 1, {1: Verdict.CHOSEN, 2: Verdict.LATER, 3: Verdict.LATER}),
+    (2, Rule.OFFLINE_CLEAN, 3, {3: Verdict.CHOSEN, 1: Verdict.OUT_OF_SYNC}),
+    (4, Rule.OFFLINE_CLEAN, None, {4: Verdict.DEAD}),
+]
+
+#: (partition, brokers that fail, rule, leader, verdict by broker)
+AFTER = [
+    (0, (1,), Rule.OFFLINE_CLEAN, 2, {1: Verdict.DEAD, 2: Verdict.CHOSEN, 3: Verdict.LATER}),
+    (0, (1, 2), Rule.OFFLINE_CLEAN, 3, {1: Verdict.DEAD, 2: Verdict.DEAD, 3: Verdict.CHOSEN}),
+    (2, (3,), Rule.OFFLINE_CLEAN, None, {3: Verdict.DEAD, 1: Verdict.OUT_OF_SYNC}),
+    (3, (1,), Rule.OFFLINE_CLEAN, None, {1: Verdict.DEAD}),
+]
+
+
+@pytest.mark.parametrize("partition, rule, leader, expected", PRESENT)
+def test_as_it_stands(partition: int, rule: Rule, leader: int | None, expected: dict[int, Verdict]) -> None:
+    explanation = explain(WhatIf(small()), "t", partition)
+    assert (explanation.before.rule, explanation.before.leader) == (rule, leader)
+    assert verdicts(explanation.before) == expected
+    assert explanation.elections == ()
+
+
+@pytest.mark.parametrize("partition, failed, rule, leader, expected", AFTER)
+def test_after_a_failure(
+    partition: int, failed: tuple[int, ...], rule: Rule, leader: int | None, expected: dict[int, Verdict]
+) -> None:
+    explanation = explain(WhatIf(small()), "t", partition, failed)
+    (decision,) = explanation.elections
+    assert (decision.rule, decision.leader, explanation.leader) == (rule, leader, leader)
+    assert verdicts(decision) == expected
+
+
+def test_an_unclean_election_is_called_one() -> None:
+    explanation = explain(WhatIf(small(unclean=1)), "t", 2, [3])
+    (decision,) = explanation.elections
+    assert (decision.rule, decision.leader) == (Rule.OFFLINE_UNCLEAN, 1)
+    assert decision.text == "broker 1 is elected from outside the ISR: acknowledged records may be lost"
+    assert explanation.isr == (1,)
+
+
+def test_a_forbidden_unclean_election_is_told() -> None:
+    (decision,) = explain(WhatIf(small()), "t", 2, [3]).elections
+    assert decision.text == "nobody can lead: no live replica is in the ISR; unclean.leader.election.enable is false"
+
+
+def test_a_partition_that_keeps_its_leader_needs_no_election() -> None:
+    explanation = explain(WhatIf(small()), "t", 0, [3])
+    assert explanation.elections == ()
+    assert (explanation.leader, explanation.isr) == (1, (1, 2))
+
+
+def one_partition(spec: PartitionSpec, brokers: tuple[int, ...] = (1, 2, 3)) -> WhatIf:
+    return WhatIf(Snapshot.from_cluster(cluster_of({"t": [spec]}, brokers), controller_epoch=1))
+
+
+def test_a_leader_that_merely_stays() -> None:
+    before = explain(one_partition(PartitionSpec((1, 2, 3), leader=2, isr=(1, 2))), "t", 0).before
+    assert before.rule is Rule.STAYS
+    assert before.text == "broker 2 was elected earlier; an election held now would choose broker 1"
+    assert verdicts(before) == {1: Verdict.EARLIER, 2: Verdict.CHOSEN, 3: Verdict.OUT_OF_SYNC}
+
+
+def test_a_leader_that_is_recovering() -> None:
+    before = explain(one_partition(PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1)), "t", 0).before
+    assert before.rule is Rule.OFFLINE_UNCLEAN
+    assert "still recovering" in before.text
+
+
+def test_a_partition_without_a_state_yet() -> None:
+    before = explain(one_partition(PartitionSpec((2, 1))), "t", 0).before
+    assert (before.rule, before.leader) == (Rule.INITIAL, None)
+
+
+def test_a_leader_that_is_gone_but_was_not_replaced_yet() -> None:
+    before = explain(one_partition(PartitionSpec((1, 2), leader=1, isr=(1, 2)), brokers=(2,)), "t", 0).before
+    assert before.leader is None
+    assert before.text == (
+        "it has leader 1, which is gone: a live replica is in the ISR, so the next election will choose it"
+    )
+
+
+class LastInSync(FirstInSync):
+    """Chooses the last candidate that is eligible and in sync."""
+
+    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
+        able = (batch.eligible != 0) & (batch.in_sync != 0)
+        owner = np.repeat(np.arange(len(batch)), batch.candidates.counts)
+        leader[owner[able]] = batch.candidates.values[able]
+
+
+def test_a_selector_that_chose_is_named() -> None:
+    whatif = WhatIf(small(), selectors={ElectionKind.OFFLINE: LastInSync("last-in-sync")})
+    (decision,) = explain(whatif, "t", 0, [1]).elections
+    assert (decision.leader, decision.selector) == (3, "last-in-sync")
+    assert verdicts(decision) == {1: Verdict.DEAD, 2: Verdict.PASSED_OVER, 3: Verdict.CHOSEN}
+
+
+@pytest.mark.parametrize(
+    "topic, partition, said",
+    [("x", 0, "expected a topic of the snapshot"), ("t", 9, "expected a partition of topic t")],
+)
+def test_an_unknown_partition_is_named(topic: str, partition: int, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        explain(WhatIf(small()), topic, partition)

@@ -1,0 +1,92 @@
+"""The files of an outcome: whole or not at all, and equal to what is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from kframe.errors import InputError
+from kframe.whatif import Outcome, WhatIf
+from kframe.whatif.document import SCHEMA, broker_records, summary_document, timeline_records
+from kframe.whatif.export import write_outcome
+from tests.whatif.samples import small
+
+FILES = {"brokers.parquet", "outcome.json", "partitions.parquet", "timeline.parquet"}
+
+
+@pytest.fixture
+def whatif() -> WhatIf:
+    return WhatIf(small())
+
+
+@pytest.fixture
+def outcome(whatif: WhatIf) -> Outcome:
+    return whatif.fail([1])
+
+
+def write(outcome: Outcome, whatif: WhatIf, path: Path, *, force: bool = False) -> None:
+    write_outcome(outcome, whatif.snapshot, whatif.cluster, path, force=force)
+
+
+def test_tables_hold_what_the_records_say(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
+    write(outcome, whatif, tmp_path / "out")
+    tables = {
+        name: parquet.read_table(tmp_path / "out" / f"{name}.parquet") for name in ("partitions", "brokers", "timeline")
+    }
+    rows = tables["partitions"].to_pylist()
+    records = list(outcome.changes.records())
+    renamed = {"partition_epoch_before": "zk_version_before", "partition_epoch_after": "zk_version_after"}
+    assert rows == [{renamed.get(name, name): value for name, value in one.items()} for one in records]
+    assert tables["brokers"].to_pylist() == list(broker_records(outcome))
+    timeline = tables["timeline"].to_pylist()
+    assert [
+        {name: one[name] for name in record} for one, record in zip(timeline, timeline_records(outcome), strict=True)
+    ] == list(timeline_records(outcome))
+    summary = json.loads((tmp_path / "out" / "outcome.json").read_text())
+    assert summary == json.loads(json.dumps(summary_document(outcome, whatif.snapshot, whatif.cluster)))
+    assert summary["schema"] == SCHEMA
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_nothing_that_changes_makes_empty_tables(whatif: WhatIf, tmp_path: Path) -> None:
+    outcome = whatif.restart([2])
+    quiet = whatif.restart([2])
+    assert len(outcome.changes)
+    write(quiet, whatif, tmp_path / "out")
+    assert parquet.read_table(tmp_path / "out" / "partitions.parquet").num_rows == len(quiet.changes)
+
+
+@pytest.mark.parametrize("there", ["file", "link", "folder", "foreign"])
+def test_a_place_that_is_taken_is_refused(whatif: WhatIf, outcome: Outcome, tmp_path: Path, there: str) -> None:
+    path = tmp_path / "out"
+    if there == "file":
+        path.write_text("mine")
+    elif there == "link":
+        path.symlink_to(tmp_path)
+    else:
+        path.mkdir()
+        (path / "mine.txt").write_text("mine") if there == "foreign" else None
+    with pytest.raises(InputError, match="something already there"):
+        write(outcome, whatif, path)
+    if there != "folder":
+        with pytest.raises(InputError, match="something that is not an outcome"):
+            write(outcome, whatif, path, force=True)
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+def test_force_replaces_an_outcome(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write(outcome, whatif, path)
+    (path / "timeline.parquet").write_text("damaged")
+    write(outcome, whatif, path, force=True)
+    assert parquet.read_table(path / "timeline.parquet").num_rows > 0
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_missing_folder_is_named(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such directory"):
+        write(outcome, whatif, tmp_path / "no" / "out")

@@ -1,0 +1,117 @@
+"""On random clusters, what a what-if reports equals a recount in plain loops, by rules written out once more."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kframe.model.cluster import PartitionView
+from kframe.snapshot import Health, Snapshot, generate
+from kframe.whatif import FailOn, WhatIf
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cluster, and the brokers of it that fail."""
+
+    snapshot: Snapshot
+    failed: tuple[int, ...]
+    config: dict[str, object]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    brokers = draw(st.integers(2, 6))
+    share = st.sampled_from([0.0, 0.3, 1.0])
+    health = Health(draw(share), draw(share), draw(share), draw(st.sampled_from([None, 1, 2, 4])))
+    snapshot = generate(
+        draw(st.integers(1, 40)), brokers, draw(st.integers(1, min(brokers, 4))), partitions_per_topic=7,
+        seed=draw(st.integers(0, 999)), health=health,
+    )  # fmt: skip
+    failed = draw(st.lists(st.integers(0, brokers - 1), min_size=1, unique=True))
+    config: dict[str, object] = {"min.insync.replicas": draw(st.integers(1, 3))}
+    return Case(snapshot, tuple(failed), config)
+
+
+def expected_leader(view: PartitionView, dead: set[int], unclean: bool) -> tuple[int, bool]:
+    """The offline rule, and whether it had to leave the ISR."""
+    if view.leader is not None and view.leader >= 0 and view.leader not in dead:
+        return view.leader, False
+    live = [one for one in view.replicas if one not in dead]
+    clean = [one for one in live if one in view.isr]
+    if clean:
+        return clean[0], False
+    return (live[0], True) if unclean and live else (-1, False)
+
+
+def recount(whatif: WhatIf, least_by_default: int) -> dict[str, int]:
+    """How many partitions are in each condition."""
+    topics, up = whatif.cluster.topics, set(whatif.registered)
+    counts = dict.fromkeys(("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"), 0)
+    for view in whatif.cluster:
+        own = int(topics.min_insync[topics.names.index(view.topic)])
+        least = min(least_by_default if own < 0 else own, len(view.replicas))
+        offline = view.leader not in up
+        counts["offline"] += offline
+        counts["under_min_isr"] += offline or len(view.isr) < least
+        counts["at_min_isr"] += not offline and len(view.isr) == least
+        counts["under_replicated"] += len(view.isr) < len(view.replicas)
+        counts["unclean_needed"] += offline and not up & set(view.isr) and bool(up & set(view.replicas))
+    return counts
+
+
+@settings(max_examples=60)
+@given(cases(), st.booleans())
+def test_outcome_equals_a_recount(case: Case, together: bool) -> None:
+    whatif = WhatIf(case.snapshot, case.config)
+    before = {(view.topic, view.partition): view for view in whatif.cluster}
+    counted_before = recount(whatif, int(str(case.config["min.insync.replicas"])))
+    outcome = whatif.fail(case.failed, together=together)
+    after = {(view.topic, view.partition): view for view in whatif.cluster}
+    assert outcome.before.counts() == counted_before
+    assert outcome.after.counts() == recount(whatif, int(str(case.config["min.insync.replicas"])))
+    moved = [key for key, view in before.items() if view.leader != after[key].leader and (after[key].leader or 0) >= 0]
+    assert outcome.impact.leaders_moved == len(moved)
+    changed = {key for key, view in before.items() if (view.leader, view.isr) != (after[key].leader, after[key].isr)}
+    rows = {(row["topic"], row["partition"]): row for row in outcome.changes.records()}
+    assert changed <= set(rows)
+    for key, row in rows.items():
+        assert (row["leader_before"], tuple(row["isr_before"])) == (before[key].leader, before[key].isr)
+        assert (row["leader_after"], tuple(row["isr_after"])) == (after[key].leader, after[key].isr)
+        assert row["leader_epoch_after"] == after[key].leader_epoch > before[key].leader_epoch
+    for index, broker in enumerate(outcome.broker_ids.tolist()):
+        assert outcome.after.leaders[index] == sum(view.leader == broker for view in after.values())
+        assert outcome.after.in_sync[index] == sum(broker in view.isr for view in after.values())
+    up = [sum(view.leader == broker for view in after.values()) for broker in whatif.registered]
+    assert outcome.after.leader_skew.most == max(up, default=0)
+    assert outcome.after.leader_skew.deviation == round(statistics.pstdev(up), 3) if up else True
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_leaders_follow_the_offline_rule(case: Case) -> None:
+    whatif = WhatIf(case.snapshot, case.config)
+    topics, dead = whatif.cluster.topics, set(case.failed)
+    wanted = {
+        (view.topic, view.partition): expected_leader(view, dead, topics.unclean[topics.names.index(view.topic)] == 1)
+        for view in whatif.cluster
+    }
+    outcome = whatif.fail(case.failed)
+    assert {(view.topic, view.partition): view.leader for view in whatif.cluster} == {
+        key: leader for key, (leader, _) in wanted.items()
+    }
+    assert outcome.found(FailOn.LOSS) == sum(unclean for _, unclean in wanted.values())
+
+
+@settings(max_examples=30)
+@given(cases())
+def test_one_by_one_ends_as_the_same_failures_apart(case: Case) -> None:
+    rolling, apart = WhatIf(case.snapshot, case.config), WhatIf(case.snapshot, case.config)
+    outcome = rolling.fail(case.failed, together=False)
+    sent = [apart.fail([broker]).impact for broker in case.failed]
+    assert list(rolling.cluster) == list(apart.cluster)
+    assert outcome.impact.requests == sum(one.requests for one in sent)
+    assert outcome.impact.bytes == sum(one.bytes or 0 for one in sent)

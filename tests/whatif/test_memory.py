@@ -1,0 +1,67 @@
+"""No Python object per partition: what a what-if allocates does not grow with them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from kframe.snapshot import Health, generate
+from kframe.whatif import WhatIf
+
+PARTITIONS = 200_000
+#: Objects at most at any moment, over those that were there before: brokers, topics and steps make some.
+BLOCKS_MAX = 20_000
+#: Bytes a partition at most at the peak: a copy of the columns to compare with, masks, and array temporaries.
+BYTES_MAX = 200
+
+
+def large() -> WhatIf:
+    health = Health(under_replicated=0.05, off_preferred=0.05, unclean=0.1, min_insync=2)
+    return WhatIf(generate(PARTITIONS, 20, 3, racks=4, health=health))
+
+
+def peak_blocks(act: Callable[[], object]) -> int:
+    """Blocks of Python's allocator at the worst return of any function, over those at the start."""
+    gc.collect()
+    worst = before = sys.getallocatedblocks()
+
+    def look(_frame: FrameType, event: str, _argument: Any) -> None:
+        nonlocal worst
+        if event in ("return", "c_return"):
+            worst = max(worst, sys.getallocatedblocks())
+
+    sys.setprofile(look)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return worst - before
+
+
+def test_the_measure_sees_one_list_of_numbers() -> None:
+    assert peak_blocks(lambda: large().cluster.partitions.leader_epoch.astype(float).tolist()) > PARTITIONS
+
+
+def test_no_object_per_partition() -> None:
+    whatif = large()
+    assert peak_blocks(lambda: whatif.fail([3, 7])) < BLOCKS_MAX
+    assert peak_blocks(lambda: whatif.restart([3, 7])) < BLOCKS_MAX
+    assert peak_blocks(lambda: whatif.shutdown([5])) < BLOCKS_MAX
+
+
+def test_peak_memory_is_bounded() -> None:
+    whatif = large()
+    tracemalloc.start()
+    try:
+        outcome = whatif.fail([3, 7])
+        _, peak = tracemalloc.get_traced_memory()
+        traces = len(tracemalloc.take_snapshot().traces)
+    finally:
+        tracemalloc.stop()
+    assert outcome.impact.states_changed > PARTITIONS // 10
+    assert peak < BYTES_MAX * PARTITIONS
+    assert traces < BLOCKS_MAX

@@ -1,0 +1,291 @@
+"""What-ifs on a small cluster, worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ConfigError, InputError, SnapshotError
+from kframe.model.events import ElectionType
+from kframe.snapshot import Snapshot
+from kframe.snapshot.facts import PartitionFacts
+from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesStored, WhatIf
+from tests.whatif.samples import isrs, leaders, small, told
+
+#: (brokers that fail, unclean allowed, leaders, ISRs,
+#:  offline, under min ISR, at min ISR, under-replicated, unclean needed, leaders moved, unclean elections)
+FAILURES = [
+    ((), 0, [1, 2, 3, 1, -1], [(1, 2, 3), (2, 3, 1), (3,), (1,), (4,)], 1, 2, 1, 1, 0, 0, 0),
+    ((1,), 0, [2, 2, 3, -1, -1], [(2, 3), (2, 3), (3,), (1,), (4,)], 2, 3, 2, 3, 0, 1, 0),
+    ((2,), 0, [1, 3, 3, 1, -1], [(1, 3), (3, 1), (3,), (1,), (4,)], 1, 2, 3, 3, 0, 1, 0),
+    ((3,), 0, [1, 2, -1, 1, -1], [(1, 2), (2, 1), (3,), (1,), (4,)], 2, 2, 3, 3, 1, 0, 0),
+    ((3,), 1, [1, 2, 1, 1, -1], [(1, 2), (2, 1), (1,), (1,), (4,)], 1, 2, 3, 3, 0, 1, 1),
+    ((1, 2), 0, [3, 3, 3, -1, -1], [(3,), (3,), (3,), (1,), (4,)], 2, 5, 0, 3, 0, 2, 0),
+    ((1, 2, 3), 0, [-1] * 5, [(3,), (3,), (3,), (1,), (4,)], 5, 5, 0, 3, 0, 0, 0),
+]
+
+
+@pytest.mark.parametrize("row", FAILURES, ids=lambda row: f"fail-{row[0]}-unclean-{row[1]}")
+def test_failures(row: tuple[object, ...]) -> None:
+    brokers, unclean, led, in_sync, offline, under, at, short, needed, moved, taken = row
+    whatif = WhatIf(small(int(str(unclean))))
+    standing = whatif.standing()
+    if isinstance(brokers, tuple) and brokers:
+        outcome = whatif.fail(brokers)
+        standing = outcome.after
+        assert (outcome.impact.leaders_moved, outcome.impact.unclean_elections) == (moved, taken)
+        assert outcome.found(FailOn.LOSS) == taken
+    assert leaders(whatif) == led
+    assert isrs(whatif) == in_sync
+    assert list(standing.counts().values()) == [offline, under, at, short, needed]
+
+
+def test_the_timeline_tells_what_happened_in_order() -> None:
+    (step,) = WhatIf(small()).fail([1]).steps
+    assert step.name == "broker 1 fails"
+    held, moved, *_ = step.happenings
+    assert isinstance(held, ElectionHeld)
+    assert (held.partitions, held.elected, held.unclean) == (3, 1, 0)
+    assert moved == StatesStored(partitions=1, created=0, elected=1, shrunk=1, leaderless=0, refused=0)
+    assert [type(one).__name__ for one in step.happenings] == [
+        "ElectionHeld", "StatesStored", "RequestsSent", "RequestsSent", "StatesStored", "RequestsSent", "RequestsSent",
+    ]  # fmt: skip
+    stored = step.happenings[4]
+    assert stored == StatesStored(partitions=2, created=0, elected=0, shrunk=1, leaderless=1, refused=0)
+    sent = [one for one in step.happenings if isinstance(one, RequestsSent)]
+    assert [one.api for one in sent] == [Api.LEADER_AND_ISR, Api.UPDATE_METADATA] * 2
+
+
+def test_requests_are_counted_by_broker() -> None:
+    outcome = WhatIf(small()).fail([1])
+    # The election tells 2 and 3 of t-0; the smaller ISRs concern t-0 (unchanged by then), t-1 and t-3.
+    assert told(outcome, Api.UPDATE_METADATA).keys() == {2, 3}
+    assert told(outcome, Api.LEADER_AND_ISR).keys() == {2, 3}
+    assert told(outcome, Api.STOP_REPLICA) == {}
+    sent = [one for step in outcome.steps for one in step.happenings if isinstance(one, RequestsSent)]
+    for api, traffic in outcome.traffic.items():
+        assert traffic.requests.sum() == sum(one.requests for one in sent if one.api is api)
+        assert traffic.entries.sum() == sum(one.entries for one in sent if one.api is api)
+        assert traffic.nbytes.sum() == sum(one.nbytes or 0 for one in sent if one.api is api)
+    assert outcome.impact.requests == sum(one.requests for one in sent) == 8
+    assert outcome.impact.bytes == sum(one.nbytes or 0 for one in sent) > 0
+
+
+def test_changes_stand_in_columns_with_both_states() -> None:
+    changes = WhatIf(small()).fail([1]).changes
+    assert [(row["topic"], row["partition"]) for row in changes.records()] == [("t", 0), ("t", 1), ("t", 3)]
+    assert changes.leader_before.tolist() == [1, 2, 1]
+    assert changes.leader_after.tolist() == [2, 2, -1]
+    assert changes.leader_epoch_before is not None
+    assert changes.leader_epoch_after is not None
+    assert (changes.leader_epoch_after - changes.leader_epoch_before).tolist() == [1, 1, 1]
+    assert changes.partition_epoch_after is not None
+    assert changes.partition_epoch_after.tolist() == [1, 1, 1]
+    assert changes.isr_before[0].tolist() == [1, 2, 3]
+    assert changes.isr_after[0].tolist() == [2, 3]
+    assert changes.went_offline.tolist() == [False, False, True]
+    assert [row["partition"] for row in changes.records(limit=2)] == [3, 0]
+
+
+def test_states_are_written_under_the_snapshots_own_controller_epoch() -> None:
+    whatif = WhatIf(small())
+    assert whatif.standing().counts()["offline"] == 1
+    whatif.fail([1])
+    assert whatif.cluster["t", 0].controller_epoch == 7
+    assert whatif.cluster["t", 2].controller_epoch == 0
+
+
+def test_one_by_one_ends_as_the_failures_one_after_another() -> None:
+    rolling, apart = WhatIf(small()), WhatIf(small())
+    outcome = rolling.fail([1, 2], together=False)
+    apart.fail([1])
+    apart.fail([2])
+    assert [step.name for step in outcome.steps] == ["broker 1 fails", "broker 2 fails"]
+    assert [(view.leader, view.isr, view.leader_epoch) for view in rolling.cluster] == [
+        (view.leader, view.isr, view.leader_epoch) for view in apart.cluster
+    ]
+
+
+def test_together_elects_once_where_one_by_one_elects_twice() -> None:
+    together, rolling = WhatIf(small()), WhatIf(small())
+    together.fail([1, 2])
+    rolling.fail([1, 2], together=False)
+    assert leaders(together) == leaders(rolling)
+    # t-0 goes from 1 straight to 3, or by way of 2.
+    assert together.cluster["t", 0].leader_epoch == 6
+    assert rolling.cluster["t", 0].leader_epoch == 7
+
+
+def test_only_what_was_not_so_before_is_found() -> None:
+    whatif = WhatIf(small())
+    whatif.fail([3])
+    outcome = whatif.restart([3])
+    assert (outcome.impact.back_online, outcome.impact.offline_peak) == (1, 1)
+    assert outcome.found(FailOn.OFFLINE) == 0
+    assert WhatIf(small()).fail([1, 3], together=False).found(FailOn.OFFLINE) == 2
+
+
+def test_racks_name_their_registered_brokers() -> None:
+    outcome = WhatIf(small()).fail(racks=["a", "c"])
+    assert outcome.operation.brokers == (1, 3)
+    assert WhatIf(small()).fail([2], ["a"]).operation.text() == "fail brokers 2, 1 together"
+
+
+def test_a_broker_that_is_down_starts_and_is_told_everything() -> None:
+    whatif = WhatIf(small())
+    outcome = whatif.restart([4])
+    assert outcome.steps[0].name == "broker 4 starts"
+    assert leaders(whatif) == [1, 2, 3, 1, 4]
+    assert told(outcome, Api.UPDATE_METADATA)[4][1] >= 5
+    assert any("rejoin the ISR" in note for note in outcome.notes)
+
+
+def test_a_broker_that_is_up_bounces() -> None:
+    whatif = WhatIf(small())
+    before = whatif.cluster.brokers.broker_epoch.copy()
+    outcome = whatif.restart([2])
+    assert outcome.steps[0].name == "broker 2 bounces"
+    assert np.flatnonzero(before != whatif.cluster.brokers.broker_epoch).tolist() == [whatif.cluster.brokers.find(2)]
+    assert leaders(whatif) == [1, 3, 3, 1, -1]
+
+
+def test_restart_of_some_that_are_down_and_some_that_are_up() -> None:
+    outcome = WhatIf(small()).restart([4, 2])
+    assert [step.name for step in outcome.steps] == ["broker 2 bounces, broker 4 starts"]
+    assert outcome.after.registered.tolist() == [1, 1, 1, 1]
+
+
+def test_controlled_shutdown_moves_leaders_first() -> None:
+    whatif = WhatIf(small())
+    outcome = whatif.shutdown([1])
+    asked, gone = outcome.steps
+    assert (asked.name, gone.name) == ("broker 1 asks to shut down", "broker 1 is gone")
+    assert asked.answer is not None
+    assert (asked.answer.error.name, len(asked.answer.rows)) == ("NONE", 0)
+    assert (asked.counts["offline"], gone.counts["offline"]) == (1, 2)
+    assert leaders(whatif) == [2, 2, 3, -1, -1]
+    assert any("broker 1 is the controller" in note for note in outcome.notes)
+
+
+def test_controlled_shutdown_tells_what_remains() -> None:
+    outcome = WhatIf(small()).shutdown([3])
+    assert outcome.steps[0].answer is not None
+    assert outcome.steps[0].answer.rows.tolist() == [2]
+
+
+def test_several_shut_down_together_or_one_by_one() -> None:
+    names = [[step.name for step in WhatIf(small()).shutdown([1, 2], together=how).steps] for how in (True, False)]
+    assert names == [
+        ["broker 1 asks to shut down", "broker 2 asks to shut down", "brokers 1, 2 are gone"],
+        ["broker 1 asks to shut down", "broker 1 is gone", "broker 2 asks to shut down", "broker 2 is gone"],
+    ]
+
+
+def test_preferred_election_moves_leaders_back() -> None:
+    whatif = WhatIf(small())
+    whatif.shutdown([2])
+    whatif.restart([2])
+    assert leaders(whatif)[1] == 3
+    outcome = whatif.elect(ElectionType.PREFERRED)
+    answer = outcome.steps[0].answer
+    assert answer is not None
+    # Broker 2 is back, but not in the ISR yet; t-4's replica is dead.
+    assert answer.counts() == {"PREFERRED_LEADER_NOT_AVAILABLE": 2}
+    assert answer.rows.tolist() == [1, 4]
+
+
+def test_unclean_election_of_one_partition() -> None:
+    whatif = WhatIf(small())
+    whatif.fail([3])
+    outcome = whatif.elect(ElectionType.UNCLEAN, [("t", 2)])
+    assert outcome.operation.text() == "elect unclean leaders for 1 partition"
+    assert (outcome.impact.unclean_elections, outcome.impact.back_online, outcome.found(FailOn.LOSS)) == (1, 1, 1)
+    assert leaders(whatif)[2] == 1
+
+
+def test_skew_is_that_of_the_registered_brokers() -> None:
+    outcome = WhatIf(small()).fail([1])
+    assert outcome.before.leaders.tolist() == [2, 1, 1, 0]
+    assert (outcome.before.leader_skew.mean, outcome.before.leader_skew.most) == (1.333, 2)
+    assert outcome.before.leader_skew.over_mean == 1.5
+    assert outcome.after.leaders.tolist() == [0, 2, 1, 0]
+    assert outcome.after.leader_skew.over_mean == 1.333
+    assert outcome.after.replica_skew.most == 3
+
+
+def test_min_isr_comes_from_the_configuration_where_the_topic_has_none() -> None:
+    snapshot = small()
+    plain = Snapshot(snapshot.brokers, snapshot.topics, snapshot.partitions, snapshot.source)
+    object.__setattr__(plain.topics, "configs", {})
+    counts = {least: WhatIf(plain, {"min.insync.replicas": least}).standing().counts() for least in (1, 3, 9)}
+    # t-0 and t-1 have three of three in sync; t-2 one of two, t-3 one of one: what is asked for is capped.
+    assert [counts[least]["under_min_isr"] for least in (1, 3, 9)] == [1, 2, 2]
+    assert [counts[least]["at_min_isr"] for least in (1, 3, 9)] == [2, 3, 3]
+
+
+def test_what_the_snapshot_lacks_stays_unknown() -> None:
+    snapshot = small()
+    bare = Snapshot(
+        snapshot.brokers,
+        snapshot.topics,
+        PartitionFacts(snapshot.partitions.replicas, snapshot.partitions.leader, snapshot.partitions.isr),
+        snapshot.source,
+    )
+    object.__setattr__(bare.topics, "configs", None)
+    outcome = WhatIf(bare).fail([1])
+    assert outcome.changes.leader_epoch_before is None
+    assert outcome.changes.partition_epoch_after is None
+    assert (outcome.impact.newly_under_min_isr, outcome.found(FailOn.UNDER_MIN_ISR)) == (None, None)
+    assert any(text.startswith("partitions.leader_epoch unknown") for text in outcome.assumptions)
+    assert outcome.impact.leaders_moved == 1
+
+
+def test_bytes_are_unknown_without_endpoints() -> None:
+    outcome = WhatIf(small(), {"inter.broker.listener.name": "INTERNAL"}).fail([1])
+    assert outcome.impact.bytes is None
+    assert outcome.bytes_unknown is not None
+    assert "INTERNAL" in outcome.bytes_unknown
+    assert outcome.impact.requests == 8
+
+
+@pytest.mark.parametrize(
+    "brokers, racks, said",
+    [
+        ([9], [], "brokers: found broker 9, expected a registered broker: 1, 2, 3"),
+        ([4], [], "brokers: found broker 4, expected a registered broker: 1, 2, 3"),
+        ([-1], [], "found broker -1"),
+        ([2**40], [], f"found broker {2**40}"),
+        ([1, 1], [], "found broker 1 twice, expected each broker once"),
+        ([], ["z"], "racks: found rack 'z', expected one of a, b, c"),
+        ([], [], "brokers: found no broker, expected at least one of 1, 2, 3"),
+    ],
+)
+def test_unknown_brokers_and_racks_are_named_and_change_nothing(
+    brokers: list[int], racks: list[str], said: str
+) -> None:
+    whatif = WhatIf(small())
+    with pytest.raises(InputError) as caught:
+        whatif.fail(brokers, racks)
+    assert said in str(caught.value)
+    assert leaders(whatif) == [1, 2, 3, 1, -1]
+
+
+def test_an_unknown_partition_is_named() -> None:
+    with pytest.raises(InputError, match="found t-9, expected a partition of the snapshot"):
+        WhatIf(small()).elect(ElectionType.PREFERRED, [("t", 9)])
+
+
+def test_a_snapshot_without_leaders_is_refused() -> None:
+    snapshot = small()
+    bare = Snapshot(snapshot.brokers, snapshot.topics, PartitionFacts(snapshot.partitions.replicas), snapshot.source)
+    with pytest.raises(SnapshotError, match="nothing about who leads"):
+        WhatIf(bare)
+
+
+@pytest.mark.parametrize(
+    "key, value", [("min.insync.replica", "1"), ("min.insync.replicas", "x"), ("inter.broker.protocol.version", "9.9")]
+)
+def test_bad_configuration_is_refused(key: str, value: str) -> None:
+    with pytest.raises(ConfigError):
+        WhatIf(small(), {key: value})

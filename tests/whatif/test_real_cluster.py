@@ -1,0 +1,61 @@
+"""The what-if against what really happened: broker 4 of the bundled cluster was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kframe.model.cluster import PartitionView
+from kframe.snapshot import read_snapshot
+from kframe.whatif import WhatIf
+from tests.architecture.source import ROOT
+
+CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+#: A reassignment of this topic had begun between the two moments.
+REASSIGNED = "clickstream.events.v1"
+
+
+def moment(name: str, format: str) -> Path:
+    return CLUSTER / f"{name}.{format}.gz"
+
+
+def partitions(whatif: WhatIf) -> dict[tuple[str, int], PartitionView]:
+    return {(view.topic, view.partition): view for view in whatif.cluster if view.topic != REASSIGNED}
+
+
+def test_failing_broker_4_ends_exactly_where_the_real_cluster_did() -> None:
+    predicted = WhatIf(read_snapshot(moment("healthy", "zookeeper.jsonl")))
+    predicted.fail([4])
+    real = WhatIf(read_snapshot(moment("broker-4-dead", "zookeeper.jsonl")))
+    mine, theirs = partitions(predicted), partitions(real)
+    assert len(mine) > 600
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("format", ["kcat.json", "topics-describe.txt"])
+def test_poorer_formats_predict_the_same_leaders(format: str) -> None:
+    predicted = WhatIf(read_snapshot(moment("healthy", format)))
+    outcome = predicted.fail([4])
+    real = WhatIf(read_snapshot(moment("broker-4-dead", "zookeeper.jsonl")))
+    mine, theirs = partitions(predicted), partitions(real)
+    assert {key: (view.leader, set(view.isr)) for key, view in mine.items()} == {
+        key: (view.leader, set(view.isr)) for key, view in theirs.items()
+    }
+    assert outcome.changes.leader_epoch_after is None
+    assert outcome.impact.newly_offline == 5
+
+
+def test_the_numbers_of_the_real_failure() -> None:
+    outcome = WhatIf(read_snapshot(moment("healthy", "zookeeper.jsonl"))).fail([4])
+    impact = outcome.impact
+    assert (impact.leaders_moved, impact.newly_offline, impact.states_stored) == (105, 5, 312)
+    assert (outcome.before.counts()["at_min_isr"], outcome.after.counts()["at_min_isr"]) == (24, 262)
+    assert impact.requests == 18
+
+
+def test_broker_4_comes_back() -> None:
+    outcome = WhatIf(read_snapshot(moment("broker-4-dead", "zookeeper.jsonl"))).restart([4])
+    assert (outcome.impact.back_online, outcome.after.counts()["offline"]) == (5, 0)
+    # The dump has no endpoints of a dead broker, so what names it cannot be measured.
+    assert outcome.impact.bytes is None

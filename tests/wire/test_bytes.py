@@ -1,0 +1,57 @@
+"""Bodies are byte-equal to kio's and to Kafka's own, for every version, and say what was to be said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+
+from tests.wire.cases import Case, build, random_case
+from tests.wire.content import EVERY_VERSION, contents, kio_class, kio_decode, kio_encode, kio_entity
+from tests.wire.encoding import CASES, body, encoded
+
+VECTORS = sorted((Path(__file__).parent / "vectors" / "bodies").glob("*.json"))
+
+
+def check_against_kio(case: Case, api: str, version: int) -> None:
+    expected = contents(*build(case), api, version)
+    requests = encoded(*build(case), api, version)
+    assert [request.broker for request in requests] == [broker for broker, _ in expected]
+    for request, (_, content) in zip(requests, expected, strict=True):
+        entity = kio_entity(kio_class(api, version), content)
+        assert body(request) == kio_encode(entity)
+        assert kio_decode(kio_class(api, version), body(request)) == entity
+        assert (request.api_version, request.nbytes) == (version, len(body(request)))
+
+
+@settings(max_examples=50)
+@given(case=CASES)
+def test_bodies_equal_those_of_kio(case: Case) -> None:
+    for api, version in EVERY_VERSION:
+        check_against_kio(case, api, version)
+
+
+@pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
+@pytest.mark.parametrize("seed", range(3))
+def test_bodies_equal_those_of_kio_with_wide_topics(api: str, version: int, seed: int) -> None:
+    check_against_kio(random_case(Random(seed), widest=200), api, version)
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_bodies_equal_those_of_kafka_itself(path: Path) -> None:
+    vector = json.loads(path.read_text())
+    cluster, requests = build(vector["case"])
+    found = {
+        api: {version: [body(one).hex() for one in encoded(cluster, requests, api, int(version))] for version in bodies}
+        for api, bodies in vector["bodies"].items()
+    }
+    assert found == vector["bodies"]
+
+
+def test_vectors_cover_every_version() -> None:
+    bodies = [json.loads(path.read_text())["bodies"] for path in VECTORS]
+    covered = {(api, int(version)) for one in bodies for api, versions in one.items() for version in versions}
+    assert covered == set(EVERY_VERSION)

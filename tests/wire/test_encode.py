@@ -1,0 +1,241 @@
+"""The rules of the control requests (wire protocol, sections 2 and 3), each by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.errors import BrokenInvariant, ConfigError, ShapeError
+from kframe.model.requests import BrokerRows
+from kframe.wire import ControlVersions, Encoder
+from kframe.wire.sections import require_as_measured
+from tests.wire.cases import Case, broker, build, case_of, partition, topic
+from tests.wire.content import kio_class, kio_decode
+from tests.wire.encoding import body, encoded
+
+NEWEST = ControlVersions.of("3.9")
+
+
+def decoded(case: Case, api: str, version: int) -> list[Any]:
+    """The requests of kind ``api`` as kio reads them."""
+    return [kio_decode(kio_class(api, version), body(one)) for one in encoded(*build(case), api, version)]
+
+
+def told_of(*partitions: dict[str, Any], brokers: list[dict[str, Any]], **changes: Any) -> Case:
+    """Broker 1 is told everything about the partitions of one topic."""
+    keys = [[0, number] for number in range(len(partitions))]
+    told = {"leaderAndIsr": {"1": [[*key, 0] for key in keys]}, "updateMetadata": [[1], keys]}
+    return case_of(brokers, [topic("t", *partitions, **changes)], **told)
+
+
+def test_kinds_follow_each_other_and_brokers_without_rows_get_none() -> None:
+    case = case_of(
+        [broker(1), broker(2)], [topic("t", partition([1, 2]))],
+        leaderAndIsr={"2": [], "1": [[0, 0, 0]]}, updateMetadata=[[2, 1], []],
+        stopReplica={"1": [], "2": [[0, 0, 1, 1]]},
+    )  # fmt: skip
+    requests = list(Encoder(NEWEST).encode(*build(case)))
+    assert [(one.api_key, one.broker) for one in requests] == [(4, 0), (6, 1), (6, 0), (5, 1)]
+
+
+def test_an_empty_batch_is_no_request() -> None:
+    assert list(Encoder(NEWEST).encode(*build(case_of([broker(1)], [])))) == []
+
+
+def test_chunks_cannot_be_written_to() -> None:
+    case = told_of(partition([1]), brokers=[broker(1)])
+    chunks = [memoryview(chunk) for one in Encoder(NEWEST).encode(*build(case)) for chunk in one.chunks]
+    assert len(chunks) == 6
+    assert all(chunk.readonly for chunk in chunks)
+
+
+LEADERS = [
+    # leaders of the partitions, brokers that are not registered, live leaders named
+    ([3, 1, 3], [], [1, 3]),
+    ([3, 1, 3], [3], [1]),
+    ([-1, -1], [], []),
+    ([2], [2], []),
+]
+
+
+@pytest.mark.parametrize(("leaders", "gone", "named"), LEADERS)
+def test_live_leaders_are_the_registered_leaders_of_that_request(
+    leaders: list[int], gone: list[int], named: list[int]
+) -> None:
+    brokers = [broker(one, registered=one not in gone) for one in (3, 1, 2)]
+    [request] = decoded(
+        told_of(*(partition([1, 2, 3], leader=one) for one in leaders), brokers=brokers), "LeaderAndIsr", 7
+    )
+    assert [(one.broker_id, one.host_name, one.port) for one in request.live_leaders] == [
+        (one, f"host-{one}", 9092) for one in named
+    ]
+
+
+def test_a_leader_that_is_shutting_down_is_named() -> None:
+    case = told_of(partition([1]), brokers=[broker(1, shuttingDown=True)])
+    [request] = decoded(case, "LeaderAndIsr", 7)
+    assert [one.broker_id for one in request.live_leaders] == [1]
+
+
+def test_each_request_names_its_own_leaders() -> None:
+    case = case_of(
+        [broker(1), broker(2)], [topic("t", partition([1, 2]), partition([2, 1]))],
+        leaderAndIsr={"1": [[0, 0, 0]], "2": [[0, 1, 0]]},
+    )  # fmt: skip
+    assert [[one.broker_id for one in request.live_leaders] for request in decoded(case, "LeaderAndIsr", 4)] == [
+        [1],
+        [2],
+    ]
+
+
+OFFLINE = [
+    # broker 2 is registered, is shutting down; its replica's directory is offline; replicas told as offline
+    (True, False, [], []),
+    (True, False, [2], [2]),
+    (True, True, [], [2]),
+    (False, False, [], [2]),
+    (False, False, [2, 1], [1, 2]),
+]
+
+
+@pytest.mark.parametrize(("registered", "shutting_down", "offline_dir", "offline"), OFFLINE)
+def test_offline_replicas(registered: bool, shutting_down: bool, offline_dir: list[int], offline: list[int]) -> None:
+    brokers = [broker(1), broker(2, registered=registered, shuttingDown=shutting_down)]
+    case = told_of(partition([1, 2], isr=[1], offlineDir=offline_dir), brokers=brokers)
+    [request] = decoded(case, "UpdateMetadata", 4)
+    assert list(request.ungrouped_partition_states[0].offline_replicas) == offline
+
+
+def test_a_topic_queued_for_deletion_has_leader_minus_two_in_metadata_only() -> None:
+    case = told_of(partition([2, 1], isr=[1]), brokers=[broker(1), broker(2)], deleting=True)
+    [metadata] = decoded(case, "UpdateMetadata", 8)
+    [state] = metadata.topic_states[0].partition_states
+    assert (state.leader, state.leader_epoch, state.zk_version, state.isr) == (-2, 0, 0, (1,))
+    assert state.controller_epoch == 8
+    [request] = decoded(case, "LeaderAndIsr", 7)
+    [state] = request.topic_states[0].partition_states
+    assert (state.leader, state.leader_epoch, state.partition_epoch, state.isr) == (2, 7, 9, (1,))
+
+
+STOPS = [[0, 0, 4, 0], [0, 1, 5, 1], [1, 0, -2, 1], [1, 1, -1, 0]]
+
+
+def stop_case(stops: list[list[int]]) -> Case:
+    topics = [topic(name, partition([1]), partition([1])) for name in ("a", "b")]
+    return case_of([broker(1)], topics, stopReplica={"1": stops})
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_stop_replica_before_version_3_comes_twice_with_deletions_first(version: int) -> None:
+    said = [
+        (one.delete_partitions, [(group.name, group.partition_indexes) for group in one.topics])
+        for one in decoded(stop_case(STOPS), "StopReplica", version)
+    ]
+    assert said == [(True, [("a", (1,)), ("b", (0,))]), (False, [("a", (0,)), ("b", (1,))])]
+
+
+@pytest.mark.parametrize(("kept", "flag"), [(STOPS[1:3], True), (STOPS[::3], False)])
+def test_stop_replica_of_one_sort_comes_once(kept: list[list[int]], flag: bool) -> None:
+    assert [one.delete_partitions for one in decoded(stop_case(kept), "StopReplica", 0)] == [flag]
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_stop_replica_from_version_3_says_it_per_partition(version: int) -> None:
+    [request] = decoded(stop_case(STOPS), "StopReplica", version)
+    said = [
+        [group.topic_name == "b", one.partition_index, one.leader_epoch, one.delete_partition]
+        for group in request.topic_states
+        for one in group.partition_states
+    ]
+    assert said == STOPS
+
+
+def test_a_leader_without_the_inter_broker_listener_is_an_error_before_any_request() -> None:
+    case = told_of(partition([2, 1]), brokers=[broker(1), broker(2)])
+    with pytest.raises(
+        ConfigError, match=r"listeners of broker 2: found PLAINTEXT, expected a listener named INTERNAL"
+    ):
+        Encoder(NEWEST, "INTERNAL").encode(*build(case))
+
+
+def test_a_broker_without_any_listener_is_named_as_such() -> None:
+    case = told_of(partition([1]), brokers=[broker(1, endpoints=[])])
+    with pytest.raises(ConfigError, match=r"listeners of broker 1: found none"):
+        Encoder(NEWEST).encode(*build(case))
+
+
+def test_a_broker_that_leads_nothing_needs_no_inter_broker_listener() -> None:
+    case = told_of(partition([1]), brokers=[broker(1), broker(2, endpoints=[])])
+    assert len(list(Encoder(NEWEST).encode(*build(case)))) == 2
+
+
+ENDPOINTS = [
+    # UpdateMetadata version, (listener, security protocol), error
+    (0, ("SSL", "SSL"), r"listeners of broker 1: found SSL, expected a listener named PLAINTEXT"),
+    (1, ("INTERNAL", "PLAINTEXT"), r"listener INTERNAL of broker 1: found UpdateMetadata 1, expected version 3"),
+    (2, ("INTERNAL", "SSL"), r"listener INTERNAL of broker 1: found UpdateMetadata 2, expected version 3"),
+    (8, ("X", "QUIC"), r"listener X of broker 1: found security protocol QUIC, expected PLAINTEXT, SSL"),
+]
+
+
+@pytest.mark.parametrize(("version", "endpoint", "error"), ENDPOINTS)
+def test_endpoints_that_a_version_cannot_tell(version: int, endpoint: tuple[str, str], error: str) -> None:
+    listener, security_protocol = endpoint
+    case = case_of([broker(1, endpoints=[[listener, "host", 1, security_protocol]])], [], updateMetadata=[[1], []])
+    with pytest.raises(ConfigError, match=error):
+        encoded(*build(case), "UpdateMetadata", version)
+
+
+@pytest.mark.parametrize("version", range(3, 9))
+def test_custom_listeners_are_told_from_version_3(version: int) -> None:
+    endpoints = [["INTERNAL", "in", 1, "SASL_SSL"], ["PLAINTEXT", "out", 2, "PLAINTEXT"]]
+    case = case_of([broker(1, endpoints=endpoints)], [], updateMetadata=[[1], []])
+    [request] = decoded(case, "UpdateMetadata", version)
+    assert [(one.listener, one.host, one.port, one.security_protocol) for one in request.live_brokers[0].endpoints] == [
+        ("INTERNAL", "in", 1, 3), ("PLAINTEXT", "out", 2, 0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("byte_limit", [0, -1, 2**31])
+def test_a_byte_limit_that_no_request_can_have(byte_limit: int) -> None:
+    with pytest.raises(ConfigError, match=str(byte_limit)):
+        Encoder(NEWEST, byte_limit=byte_limit)
+
+
+def rows(brokers: list[int], offsets: list[int], of: list[int]) -> BrokerRows:
+    return BrokerRows(*(np.array(one, np.int32) for one in (brokers, offsets, of)))
+
+
+ROW, FLAG = np.zeros(1, np.int32), np.zeros(1, np.uint8)
+BAD_BATCHES: list[tuple[str, dict[str, Any], str]] = [
+    ("row-too-large", {"leader_and_isr": rows([0], [0, 1], [2]), "is_new": FLAG}, "rows of LeaderAndIsr: 2 to 2, but"),
+    ("row-negative", {"metadata_rows": ROW - 1}, "rows of UpdateMetadata: -1 to -1"),
+    ("broker-too-large", {"metadata_brokers": ROW + 1}, "brokers of UpdateMetadata: 1 to 1"),
+    ("broker-negative", {"leader_and_isr": rows([-1], [0, 1], [0]), "is_new": FLAG}, "brokers of LeaderAndIsr: -1"),
+    ("no-is-new", {"leader_and_isr": rows([0], [0, 1], [0])}, "LeaderAndIsr: 1 brokers, 2 offsets, arrays of"),
+    ("no-delete", {"stop_replica": rows([0], [0, 1], [0]), "stop_leader_epoch": ROW}, "StopReplica: 1 brokers"),
+    ("short-offsets", {"leader_and_isr": rows([0], [1], [0]), "is_new": FLAG}, "LeaderAndIsr: 1 brokers, 1 offsets"),
+    ("gone-leader-and-isr", {"leader_and_isr": rows([0], [0, 1], [1]), "is_new": FLAG}, "LeaderAndIsr: row 1 is of a"),
+    ("gone-update-metadata", {"metadata_rows": ROW + 1}, "UpdateMetadata: row 1 is of a topic that is gone"),
+    (
+        "gone-stop-replica",
+        {"stop_replica": rows([0], [0, 1], [1]), "stop_leader_epoch": ROW, "stop_delete": FLAG},
+        "StopReplica: row 1 is of a topic that is gone",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "error"), [row[1:] for row in BAD_BATCHES], ids=[row[0] for row in BAD_BATCHES])
+def test_a_batch_that_does_not_fit_the_cluster(changes: dict[str, Any], error: str) -> None:
+    cluster, requests = build(case_of([broker(1)], [topic("t", partition([1])), topic("gone", partition([1]))]))
+    cluster.partitions.topic[1] = -1
+    with pytest.raises(ShapeError, match=error):
+        Encoder(NEWEST).encode(cluster, replace(requests, **changes))
+
+
+def test_what_was_not_written_as_measured_is_not_sent() -> None:
+    with pytest.raises(BrokenInvariant, match="measured as 5 and written as 4"):
+        require_as_measured(4, 5)

@@ -1,0 +1,86 @@
+"""Requests are split below the byte limit: nothing is lost, nothing said twice, and shared sections stay shared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kframe.wire import EncodedRequest
+from tests.wire.cases import Case, build, random_case
+from tests.wire.content import EVERY_VERSION, kio_class, kio_decode
+from tests.wire.encoding import CASES, body, encoded
+
+
+def entries(api: str, version: int, request: EncodedRequest) -> list[Any]:
+    """What a request says of each partition, with the topic's name and id."""
+    entity = kio_decode(kio_class(api, version), body(request))
+    for flat in ("ungrouped_partition_states", "ungrouped_partitions"):
+        if hasattr(entity, flat):
+            return [(one.topic_name, None, one) for one in getattr(entity, flat)]
+    if hasattr(entity, "topics"):
+        return [
+            (topic.name, None, (one, entity.delete_partitions))
+            for topic in entity.topics
+            for one in topic.partition_indexes
+        ]
+    return [
+        (topic.topic_name, getattr(topic, "topic_id", None), one)
+        for topic in entity.topic_states
+        for one in topic.partition_states
+    ]
+
+
+def check_split(case: Case, api: str, version: int, byte_limit: int) -> None:
+    whole = encoded(*build(case), api, version)
+    parts = encoded(*build(case), api, version, byte_limit)
+    said = [(one.broker, entry) for one in whole for entry in entries(api, version, one)]
+    assert [(one.broker, entry) for one in parts for entry in entries(api, version, one)] == said
+    for part in parts:
+        assert part.nbytes <= byte_limit or len(entries(api, version, part)) <= 1
+    # A request without any partition is sent only where there is nothing to say.
+    empty = Counter(one.broker for one in parts if not entries(api, version, one))
+    assert empty == Counter(one.broker for one in whole if not entries(api, version, one))
+
+
+@settings(max_examples=30)
+@given(case=CASES, byte_limit=st.integers(1, 3000))
+def test_split_requests_say_the_same(case: Case, byte_limit: int) -> None:
+    for api, version in EVERY_VERSION:
+        check_split(case, api, version, byte_limit)
+
+
+@pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
+@pytest.mark.parametrize("byte_limit", [2000, 9000])
+def test_wide_topics_go_on_in_the_next_request(api: str, version: int, byte_limit: int) -> None:
+    case = random_case(Random(5), widest=300)
+    check_split(case, api, version, byte_limit)
+
+
+@pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
+def test_a_limit_just_reached_splits_nothing(api: str, version: int) -> None:
+    case = random_case(Random(5), widest=300)
+    whole = encoded(*build(case), api, version)
+    longest = max(request.nbytes for request in whole)
+    # LeaderAndIsr keeps room for all live leaders of the batch in each request.
+    room = 500 if api == "LeaderAndIsr" else 0
+    assert len(encoded(*build(case), api, version, longest + room)) == len(whole)
+    assert len(encoded(*build(case), api, version, longest - 1)) > len(whole)
+
+
+@pytest.mark.parametrize("version", range(9))
+@pytest.mark.parametrize("byte_limit", [700, 2**20])
+def test_metadata_is_one_object_for_all_brokers(version: int, byte_limit: int) -> None:
+    cluster, requests = build(random_case(Random(5), widest=300))
+    assert len(requests.metadata_brokers) > 1
+    shared: dict[int, list[int]] = {}
+    for request in encoded(cluster, requests, "UpdateMetadata", version, byte_limit):
+        _, partitions, brokers = request.chunks
+        shared.setdefault(request.broker, []).append(id(partitions))
+        shared[request.broker].append(id(brokers))
+    assert len(shared) == len(requests.metadata_brokers)
+    assert len({tuple(chunks) for chunks in shared.values()}) == 1

@@ -1,0 +1,69 @@
+"""Each kernel does to its arrays exactly what its naive twin does, wherever the encoders call it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kframe import _naive_wire, _wire
+from kframe.wire import leader_and_isr, sections, stop_replica, update_metadata
+from tests.wire.cases import Case, broker, build, case_of, partition, topic
+from tests.wire.content import EVERY_VERSION
+from tests.wire.encoding import CASES, encoded
+
+KERNELS = sorted(name for name, member in vars(_naive_wire).items() if inspect.isfunction(member) and name[0] != "_")
+
+
+class BesideTheirTwins:
+    """The compiled kernels; each call is made again with copies of its arrays on the twin, and compared."""
+
+    def __init__(self) -> None:
+        self.called: set[str] = set()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            copies = [one.copy() if isinstance(one, np.ndarray) else one for one in args]
+            expected = getattr(_naive_wire, name)(*copies)
+            assert getattr(_wire, name)(*args) == expected
+            for one, copy in zip(args, copies, strict=True):
+                assert np.array_equal(one, copy)
+            self.called.add(name)
+            return expected
+
+        return call
+
+
+@settings(max_examples=40)
+@given(case=CASES, byte_limit=st.sampled_from([1, 200, 2**20]))
+def test_kernels_agree_with_their_twins(case: Case, byte_limit: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (leader_and_isr, sections, stop_replica, update_metadata):
+            patch.setattr(module, "kernels", BesideTheirTwins())
+        for api, version in EVERY_VERSION:
+            encoded(*build(case), api, version, byte_limit)
+
+
+def test_every_kernel_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = BesideTheirTwins()
+    for module in (leader_and_isr, sections, stop_replica, update_metadata):
+        monkeypatch.setattr(module, "kernels", beside)
+    keys = [[0, 0]]
+    told = {"leaderAndIsr": {"1": [[0, 0, 1]]}, "updateMetadata": [[1], keys], "stopReplica": {"1": [[0, 0, 0, 0]]}}
+    case = case_of([broker(1)], [topic("t", partition([1]))], **told)
+    encoded(*build(case), "LeaderAndIsr", 7)
+    assert sorted(beside.called) == KERNELS
+
+
+def test_twins_have_the_same_names_and_arguments() -> None:
+    compiled = {name: member for name, member in vars(_wire).items() if callable(member) and name[0] != "_"}
+    assert sorted(compiled) == KERNELS
+    for name in KERNELS:
+        assert list(inspect.signature(compiled[name]).parameters) == list(
+            inspect.signature(getattr(_naive_wire, name)).parameters
+        )

@@ -1,0 +1,99 @@
+"""Random clusters in columns, odd ones included, for laws that must hold on any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+
+#: Replication factors go up to this, and so do ISRs.
+REPLICAS = 7
+BROKERS = 9
+TOPICS = 4
+PARTITIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One partition as drawn, in broker indexes. Without ``partition_epoch`` it has no stored state."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    recovery: int
+
+
+@st.composite
+def shapes(draw: st.DrawFn, brokers: int) -> Shape:
+    """A partition whose ISR and leader may be anybody: out of order, not assigned, not registered."""
+    order = st.permutations(range(brokers))
+    stored = draw(st.integers(0, 3)) > 0
+    return Shape(
+        replicas=tuple(draw(order)[: draw(st.integers(1, REPLICAS))]),
+        isr=tuple(draw(order)[: draw(st.integers(0, REPLICAS))]) if stored else (),
+        leader=draw(st.integers(NO_LEADER, brokers - 1)) if stored else NO_LEADER,
+        leader_epoch=draw(st.integers(0, 9)) if stored else -1,
+        partition_epoch=draw(st.integers(0, 9)) if stored else NO_STATE,
+        recovery=draw(st.integers(0, 1)) if stored else 0,
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> ClusterState:
+    """A cluster with any of: no topic at all, unregistered brokers, brokers shutting down, dead log directories, flags
+    of a reassignment, partitions without state, topics queued for deletion, and rows whose topic is gone."""
+    cluster = ClusterState()
+    brokers = draw(st.integers(1, BROKERS))
+    cluster.brokers.index_of(range(1, brokers + 1))
+    present = [broker for broker in range(1, brokers + 1) if draw(st.integers(0, 3)) > 0]
+    cluster.brokers.register([Registration(broker, broker_epoch=10 + broker) for broker in present])
+    leaving = draw(st.lists(st.booleans(), min_size=brokers, max_size=brokers))
+    cluster.brokers.shutting_down[:] = cluster.brokers.registered & np.array(leaving, np.uint8)
+    counts = draw(st.lists(st.integers(1, PARTITIONS), max_size=TOPICS))
+    drawn = [draw(shapes(brokers)) for _ in range(sum(counts))]
+    add(cluster, [f"t{number}" for number in range(len(counts))], counts, drawn)
+    _colour(draw, cluster)
+    return cluster
+
+
+def add(cluster: ClusterState, names: list[str], counts: list[int], drawn: list[Shape]) -> Int32:
+    """Put drawn partitions into the columns, topic by topic; return their rows."""
+    values = {
+        name: np.array([getattr(one, name) for one in drawn], np.int32)
+        for name in ("leader", "leader_epoch", "partition_epoch")
+    }
+    return cluster.add_topics(
+        names,
+        np.array(counts, np.int32),
+        Ragged.of([one.replicas for one in drawn]),
+        Ragged.of([one.isr for one in drawn]),
+        values | {"recovery": np.array([one.recovery for one in drawn], np.uint8)},
+    )
+
+
+def subset(draw: st.DrawFn, count: int) -> Int32:
+    """Some of ``0 .. count - 1``, ascending, each once."""
+    chosen = draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    return np.flatnonzero(np.array(chosen, np.bool_)).astype(np.int32)
+
+
+def _colour(draw: st.DrawFn, cluster: ClusterState) -> None:
+    """Draw what stands in single bytes: flags, states, delete markers; and let a topic be gone."""
+    p, slots = cluster.partitions, cluster.partitions.slot_count
+    flags = st.sampled_from([0, 0, 0, ReplicaFlag.ADDING, ReplicaFlag.REMOVING, ReplicaFlag.OFFLINE_DIR, 7])
+    p.replica_flags[:] = draw(st.lists(flags, min_size=slots, max_size=slots))
+    p.replica_state[:] = draw(st.lists(st.sampled_from(ReplicaState), min_size=slots, max_size=slots))
+    p.state[:] = draw(st.lists(st.sampled_from(PartitionState), min_size=len(p), max_size=len(p)))
+    topics = len(cluster.topics)
+    cluster.topics.deleting[:] = draw(st.lists(st.integers(0, 1), min_size=topics, max_size=topics))
+    for topic in subset(draw, topics).tolist():
+        if draw(st.integers(0, 3)) == 0:
+            p.topic[cluster.topics.rows_of(topic)] = -1
