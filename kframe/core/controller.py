@@ -40,6 +40,10 @@ class Controller:
         """Id of whoever is controller as far as we know; -1 for nobody."""
         self._context: Context | None = None
         self._operation: Operation[None] | None = None
+        self._event: Event | None = None
+        """What the operation handles."""
+        self._claimed = False
+        """Whether the role is ours, although perhaps nothing is loaded yet."""
 
     @property
     def active(self) -> bool:
@@ -78,6 +82,7 @@ class Controller:
             raise BrokenInvariant(f"{type(event).__name__} came while {'busy' if self.busy else 'idle'}")
         if isinstance(event, Answer):
             return self._advance(event)
+        self._event = event
         self._operation = self._handle(event)
         return self._advance(None)
 
@@ -120,6 +125,8 @@ class Controller:
                 raise
             self._operation = None
             _log.error("operation failed: %s", error)
+            if self._event is not None:
+                effects += decline(self._event)
             effects += self._resign(str(error), release=not isinstance(error, ControllerFenced))
         return effects
 
@@ -148,6 +155,7 @@ class Controller:
         if controller_epoch is None:
             yield from self._follow()
             return
+        self._claimed = True
         yield from ask(Prepare())
         cluster = yield from ask(Load())
         self._context = self._take_office(cluster, controller_epoch)
@@ -155,6 +163,7 @@ class Controller:
         yield from failover.take_over(self._context)
 
     def _take_office(self, cluster: ClusterState, controller_epoch: int) -> Context:
+        self._claimed = True
         self.active_controller = self.controller_id
         return Context(cluster, self.config, self.selection, self.controller_id, controller_epoch)
 
@@ -171,10 +180,10 @@ class Controller:
 
     def _resign(self, reason: str, release: bool) -> list[Effect]:
         """Forget everything that only the controller may know."""
-        if not self.active:
+        if not (self.active or self._claimed):
             return []
         _log.info("controller %d resigns: %s", self.controller_id, reason)
-        dismissed = waiting.dismiss(self.context)
-        self._context = None
+        dismissed = waiting.dismiss(self._context) if self._context is not None else []
+        self._context, self._claimed = None, False
         self.active_controller = NO_LEADER
         return [*dismissed, Resigned(reason, release)]

@@ -47,4 +47,6 @@ def adopt(context: Context) -> Operation[None]:
     )
     kernels.start_replicas(p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.replica_state)
     p.replica_state[p.replica_state == ReplicaState.DELETION_INELIGIBLE] = ReplicaState.OFFLINE
+    topics.note_reassigning(context, np.flatnonzero(p.topic >= 0).astype(np.int32))
+    yield from deletion.initialise(context)
     yield OpenChannels(tuple(int(index) for index in np.flatnonzero(brokers.registered)))

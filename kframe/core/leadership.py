@@ -90,11 +90,11 @@ def elect(context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch
             break
         failed += [change.rows[~accepted & ~stale(result)], remaining[~led & known]]
         raced, hopeless = change.rows[stale(result)], remaining[~led & ~known]
-        raced, _ = yield from context.refresh(raced)
+        again, _ = yield from context.refresh(raced)
         readable, moved = yield from context.refresh(hopeless)
-        failed += [np.setdiff1d(hopeless, readable[moved]).astype(np.int32)]
-        remaining = np.concatenate([raced, readable[moved]])
-        known = np.arange(len(remaining)) >= len(raced)
+        failed += [_left_out(raced, again), _left_out(hopeless, readable[moved])]
+        remaining = np.sort(np.concatenate([again, readable[moved]]))
+        known = np.isin(remaining, hopeless)
     failed.append(remaining)
     lost = np.sort(np.concatenate(failed))
     context.log_refused("Partition", lost, f"no leader could be elected under {strategy.kind.name}")
@@ -142,6 +142,11 @@ def tell_replicas(
         rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, allowed, skip_flags, told_brokers, told_rows
     )
     batch.add_leader_and_isr(told_brokers[:count], told_rows[:count], rows, is_new)
+
+
+def _left_out(rows: Int32, others: Int32) -> Int32:
+    """Those of ``rows`` that are not among ``others``."""
+    return np.setdiff1d(rows, others, assume_unique=True).astype(np.int32)
 
 
 def _where(mask: Bool, rows: Int32, leader: Int32) -> tuple[Int32, Int32]:

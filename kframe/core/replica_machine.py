@@ -155,7 +155,8 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
 def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
     """Take ``broker`` out of the ISRs of ``rows``; return those rows whose ISR lacks it now (or keeps it as the last).
 
-    Rows that it had left before cost no write and no leader epoch. Rows of a topic under deletion whose state is gone
+    Rows that it had left before cost no write and no leader epoch; they too are remembered under our controller epoch,
+    although storage keeps the old one (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion whose state is gone
     are passed over silently.
     """
     kept: list[Int32] = []
@@ -171,11 +172,15 @@ def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
         context.log_refused("Replica of", lost[~deleting], "stays as it is: storage has no state for its partition")
         raced = change.rows[stale(result)]
         remaining, _ = yield from context.refresh(raced)
-        kept += [lost, np.setdiff1d(raced, remaining).astype(np.int32)]
+        unreadable = np.setdiff1d(raced, remaining).astype(np.int32)
+        context.log_refused("Replica of", unreadable, "stays as it is: its partition's state is gone or another's")
+        kept += [lost, unreadable]
     context.log_refused("Replica of", remaining, "stays as it is: its partition's state keeps changing")
     kept.append(remaining)
     stay = np.concatenate(kept)
-    return np.setdiff1d(rows, stay, assume_unique=True) if len(stay) else rows
+    left = np.setdiff1d(rows, stay, assume_unique=True) if len(stay) else rows
+    context.cluster.partitions.controller_epoch[left] = context.controller_epoch
+    return left
 
 
 def _plan_removal(context: Context, broker: int, rows: Int32) -> StateChange:

@@ -299,10 +299,10 @@ class Partitions:
     def _grow(self, rows: int, slots: int) -> tuple[int, int]:
         """Make room; return the first new row and slot."""
         first_row, first_slot = self._rows, self._slots
+        if self._slots + slots > SLOTS_MAX:
+            raise ShapeError(f"{self._slots + slots} replica slots; the most is {SLOTS_MAX}")
         self._rows += rows
         self._slots += slots
-        if self._slots > SLOTS_MAX:
-            raise ShapeError(f"{self._slots} replica slots; the most is {SLOTS_MAX}")
         for column in COLUMNS:
             used, size = (first_row, self._rows) if column.per == "row" else (first_slot, self._slots)
             buffer = self._buffers[column.name]

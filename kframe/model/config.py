@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 from kframe.errors import ConfigError
 from kframe.model.protocol import InterBrokerProtocol
 
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _TRUE_FALSE: Final = {"true": True, "false": False}
 
 
@@ -24,7 +26,7 @@ def _boolean(where: str, value: object) -> bool:
 def _whole(least: int, most: int = 2**31 - 1) -> Callable[[str, object], int]:
     def read(where: str, value: object) -> int:
         expected = f"a whole number from {least} to {most}"
-        if isinstance(value, str) and value.strip().lstrip("-").isascii() and value.strip().lstrip("-").isdigit():
+        if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ConfigError(where, repr(value), expected)

@@ -302,7 +302,7 @@ class ReplyDue(Event):
     waiter: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class LeaderAndIsrAnswered(Event):
     """A broker answered LeaderAndIsr. ``rows`` are those of the request, rows of the controller that sent it under
     ``controller_epoch``; ``partition_errors`` leaves out those without error."""
@@ -311,7 +311,7 @@ class LeaderAndIsrAnswered(Event):
     error: ErrorCode
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
     controller_epoch: int
-    rows: Int32
+    rows: Int32 = field(compare=False)
     state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
 
 
@@ -324,7 +324,7 @@ class UpdateMetadataAnswered(Event):
     state: ClassVar[ControllerState] = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class StopReplicaAnswered(Event):
     """A broker answered StopReplica. ``rows`` are those that it was to delete; else as LeaderAndIsrAnswered."""
 
@@ -332,7 +332,7 @@ class StopReplicaAnswered(Event):
     error: ErrorCode
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
     controller_epoch: int
-    rows: Int32
+    rows: Int32 = field(compare=False)
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
 

@@ -19,6 +19,9 @@ from kframe.runtime.queue import EventQueue
 
 _log = logging.getLogger("kframe.runtime")
 
+#: The event that ends a loop.
+_LAST = ResignRequested()
+
 
 class ControllerLoop:
     """One controller with its store, transport and queue.
@@ -38,7 +41,7 @@ class ControllerLoop:
         self._lock = threading.Lock()
         self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
         self._thread: threading.Thread | None = None
-        self._stopping = False
+        self._stopped = False
 
     def open(self) -> None:
         """Connect the store and the transport, and stand for election."""
@@ -72,7 +75,10 @@ class ControllerLoop:
         with self._lock:
             token = next(self._tokens)
             self._waiting[token] = future
-        self.queue.put(event(token))
+        if self._stopped:
+            self._settle(self.controller.preempt(event(token)))
+        else:
+            self.queue.put(event(token))
         return future
 
     def process(self, event: Event) -> None:
@@ -102,18 +108,22 @@ class ControllerLoop:
 
     def stop(self) -> None:
         """Resign, answer all who wait, and close store and transport."""
-        self._stopping = True
-        for drained in self.queue.clear_and_put(ResignRequested()):
+        for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
         if self._thread is not None:
             self._thread.join()
         else:
-            self.run_until_idle()
+            self._run()
+        self._stopped = True
+        for drained in self.queue.clear_and_put(_LAST):
+            self._settle(self.controller.preempt(drained))
         self.transport.close()
         self.store.close()
 
     def _run(self) -> None:
-        while not (self._stopping and len(self.queue) == 0):
+        """Handle events up to the one that stops us; what giving up the role sets off is nobody's business here."""
+        event = None
+        while event is not _LAST:
             event = self.queue.take(timeout_s=None)
             if event is not None:
                 self.process(event)

@@ -62,11 +62,10 @@ class EventQueue:
             if not self._changed.wait_for(lambda: bool(self._events), timeout_s):
                 return None
             queued = self._events.popleft()
-            now = self._clock.now_ms()
-            if now - self._taken_ms >= FORGET_AFTER_MS:
+            if queued.put_ms - self._taken_ms >= FORGET_AFTER_MS:
                 self._times.clear()
-            self._taken_ms = now
-            self._times.append(now - queued.put_ms)
+            self._taken_ms = self._clock.now_ms()
+            self._times.append(self._taken_ms - queued.put_ms)
             return queued.event
 
     def queue_time_ms(self, quantile: float) -> float:

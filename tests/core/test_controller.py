@@ -73,8 +73,9 @@ def test_failover_in_kafkas_order() -> None:
     )
     driver.handle(Elect())
     assert kinds(driver.effects) == [
-        "ReadController", "Claim", "Prepare", "Load", "OpenChannels", "Send", "Send", "WriteStates", "Send",
-        "WriteStates", "WriteStates", "Send", "SetTimer",
+        "ReadController", "Claim", "Prepare", "Load", "OpenChannels", "GiveTopicIds", "ReadDeletions", "Send", "Send",
+        "WriteStates", "Send", "WriteStates", "WriteStates", "Send", "ReadReassignments", "ReadPreferredElection",
+        "SetTimer",
     ]  # fmt: skip
     announced, everything, left, elected = driver.batches
     assert [(request["api"], request["broker"], request["partitions"]) for request in announced] == [

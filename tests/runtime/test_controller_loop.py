@@ -37,7 +37,7 @@ class Flaky(MemoryStore):
     """A store in memory that does something first, such as to fail, before a write."""
 
     def __init__(self, ensemble: MemoryEnsemble) -> None:
-        super().__init__(ensemble.records, ensemble.states)
+        super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.before_write: list[Callable[[], object]] = []
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
