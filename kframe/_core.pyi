@@ -76,24 +76,6 @@ def list_hosted(
     rows: Int32,
     slots: Int32,
 ) -> int: ...
-def list_recipients(
-    rows: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    replica: Int32,
-    replica_flags: UInt8,
-    allowed: UInt8,
-    skip_flags: int,
-    brokers: Int32,
-    told: Int32,
-) -> int: ...
-def group_by_broker(
-    brokers: Int32,
-    rows: Int32,
-    offsets: Int32,
-    grouped: Int32,
-    origin: Int32,
-) -> int: ...
 def check_moves(
     positions: Int32,
     states: UInt8,
@@ -136,16 +118,4 @@ def start_replicas(
     replica_flags: UInt8,
     live: UInt8,
     replica_state: UInt8,
-) -> int: ...
-def count_by_broker(
-    leader: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    isr_count: Int16,
-    replica: Int32,
-    isr: Int32,
-    leads: Int32,
-    preferred: Int32,
-    hosts: Int32,
-    in_sync: Int32,
 ) -> int: ...

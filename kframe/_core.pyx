@@ -5,6 +5,8 @@ allocated; it returns counts. The GIL is released and nothing is allocated. Call
 (``kframe.model.columns`` builds them right by construction); a wrong dtype is a ValueError from the view itself. Each
 kernel has a naive twin of the same name and signature in ``_naive.py``.
 
+``_hosting.pyx`` has the kernels of who hosts what and who is told.
+
 Arguments that recur: ``rows`` (k,) partition rows, unique; ``slot_start``, ``replica_count``, ``isr_count`` (n,) row
 columns and ``replica``, ``isr``, ``replica_flags`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where a
 broker is registered and not shutting down. A replica is *online* if its broker is live and its OFFLINE_DIR flag is
@@ -279,59 +281,6 @@ def list_hosted(
     return found
 
 
-def list_recipients(
-    const int32_t[::1] rows,             # IN   (k,)
-    const int32_t[::1] slot_start,       # IN   (n,)
-    const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
-    const uint8_t[::1] allowed,          # IN   (b,) 1 for brokers that may be told
-    int skip_flags,                      # IN   replicas with any of these ReplicaFlag bits are not told
-    int32_t[::1] brokers,                # OUT  (sum of replica_count of rows,) broker index to tell
-    int32_t[::1] told,                   # OUT  (sum of replica_count of rows,) the row to tell it of
-):
-    """List who of the assigned replicas is to be told of each row; return how many pairs. Cost O(k * r)."""
-    cdef Py_ssize_t i, k, row, found = 0
-    with nogil:
-        for i in range(rows.shape[0]):
-            row = rows[i]
-            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                if allowed[replica[k]] and (replica_flags[k] & skip_flags) == 0:
-                    brokers[found] = replica[k]
-                    told[found] = <int32_t>row
-                    found += 1
-    return found
-
-
-def group_by_broker(
-    const int32_t[::1] brokers,          # IN   (m,) broker index of each pair
-    const int32_t[::1] rows,             # IN   (m,) row of each pair
-    int32_t[::1] offsets,                # OUT  (b + 1,) where each broker's pairs stand
-    int32_t[::1] grouped,                # OUT  (m,) rows, broker by broker, in the order of the pairs
-    int32_t[::1] origin,                 # OUT  (m,) position of each grouped pair in the input
-):
-    """Sort pairs by broker (counting sort, stable); return how many brokers have any. Cost O(m + b)."""
-    cdef Py_ssize_t i, b, at, used = 0, total = 0, count
-    with nogil:
-        offsets[:] = 0
-        for i in range(brokers.shape[0]):
-            offsets[brokers[i]] += 1
-        for b in range(offsets.shape[0]):
-            count = offsets[b]
-            used += count != 0
-            offsets[b] = <int32_t>total
-            total += count
-        for i in range(brokers.shape[0]):
-            at = offsets[brokers[i]]
-            offsets[brokers[i]] += 1
-            grouped[at] = rows[i]
-            origin[at] = <int32_t>i
-        for b in range(offsets.shape[0] - 1, 0, -1):
-            offsets[b] = offsets[b - 1]
-        offsets[0] = 0
-    return used
-
-
 def check_moves(
     const int32_t[::1] positions,        # IN   (k,) rows or slots that are to move
     const uint8_t[::1] states,           # IN   (n,) or (s,) their state column
@@ -440,37 +389,4 @@ def start_replicas(
                     found += 1
                 else:
                     replica_state[k] = REPLICA_INELIGIBLE
-    return found
-
-
-def count_by_broker(
-    const int32_t[::1] leader,           # IN   (n,)
-    const int32_t[::1] slot_start,       # IN   (n,)
-    const int16_t[::1] replica_count,    # IN   (n,)
-    const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
-    int32_t[::1] leads,                  # OUT  (b,) partitions that the broker leads
-    int32_t[::1] preferred,              # OUT  (b,) partitions whose first replica it is
-    int32_t[::1] hosts,                  # OUT  (b,) replicas on it
-    int32_t[::1] in_sync,                # OUT  (b,) ISRs that it is in
-):
-    """Count what each broker leads and hosts; return how many partitions have a leader. Cost O(s)."""
-    cdef Py_ssize_t row, k, start, found = 0
-    with nogil:
-        leads[:] = 0
-        preferred[:] = 0
-        hosts[:] = 0
-        in_sync[:] = 0
-        for row in range(leader.shape[0]):
-            start = slot_start[row]
-            if leader[row] >= 0:
-                leads[leader[row]] += 1
-                found += 1
-            if replica_count[row] > 0:
-                preferred[replica[start]] += 1
-            for k in range(start, start + replica_count[row]):
-                hosts[replica[k]] += 1
-            for k in range(start, start + isr_count[row]):
-                in_sync[isr[k]] += 1
     return found

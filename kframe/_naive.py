@@ -1,4 +1,4 @@
-"""The naive twin of every kernel of ``_core.pyx``: same name, same arguments, same answer, written to be read.
+"""The naive twins of the kernels of ``_core.pyx`` and ``_hosting.pyx``: same names, arguments and answers, to be read.
 
 A twin says in plain loops over single rows and slots what its kernel does in one pass; the tests hold the kernel to it,
 and ``KFRAME_KERNELS=naive`` runs everything on the twins. Shapes, dtypes, what is IN and what is OUT, and the source of
@@ -16,6 +16,7 @@ from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, 
 
 __all__ = [
     "DEBUG",
+    "assign_replicas",
     "check_moves",
     "choose_leaders",
     "count_by_broker",
@@ -158,6 +159,26 @@ def group_by_broker(brokers: Int32, rows: Int32, offsets: Int32, grouped: Int32,
                 grouped[filled], origin[filled] = rows[i], i
                 filled += 1
     return len(set(brokers.tolist()))
+
+
+def assign_replicas(
+    rows: Int32, offsets: Int32, values: Int32, flags: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32,
+    replica_state: UInt8, replica_flags: UInt8, old_replica: Int32, old_state: UInt8, departed: Int32,
+) -> int:  # fmt: skip
+    """The new list first, then who left it; states go with their replicas."""
+    for i, row in enumerate(rows.tolist()):
+        start, old = int(slot_start[row]), int(replica_count[row])
+        here = slice(start, start + old)
+        states = dict(zip(replica[here].tolist(), replica_state[here].tolist(), strict=True))
+        old_replica[:old], old_state[:old] = list(states), list(states.values())
+        wanted = values[offsets[i] : offsets[i + 1]].tolist()
+        left = [broker for broker in states if broker not in wanted]
+        for place, broker in enumerate(wanted + left):
+            replica[start + place] = broker
+            replica_state[start + place] = states.get(broker, ReplicaState.NON_EXISTENT)
+            replica_flags[start + place] = flags[offsets[i] + place] if place < len(wanted) else 0
+        replica_count[row], departed[i] = len(wanted), len(left)
+    return int(departed.sum())
 
 
 def check_moves(positions: Int32, states: UInt8, allowed: int, valid: UInt8) -> int:

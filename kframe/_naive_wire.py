@@ -43,14 +43,14 @@ def _put(out: UInt8, at: int, data: bytes) -> int:
     return at + len(data)
 
 
-def _runs(rows: Int32, topic: Int32, grouped: bool) -> Iterator[tuple[int, int, int]]:
+def _runs(row_topic: Int32, grouped: bool) -> Iterator[tuple[int, int, int]]:
     """(topic, first position, position after the last) of each item of a section's outer array."""
     start = 0
-    while start < len(rows):
+    while start < len(row_topic):
         stop = start + 1
-        while grouped and stop < len(rows) and topic[rows[stop]] == topic[rows[start]]:
+        while grouped and stop < len(row_topic) and row_topic[stop] == row_topic[start]:
             stop += 1
-        yield int(topic[rows[start]]), start, stop
+        yield int(row_topic[start]), start, stop
         start = stop
 
 
@@ -64,7 +64,7 @@ def _section_length(
     with_topic_ids: bool,
 ) -> tuple[int, int]:
     """Bytes of the section that holds just these rows, and the length of its outer array."""
-    items = list(_runs(rows, topic, grouped))
+    items = list(_runs(topic[rows], grouped))
     total = len(_length(len(items), compact)) + sum(int(entry_size[row]) for row in rows)
     for index, start, stop in items:
         total += len(_name(bytes(int(name_offsets[index + 1] - name_offsets[index])), compact))
@@ -83,6 +83,8 @@ def fit_section(
     grouped: bool,
     compact: bool,
     with_topic_ids: bool,
+    row_topic: Int32,
+    row_size: Int32,
     measured: Int64,
 ) -> int:
     """Take rows from ``start`` for as long as they fit; return the position after the last one taken."""
@@ -90,14 +92,15 @@ def fit_section(
     stop = min(start + 1, len(rows))
     while stop < len(rows) and _section_length(rows[start : stop + 1], *shape)[0] <= byte_limit:
         stop += 1
+    row_topic[start:stop] = topic[rows[start:stop]]
+    row_size[start:stop] = entry_size[rows[start:stop]]
     measured[:] = _section_length(rows[start:stop], *shape)
     return stop
 
 
 def frame_section(
-    rows: Int32,
-    entry_size: Int32,
-    topic: Int32,
+    row_topic: Int32,
+    row_size: Int32,
     name_offsets: Int32,
     names: bytes,
     topic_ids: UInt8,
@@ -110,7 +113,7 @@ def frame_section(
 ) -> int:
     """Write a section but for its entries; return its length."""
     at = _put(out, 0, _length(items, compact))
-    for index, start, stop in _runs(rows, topic, grouped):
+    for index, start, stop in _runs(row_topic, grouped):
         at = _put(out, at, _name(names[name_offsets[index] : name_offsets[index + 1]], compact))
         if grouped and with_topic_ids:
             at = _put(out, at, topic_ids[TOPIC_ID_BYTES * index : TOPIC_ID_BYTES * (index + 1)].tobytes())
@@ -118,7 +121,7 @@ def frame_section(
             at = _put(out, at, _length(stop - start, compact))
         for position in range(start, stop):
             entry_at[position] = at
-            at += int(entry_size[rows[position]])
+            at += int(row_size[position])
         at = _put(out, at, _end(compact))
     return at
 
@@ -137,14 +140,14 @@ def _offline(
     return [slot for slot in slots if not live[replica[slot]] or replica_flags[slot] & ReplicaFlag.OFFLINE_DIR]
 
 
-def _fill(entry: Callable[[int], bytes], rows: Int32, entry_size: Int32, entry_at: Int64, out: UInt8) -> int:
+def _fill(entry: Callable[[int], bytes], row_size: Int32, entry_at: Int64, out: UInt8) -> int:
     """Write ``entry(i)`` of each position; return how many came out as long as they were sized."""
-    for position, row in enumerate(rows):
+    for position, size in enumerate(row_size):
         data = entry(position)
         _put(out, int(entry_at[position]), data)
-        if len(data) != entry_size[row]:
+        if len(data) != size:
             return position
-    return len(rows)
+    return len(row_size)
 
 
 def size_leader_and_isr(
@@ -218,7 +221,7 @@ def copy_entries(
     rows: Int32,
     is_new: UInt8,
     is_new_back: int,
-    entry_size: Int32,
+    row_size: Int32,
     pool_at: Int64,
     pool: UInt8,
     entry_at: Int64,
@@ -228,12 +231,12 @@ def copy_entries(
 
     def entry(position: int) -> bytes:
         row = int(rows[position])
-        data = bytearray(pool[pool_at[row] : pool_at[row] + entry_size[row]].tobytes())
+        data = bytearray(pool[pool_at[row] : pool_at[row] + row_size[position]].tobytes())
         if is_new_back:
             data[-is_new_back] = is_new[position]
         return bytes(data)
 
-    return _fill(entry, rows, entry_size, entry_at, out)
+    return _fill(entry, row_size, entry_at, out)
 
 
 def mark_leaders(rows: Int32, leader: Int32, leads: UInt8) -> int:
@@ -283,7 +286,7 @@ def write_update_metadata(
     broker_ids: Int32,
     live: UInt8,
     topic_deleting: UInt8,
-    entry_size: Int32,
+    row_size: Int32,
     entry_at: Int64,
     out: UInt8,
 ) -> int:
@@ -306,7 +309,7 @@ def write_update_metadata(
             data += _ints([broker_ids[replica[slot]] for slot in slots], compact)
         return data + _end(compact)
 
-    return _fill(entry, rows, entry_size, entry_at, out)
+    return _fill(entry, row_size, entry_at, out)
 
 
 def write_stop_replica(
@@ -315,7 +318,7 @@ def write_stop_replica(
     partition: Int32,
     leader_epoch: Int32,
     delete: UInt8,
-    entry_size: Int32,
+    row_size: Int32,
     entry_at: Int64,
     out: UInt8,
 ) -> int:
@@ -327,4 +330,4 @@ def write_stop_replica(
             return index
         return index + struct.pack(">i?", leader_epoch[position], delete[position]) + _end(compact=True)
 
-    return _fill(entry, rows, entry_size, entry_at, out)
+    return _fill(entry, row_size, entry_at, out)

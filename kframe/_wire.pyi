@@ -10,12 +10,13 @@ def fit_section(
     grouped: bool,
     compact: bool,
     with_topic_ids: bool,
+    row_topic: Int32,
+    row_size: Int32,
     measured: Int64,
 ) -> int: ...
 def frame_section(
-    rows: Int32,
-    entry_size: Int32,
-    topic: Int32,
+    row_topic: Int32,
+    row_size: Int32,
     name_offsets: Int32,
     names: bytes,
     topic_ids: UInt8,
@@ -59,7 +60,7 @@ def copy_entries(
     rows: Int32,
     is_new: UInt8,
     is_new_back: int,
-    entry_size: Int32,
+    row_size: Int32,
     pool_at: Int64,
     pool: UInt8,
     entry_at: Int64,
@@ -95,7 +96,7 @@ def write_update_metadata(
     broker_ids: Int32,
     live: UInt8,
     topic_deleting: UInt8,
-    entry_size: Int32,
+    row_size: Int32,
     entry_at: Int64,
     out: UInt8,
 ) -> int: ...
@@ -105,7 +106,7 @@ def write_stop_replica(
     partition: Int32,
     leader_epoch: Int32,
     delete: UInt8,
-    entry_size: Int32,
+    row_size: Int32,
     entry_at: Int64,
     out: UInt8,
 ) -> int: ...

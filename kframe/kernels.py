@@ -11,3 +11,4 @@ if os.environ.get("KFRAME_KERNELS", "compiled") == "naive":
     from kframe._naive import *  # noqa: F403
 else:
     from kframe._core import *  # noqa: F403
+    from kframe._hosting import *  # noqa: F403

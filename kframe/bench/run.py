@@ -93,7 +93,7 @@ def _live(bench: Bench, cluster: ClusterState) -> tuple[Phases, str]:
     watch = Stopwatch()
     ensemble = MemoryEnsemble.from_cluster(cluster)
     config = ControllerConfig({"auto.leader.rebalance.enable": False})
-    transport = EncodingTransport(Encoder(ControlVersions.of("3.9")), watch)
+    transport = EncodingTransport(Encoder(ControlVersions.of(config.protocol)), watch)
     controller = Controller(CONTROLLER_ID, config, Selection({}))
     loop = ControllerLoop(controller, TimedStore(ensemble.connect(), watch), transport, VirtualClock())
     loop.open()

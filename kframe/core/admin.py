@@ -23,7 +23,7 @@ from kframe.model.events import (
     NewTopic,
     ReassignmentRequested,
 )
-from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
+from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.model.tables import Targets, TopicTable
 
 
@@ -125,7 +125,7 @@ def alter_reassignments(context: Context, request: ReassignmentRequested) -> Ope
     moving[known] = is_moving(context, rows[known])
     codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     codes[(rows < 0) & (codes == 0)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    accepted = np.flatnonzero(codes == 0)
+    accepted = np.flatnonzero(codes == 0).astype(np.int32)
     accepted = accepted[np.argsort(rows[accepted])]
     chosen = rows[accepted]
     wanted = _wanted(context, targets, accepted, chosen)

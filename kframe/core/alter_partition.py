@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-
 from kframe.core.context import Context, Operation, stale
 from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, StoredStates
@@ -39,7 +38,8 @@ def accepted_rows(response: AlterPartitionResponse) -> Int32:
     """Rows whose ISR is as proposed."""
     if response.states is None:
         return np.empty(0, np.int32)
-    return response.states.rows[response.codes == ErrorCode.NONE]
+    accepted: Int32 = response.states.rows[response.codes == ErrorCode.NONE]
+    return accepted
 
 
 def alter_partitions(context: Context, request: AlterPartitionRequested) -> Operation[AlterPartitionResponse]:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe import kernels
 from kframe.core.context import Context
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, same_lists
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, same_lists
 from kframe.model.ids import ReplicaFlag
 
 _ADDING, _REMOVING = np.uint8(ReplicaFlag.ADDING), np.uint8(ReplicaFlag.REMOVING)
@@ -55,6 +56,23 @@ class Assignments:
         """What stands once the reassignment is complete: the target, nothing being added or removed."""
         target = self.target()
         return Assignments(target.replicas, np.zeros_like(target.flags))
+
+
+def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int32:
+    """Give ``rows`` (unique) these assignments; return how many replicas left each list.
+
+    Those stand in the slots behind the list, with their states, until the row is given another one.
+    """
+    lists = assignments.replicas
+    held = partitions.replica_count[rows].astype(np.int32)
+    partitions.ensure_capacity(rows, lists.counts + held)
+    longest, departed = int(held.max(initial=0)), np.empty(len(rows), np.int32)
+    kernels.assign_replicas(
+        rows, lists.offsets, lists.values, assignments.flags, partitions.slot_start, partitions.replica_count,
+        partitions.replica, partitions.replica_state, partitions.replica_flags, np.empty(longest, np.int32),
+        np.empty(longest, np.uint8), departed,
+    )  # fmt: skip
+    return departed
 
 
 def current(context: Context, rows: Int32) -> Assignments:

@@ -138,7 +138,7 @@ def resume(context: Context) -> Operation[None]:
 
 
 def _begin(context: Context, indexes: list[int]) -> Operation[None]:
-    """(Re)start the deletion of topics: stop all replicas that can be reached, then delete them (``onTopicDeletion``)."""
+    """(Re)start deletions: stop all replicas that can be reached, then delete them (``onTopicDeletion``)."""
     cluster = context.cluster
     topics, p = cluster.topics, cluster.partitions
     fresh = [index for index in indexes if not topics.deletion_started[index]]

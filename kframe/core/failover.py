@@ -17,7 +17,6 @@ def take_over(context: Context) -> Operation[None]:
     Brokers must know each other's endpoints before the first LeaderAndIsr names a leader, hence the metadata first.
     Who was shutting down and which log dirs were offline is not known to a new controller.
     """
-    brokers = context.cluster.brokers
     registered = context.registered()
     yield OpenChannels(tuple(int(index) for index in registered))
     topics.note_reassigning(context, np.flatnonzero(context.cluster.partitions.topic >= 0).astype(np.int32))

@@ -1,4 +1,4 @@
-"""Moving partitions to other brokers (KIP-455; Kafka 3.9 ``onPartitionReassignment``, ``spec/controller.md`` section 7).
+"""Moving partitions to other brokers (KIP-455; Kafka 3.9 ``onPartitionReassignment``).
 
 A reassignment lives in the assignment itself: replicas that are being added and removed carry a flag, in memory and in
 storage, so that any later controller resumes it. What Kafka does partition by partition is done here for all partitions
@@ -7,18 +7,16 @@ of a request together, phase by phase.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kframe.core import deletion, leadership, partition_machine, replica_machine
-from kframe.core.assignment import Assignments, current, is_moving, reassigned_to, targets_in_sync
+from kframe.core.assignment import Assignments, assign, current, is_moving, reassigned_to, targets_in_sync
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadReassignments, WriteAssignments, WriteReassignments
 from kframe.model.changes import StateChange
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsLeft
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
@@ -140,10 +138,9 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     moved = rows[changed]
     if len(moved) == 0:
         return
-    before = p.lists("replica", moved)
-    p.assign(moved, assignments.take(changed).replicas, assignments.take(changed).flags)
+    departed = assign(p, moved, assignments.take(changed))
     yield from _store(context, moved)
-    yield from _stop(context, _departed(context, moved, before))
+    yield from _stop(context, _behind(context, moved, departed))
 
 
 def _store(context: Context, rows: Int32) -> Operation[None]:
@@ -151,17 +148,11 @@ def _store(context: Context, rows: Int32) -> Operation[None]:
     yield from ask(WriteAssignments(context.cluster.table_of(topics)))
 
 
-def _departed(context: Context, rows: Int32, before: Ragged) -> Replicas:
-    """The replicas of ``before`` that are not assigned any more; they stand in the slots behind the assigned ones."""
+def _behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
+    """The replicas that have just left the lists of ``rows``: they stand in the slots behind them."""
     p = context.cluster.partitions
-    owner, slots = [], []
-    for position, row in enumerate(rows.tolist()):
-        start, count = int(p.slot_start[row]), int(p.replica_count[row])
-        kept = set(p.replica[start : start + count].tolist())
-        left = sum(broker not in kept for broker in before[position].tolist())
-        owner += [row] * left
-        slots += range(start + count, start + count + left)
-    return Replicas(np.array(owner, np.int32), np.array(slots, np.int32))
+    slots = ragged_positions(p.slot_start[rows] + p.replica_count[rows], departed).astype(np.int32)
+    return Replicas(np.repeat(rows, departed), slots)
 
 
 def _stop(context: Context, replicas: Replicas) -> Operation[None]:
@@ -183,7 +174,7 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
     p = context.cluster.partitions
     adding = _flagged(context, raised, ReplicaFlag.ADDING)
     yield from replica_machine.move(context, adding, ReplicaState.NEW)
-    return np.setdiff1d(rows, raised).astype(np.int32) if len(raised) < len(rows) else p.topic[:0]
+    return np.setdiff1d(rows, raised).astype(np.int32)
 
 
 def _complete(context: Context, rows: Int32) -> Operation[Int32]:
@@ -193,16 +184,14 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     cluster = context.cluster
     p = cluster.partitions
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
-    before = p.lists("replica", rows)
-    reached = current(context, rows).reached()
-    p.assign(rows, reached.replicas, reached.flags)
+    departed = assign(p, rows, current(context, rows).reached())
     stated = p.partition_epoch[rows] != NO_STATE
     lost = rows[~stated]
     rows_led = rows[stated]
     settled = _led_by_target(context, rows_led)
     yield from partition_machine.move(context, rows_led[~settled], PartitionState.ONLINE, leadership.REASSIGN)
     yield from _announce(context, rows_led[settled])
-    yield from _stop(context, _departed(context, rows, before))
+    yield from _stop(context, _behind(context, rows, departed))
     yield from _store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=True)
     p.reassigning[rows] = 0

@@ -156,8 +156,8 @@ def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
     """Take ``broker`` out of the ISRs of ``rows``; return those rows whose ISR lacks it now (or keeps it as the last).
 
     Rows that it had left before cost no write and no leader epoch; they too are remembered under our controller epoch,
-    although storage keeps the old one (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion whose state is gone
-    are passed over silently.
+    although storage keeps the old one (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion whose
+    state is gone are passed over silently.
     """
     kept: list[Int32] = []
     remaining = rows

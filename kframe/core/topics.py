@@ -12,13 +12,9 @@ from kframe.core.replica_machine import Replicas
 from kframe.model.asks import GiveTopicIds, ReadTopicNames, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.tables import TopicTable
 
 _log = logging.getLogger("kframe.controller")
-
-#: Topics have ids from this inter-broker protocol on.
-TOPIC_IDS_SINCE = InterBrokerProtocol((2, 8, 0), 0)
 
 
 def topics_changed(context: Context) -> Operation[None]:
@@ -50,7 +46,7 @@ def give_ids(context: Context, topics: Int32) -> Operation[None]:
     """Give an id to each of ``topics`` that has none, where the inter-broker protocol has ids."""
     columns = context.cluster.topics
     bare = topics[~columns.ids[topics].any(axis=1)]
-    if len(bare) and context.config.protocol >= TOPIC_IDS_SINCE:
+    if len(bare) and context.config.protocol.topic_ids:
         given = yield from ask(GiveTopicIds(tuple(columns.names[topic] for topic in bare)))
         for topic, topic_id in zip(bare, given, strict=True):
             columns.set_id(int(topic), topic_id)
@@ -118,5 +114,3 @@ def settings_changed(context: Context, name: str) -> Operation[None]:
     yield from read_settings(context, (name,))
     if topics.unclean[index] == 1 and before != 1:
         yield from partition_machine.trigger_online(context, topic=index)
-
-

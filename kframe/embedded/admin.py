@@ -147,7 +147,8 @@ class AdminCalls:
 
     def read_isr_changes(self: Session) -> Notifications[TopicPartition]:
         """Partitions named by all notifications; arms the watch on them."""
-        session, found = self._connected(), []
+        session = self._connected()
+        found: list[TopicPartition] = []
         paths = [f"{ISR_CHANGES}/{name}" for name in self._records.children(session, ISR_CHANGES, watch=True)]
         for path in paths:
             found += decode_partitions(self._records.get(session, path)[0])
@@ -169,7 +170,8 @@ class AdminCalls:
         session = self._connected()
         data, stat = self._records.get(session, PRODUCER_IDS)
         first = int(data or b"0")
-        self._records.multi(session, [Check(PRODUCER_IDS, stat.version), SetData(PRODUCER_IDS, b"%d" % (first + BLOCK_LENGTH))])
+        following = str(first + BLOCK_LENGTH).encode()
+        self._records.multi(session, [Check(PRODUCER_IDS, stat.version), SetData(PRODUCER_IDS, following)])
         return first
 
 

@@ -163,7 +163,9 @@ class EmbeddedBrokers:
         """
         self._answers.say(broker_id, error, api, tuple(partitions or ()))
         channel = self._channels.get(broker_id)
-        if channel is not None and channel.in_flight is not None and not self._answers.silent(channel.in_flight.request):
+        if channel is None or channel.in_flight is None:
+            return
+        if not self._answers.silent(channel.in_flight.request):
             self._clock.cancel(_timer(broker_id))
             self._answered(channel)
             self._deliver(channel)

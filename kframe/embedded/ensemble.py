@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from kframe.embedded.admin import encode_partitions, encode_targets
 from kframe.embedded.layout import (
     BROKERS,
     CONFIG_CHANGES,
@@ -23,7 +24,6 @@ from kframe.embedded.layout import (
 )
 from kframe.embedded.records import Create, Delete, Operation, RecordCode, RecordError, RecordTree, SetData
 from kframe.embedded.states import StateColumns
-from kframe.embedded.admin import encode_partitions, encode_targets
 from kframe.embedded.store import MemoryStore
 from kframe.embedded.topics import StoredTopics
 from kframe.errors import InputError
@@ -54,10 +54,9 @@ class MemoryEnsemble:
         for path in (BROKERS, *NOTIFICATIONS, DELETE_TOPICS, CONFIG_CHANGES, PRODUCER_IDS):
             self.records.ensure(self._operator, path)
         self.topics = StoredTopics(self.records, states, self._operator)
-        marked = (name for name in states.cluster.topics.names if states.cluster.topics.deleting[states.cluster.topics.find(name)])
-        for name in tuple(marked):
-            self.records.create(self._operator, f"{DELETE_TOPICS}/{name}")
-        states.cluster.topics.deleting[:] = 0
+        topics = states.cluster.topics
+        self.mark_for_deletion(topics.names[index] for index in topics.deleting.nonzero()[0])
+        topics.deleting[:] = 0
         self.records.create(self._operator, CONTROLLER_EPOCH, str(controller_epoch).encode())
 
     @classmethod

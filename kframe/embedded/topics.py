@@ -1,4 +1,4 @@
-"""Topics as the embedded storage holds them: assignments in columns, and a record a topic for its version and watches."""
+"""Topics as the embedded storage holds them: assignments in columns, and a record each for version and watches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from kframe.core.assignment import Assignments, assign
 from kframe.embedded.records import ANY_VERSION, Create, Delete, RecordTree
 from kframe.embedded.states import StateColumns
 from kframe.model.columns import Ragged
@@ -105,7 +106,7 @@ class StoredTopics:
         p, brokers = cluster.partitions, cluster.brokers
         replicas = table.replicas.take(positions)
         replicas = Ragged(replicas.offsets, brokers.index_of(replicas.values))
-        p.assign(rows, replicas, np.zeros(len(replicas.values), np.uint8))
+        assign(p, rows, Assignments(replicas, np.zeros(len(replicas.values), np.uint8)))
         for lists, flag in ((table.adding, ReplicaFlag.ADDING), (table.removing, ReplicaFlag.REMOVING)):
             chosen = lists.take(positions)
             for place in np.flatnonzero(chosen.counts):

@@ -270,29 +270,6 @@ class Partitions:
         self.slot_start[rows] = starts
         self.slot_capacity[rows] = capacity
 
-    def assign(self, rows: NDArray[Any], replicas: Ragged, flags: UInt8) -> None:
-        """Give ``rows`` (unique) new replica lists; ``flags`` stand beside ``replicas.values``.
-
-        Replicas that stay keep their state. Those that leave the list keep theirs too, in the slots behind it, until
-        another list is given: they still have to be stopped.
-        """
-        counts = replicas.counts
-        self.ensure_capacity(rows, counts + self.replica_count[rows])
-        for position, row in enumerate(rows):
-            start, old = int(self.slot_start[row]), int(self.replica_count[row])
-            brokers, states = self.replica[start : start + old].copy(), self.replica_state[start : start + old].copy()
-            known = dict(zip(brokers.tolist(), states.tolist(), strict=True))
-            wanted = replicas[position].tolist()
-            left = [broker for broker in known if broker not in wanted]
-            listed = wanted + left
-            here = slice(start, start + len(listed))
-            self.replica[here] = listed
-            self.replica_state[here] = [known.get(broker, ReplicaState.NON_EXISTENT) for broker in listed]
-            self.replica_flags[here] = 0
-            offsets = replicas.offsets
-            self.replica_flags[start : start + len(wanted)] = flags[offsets[position] : offsets[position + 1]]
-            self.replica_count[row] = len(wanted)
-
     def _size(self, column: Column) -> int:
         return self._rows if column.per == "row" else self._slots
 

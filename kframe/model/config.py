@@ -42,7 +42,7 @@ def _text(where: str, value: object) -> str:
 
 
 def _protocol(where: str, value: object) -> InterBrokerProtocol:
-    return InterBrokerProtocol.parse(value.strip() if isinstance(value, str) else str(value))
+    return InterBrokerProtocol.parse(value.strip() if isinstance(value, str) else str(value), where)
 
 
 @dataclass(frozen=True, slots=True)

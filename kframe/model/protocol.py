@@ -8,34 +8,54 @@ from typing import Final
 
 from kframe.errors import ConfigError
 
-_FORM: Final = re.compile(r"(0\.\d{1,2}|[1-9]\d?)\.(\d{1,2})(?:\.\d{1,2})?(?:-IV(\d{1,2}))?", re.ASCII)
-#: An inter-broker protocol without "-IV" means the last of its release (Kafka's ``MetadataVersion.fromVersionString``).
-_LAST: Final = 99
+CONFIG_KEY: Final = "inter.broker.protocol.version"
+
+#: Every release that a ZooKeeper-mode cluster can be set to, and how many internal versions (``-IV0`` ...) it has;
+#: 0 where it has none. The bare release means the last of them (Kafka 3.9 ``MetadataVersion``).
+RELEASES: Final = {
+    "0.8.0": 0, "0.8.1": 0, "0.8.2": 0, "0.9.0": 0, "0.10.0": 2, "0.10.1": 3, "0.10.2": 1, "0.11.0": 3,
+    "1.0": 1, "1.1": 1, "2.0": 2, "2.1": 3, "2.2": 2, "2.3": 2, "2.4": 2, "2.5": 1, "2.6": 1, "2.7": 3, "2.8": 2,
+    "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3, "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1,
+}  # fmt: skip
+
+_PLACES: Final = {release: place for place, release in enumerate(RELEASES)}
+# Kafka drops what follows the release ("3.9.1" means "3.9"), unless that is an internal version.
+_GRAMMAR: Final = re.compile(r"(0\.\d+\.\d+|[1-9]\d*\.\d+)(?:-IV(\d+)|(?:\.\d+)*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class InterBrokerProtocol:
-    """A protocol version that compares by age. ``0.10.2-IV0`` has release (0, 10, 2), ``3.9-IV0`` has (3, 9, 0)."""
+    """A protocol version; versions compare by age. ``place`` is that of its release in ``RELEASES``."""
 
-    release: tuple[int, int, int]
-    revision: int = _LAST
+    place: int
+    internal: int
 
     @staticmethod
-    def parse(text: str) -> InterBrokerProtocol:
-        """Read Kafka's spelling: ``3.9-IV0``, ``3.9``, ``3.9.1``, ``0.10.0-IV1``. Raises ConfigError on all else."""
-        found = _FORM.fullmatch(text)
-        if found is None:
-            expected = "a version such as 3.9-IV0, 3.9 or 0.10.2"
-            raise ConfigError("config key inter.broker.protocol.version", repr(text), expected)
-        revision = int(found[3]) if found[3] is not None else _LAST
-        if found[1].startswith("0."):
-            return InterBrokerProtocol((0, int(found[1][2:]), int(found[2])), revision)
-        return InterBrokerProtocol((int(found[1]), int(found[2]), 0), revision)
+    def parse(text: str, where: str = f"config key {CONFIG_KEY}") -> InterBrokerProtocol:
+        """Read Kafka's spelling: ``3.9-IV0``, ``3.9``, ``3.9.1``, ``0.10.0-IV1``.
+
+        Raises ConfigError, naming ``where``, if Kafka 3.9 knows no such version or has it for KRaft only.
+        """
+        match = _GRAMMAR.fullmatch(text)
+        release, internal = (match[1], match[2]) if match else ("", None)
+        count = RELEASES.get(release)
+        if count is None or (internal is not None and int(internal) >= count):
+            oldest, newest = min(RELEASES, key=_PLACES.__getitem__), max(RELEASES, key=_PLACES.__getitem__)
+            expected = f"a version from {oldest} to {newest}, such as '3.9' or '2.4-IV1'"
+            raise ConfigError(where, repr(text), expected)
+        return InterBrokerProtocol(_PLACES[release], max(count - 1, 0) if internal is None else int(internal))
 
     @property
     def recovery_state(self) -> bool:
         """Whether leaders elected uncleanly are marked as recovering (KIP-704, from 3.2-IV0)."""
-        return self >= InterBrokerProtocol((3, 2, 0), 0)
+        return self >= _RECOVERY_STATE_SINCE
+
+    @property
+    def topic_ids(self) -> bool:
+        """Whether topics have ids (KIP-516, from 2.8-IV0)."""
+        return self >= _TOPIC_IDS_SINCE
 
 
-LATEST: Final = InterBrokerProtocol((3, 9, 0))
+_RECOVERY_STATE_SINCE: Final = InterBrokerProtocol.parse("3.2-IV0")
+_TOPIC_IDS_SINCE: Final = InterBrokerProtocol.parse("2.8-IV0")
+LATEST: Final = InterBrokerProtocol.parse("3.9")

@@ -19,7 +19,7 @@ from kframe.model.events import (
     ReassignmentRequested,
 )
 from kframe.model.tables import Targets
-from kframe.scenario.format import Fields, broker_ids, topic_partition
+from kframe.scenario.format import Fields, config_text, topic_partition
 from kframe.scenario.requests import Action, by_partition
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _new_topic(where: str, value: Any) -> NewTopic:
     fields.allow("name", "assignments", "partitions", "replication_factor", "config")
     lists = fields.sequence("assignments")
     fields.expect(all(isinstance(one, list) for one in lists), "assignments", "a list of replica lists")
-    config = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in fields.mapping("config").items()}
+    config = {key: config_text(item) for key, item in fields.mapping("config").items()}
     return NewTopic(
         fields.text("name"),
         fields.whole("partitions", DEFAULT, least=-(2**31)),
@@ -134,8 +134,3 @@ def _list_reassignments(runner: ScenarioRunner) -> dict[str, Any]:
 
 def _named(response: TopicsResponse) -> dict[str, str]:
     return {name: response.codes[name].name for name in sorted(response.codes)}
-
-
-def read_broker_ids(where: str, argument: Any) -> tuple[int, ...]:
-    """A list of distinct broker ids."""
-    return broker_ids(where, argument)

@@ -214,7 +214,7 @@ def _topic(source: str, path: str, value: Any) -> ScenarioTopic:
     fields.expect(
         bool(numbers) and numbers == list(range(len(numbers))), "partitions", "partitions 0 to n - 1, each once"
     )
-    config = {key: _config_text(item) for key, item in fields.mapping("config").items()}
+    config = {key: config_text(item) for key, item in fields.mapping("config").items()}
     return ScenarioTopic(name, tuple(sorted(partitions, key=lambda one: one.partition)), config)
 
 
@@ -255,7 +255,8 @@ def _unique(source: str, path: str, values: list[Any]) -> None:
             raise ScenarioError(f"{source}: {path}[{position}]", f"{value!r} again", "each one once")
 
 
-def _config_text(value: Any) -> str:
+def config_text(value: Any) -> str:
+    """A setting as Kafka has it: always a text, booleans in small letters."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
 
 _APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+
+
 def build(source: str, position: int, step: Step) -> Action:
     """The action of one step. Raises ScenarioError if it is unknown, not built yet, or its argument malformed."""
     where = f"{source}: steps[{position}]"

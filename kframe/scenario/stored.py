@@ -9,7 +9,7 @@ from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Targets
 from kframe.scenario.admin import read_targets
-from kframe.scenario.format import Fields, topic_partition
+from kframe.scenario.format import Fields, config_text, topic_partition
 from kframe.scenario.requests import Action
 
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ def _isr_znode(runner: ScenarioRunner, isrs: dict[TopicPartition, tuple[int, ...
 def read_topic_config(where: str, argument: Any) -> Action:
     """Step ``topic_config``: settings of topics change, with their notification."""
     fields = Fields(where, "", argument)
-    changes = {
-        name: {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in fields.mapping(name).items()}
-        for name in argument
-    }
+    changes = {name: {key: config_text(item) for key, item in fields.mapping(name).items()} for name in argument}
     return partial(_topic_config, changes=changes)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 
 from kframe.core.selection import Selection
 from kframe.embedded import Api
 from kframe.errors import ConfigError
-from kframe.model.brokers import Registration
-from kframe.model.changes import StateChange, StoredStates, WriteResult
+from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Int64, UInt8
 from kframe.model.elections import LeaderSelector
@@ -110,43 +110,14 @@ def states_stored(cluster: ClusterState, change: StateChange, result: WriteResul
 
 
 class WatchedStore:
-    """Implements ``ports.Store`` by another one, and tells of every write."""
+    """``ports.Store`` by another one, whose every write of states is told; all other calls are that one's own."""
 
     def __init__(self, store: Store, watch: Callable[[StatesStored], None]) -> None:
         self._store = store
         self._watch = watch
 
-    def open(self, notify: Notify) -> None:
-        """See Store."""
-        self._store.open(notify)
-
-    def close(self) -> None:
-        """See Store."""
-        self._store.close()
-
-    def claim(self, controller_id: int) -> int | None:
-        """See Store."""
-        return self._store.claim(controller_id)
-
-    def controller(self) -> int:
-        """See Store."""
-        return self._store.controller()
-
-    def owns_role(self) -> bool:
-        """See Store."""
-        return self._store.owns_role()
-
-    def prepare(self) -> None:
-        """See Store."""
-        self._store.prepare()
-
-    def load(self) -> ClusterState:
-        """See Store."""
-        return self._store.load()
-
-    def read_brokers(self) -> tuple[Registration, ...]:
-        """See Store."""
-        return self._store.read_brokers()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Write, then tell."""
@@ -154,13 +125,10 @@ class WatchedStore:
         self._watch(states_stored(cluster, change, result))
         return result
 
-    def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """See Store."""
-        return self._store.read_states(cluster, rows)
 
-    def release(self) -> None:
-        """See Store."""
-        self._store.release()
+def watched(store: Store, watch: Callable[[StatesStored], None]) -> Store:
+    """``store``, telling ``watch`` of every write of states."""
+    return cast(Store, WatchedStore(store, watch))
 
 
 class MeasuringTransport:

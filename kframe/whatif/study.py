@@ -17,7 +17,7 @@ from kframe.errors import BrokenInvariant, ErrorCode, InputError, SnapshotError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, UInt8
-from kframe.model.config import KEYS, ControllerConfig
+from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import ControlledShutdownRequested, ElectionRequested, ElectionType, Event, TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
@@ -33,8 +33,8 @@ from kframe.whatif.observe import (
     Record,
     Traffic,
     WatchedSelection,
-    WatchedStore,
     election_held,
+    watched,
 )
 from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Verb
 from kframe.whatif.standing import Standing, standing_of
@@ -88,14 +88,14 @@ class WhatIf:
             for one in snapshot.brokers
         }
         self._record = Record(len(cluster.brokers))
-        versions = ControlVersions.of(str(given.get(_PROTOCOL, KEYS[_PROTOCOL].default)))
+        versions = ControlVersions.of(self.config.protocol)
         clock = VirtualClock() if clock is None else clock
         self._transport = MeasuringTransport(
             Encoder(versions, self.config["inter.broker.listener.name"]), clock, self._note_requests
         )
         self._ensemble = MemoryEnsemble.from_cluster(cluster, _controller_epoch(snapshot) - 1)
         self._selection = WatchedSelection(self._selectors, self._note_election)
-        store = WatchedStore(self._ensemble.connect(), self._note_states)
+        store = watched(self._ensemble.connect(), self._note_states)
         controller = Controller(_controller_id(snapshot), self.config, self._selection)
         self._loop = ControllerLoop(controller, store, self._transport, clock)
         self._loop.adopt()

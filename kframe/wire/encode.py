@@ -59,7 +59,7 @@ def check_batch(cluster: ClusterState, requests: ControlRequests) -> None:
         "StopReplica", cluster, requests.stop_replica, len(requests.stop_leader_epoch), len(requests.stop_delete)
     )
     _check_range("brokers of UpdateMetadata", requests.metadata_brokers, len(cluster.brokers))
-    _check_rows("UpdateMetadata", cluster, requests.metadata_rows)
+    _check_range("rows of UpdateMetadata", requests.metadata_rows, len(cluster))
 
 
 def _check_lists(name: str, cluster: ClusterState, batch: BrokerRows, *beside: int) -> None:
@@ -69,13 +69,7 @@ def _check_lists(name: str, cluster: ClusterState, batch: BrokerRows, *beside: i
             f"{name}: {len(batch.brokers)} brokers, {len(batch.offsets)} offsets, arrays of {sorted(lengths)}"
         )
     _check_range(f"brokers of {name}", batch.brokers, len(cluster.brokers))
-    _check_rows(name, cluster, batch.rows)
-
-
-def _check_rows(name: str, cluster: ClusterState, rows: Int32) -> None:
-    _check_range(f"rows of {name}", rows, len(cluster))
-    if len(rows) and int(cluster.partitions.topic[rows].min()) < 0:
-        raise ShapeError(f"rows of {name}: one is of a topic that is gone")
+    _check_range(f"rows of {name}", batch.rows, len(cluster))
 
 
 def _check_range(name: str, values: Int32, count: int) -> None:

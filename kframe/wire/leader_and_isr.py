@@ -15,7 +15,7 @@ from kframe.wire.apis import LEADER_AND_ISR
 from kframe.wire.brokers import live_leader, registered
 from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest
-from kframe.wire.sections import Section, cut, require_as_measured
+from kframe.wire.sections import Cutter, Section, check_topics, require_as_measured
 
 #: Where ``is_new`` stands in an entry, counted from its end, by version; 0 where it has none. Behind it come the
 #: recovery state (6+) and the count of tagged fields (4+).
@@ -48,7 +48,7 @@ class EntryPool:
     def copy(self, section: Section, is_new: UInt8) -> None:
         """Fill in the entries of ``section``; ``is_new`` stands beside its rows."""
         kernels.copy_entries(
-            section.rows, is_new, self._is_new_back, self.entry_size, self._pool_at, self._pool,
+            section.rows, is_new, self._is_new_back, section.row_size, self._pool_at, self._pool,
             section.entry_at, section.out,
         )  # fmt: skip
 
@@ -58,6 +58,7 @@ def leader_and_isr_requests(
 ) -> Iterator[EncodedRequest]:
     """Each broker's LeaderAndIsr; one without rows gets none. Raises ConfigError if a leader is not on ``listener``."""
     once = distinct(requests.leader_and_isr.rows, len(cluster))
+    check_topics(LEADER_AND_ISR.name, cluster, once)
     leads = leaders_of(cluster, once)
     named = {
         index: live_leader(registration, listener, api_version)
@@ -77,6 +78,7 @@ def _encode(
 ) -> Iterator[EncodedRequest]:
     batch, layout = requests.leader_and_isr, LEADER_AND_ISR.layout(api_version)
     tail = end_of_struct(compact=layout.compact)
+    cutter = Cutter(cluster, layout)
     most = len(array(list(named.values()), compact=layout.compact) + tail)
     for broker, where in batch.slices():
         prefix = LEADER_AND_ISR.prefix(api_version, requests, int(cluster.brokers.broker_epoch[broker]))
@@ -85,7 +87,7 @@ def _encode(
         rows, is_new = batch.rows[where], requests.is_new[where]
         if not len(rows):
             continue
-        for section in cut(cluster, rows, pool.entry_size, layout, byte_limit - len(prefix) - most):
+        for section in cutter.cut(rows, pool.entry_size, byte_limit - len(prefix) - most):
             pool.copy(section, is_new[section.taken])
             leads = leaders_of(cluster, section.rows)
             leaders = [encoded for index, encoded in named.items() if leads[index]]

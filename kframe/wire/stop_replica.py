@@ -14,7 +14,7 @@ from kframe.wire import kernels
 from kframe.wire.apis import STOP_REPLICA
 from kframe.wire.primitives import boolean, end_of_struct
 from kframe.wire.request import EncodedRequest
-from kframe.wire.sections import cut, require_as_measured
+from kframe.wire.sections import Cutter, check_topics, require_as_measured
 
 #: From this version on each partition says for itself whether it is to be deleted; before, the request says it for all.
 FLAG_PER_PARTITION = 3
@@ -37,7 +37,15 @@ def stop_replica_requests(
 
     Before version 3 a broker gets two, deletions first, as far as there are both.
     """
+    check_topics(STOP_REPLICA.name, cluster, requests.stop_replica.rows)
+    return _encode(cluster, requests, api_version, byte_limit)
+
+
+def _encode(
+    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int
+) -> Iterator[EncodedRequest]:
     p, batch, layout = cluster.partitions, requests.stop_replica, STOP_REPLICA.layout(api_version)
+    cutter = Cutter(cluster, layout)
     entry_size = np.empty(len(p), np.int32)
     # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
     entry_size[batch.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
@@ -46,10 +54,10 @@ def stop_replica_requests(
         prefix = STOP_REPLICA.prefix(api_version, requests, int(cluster.brokers.broker_epoch[broker]))
         for stops in _parts(requests, where, api_version):
             room = byte_limit - len(prefix) - len(stops.flag) - len(tail)
-            for section in cut(cluster, stops.rows, entry_size, layout, room):
+            for section in cutter.cut(stops.rows, entry_size, room):
                 written = kernels.write_stop_replica(
                     section.rows, api_version, p.partition, stops.leader_epoch[section.taken],
-                    stops.delete[section.taken], entry_size, section.entry_at, section.out,
+                    stops.delete[section.taken], section.row_size, section.entry_at, section.out,
                 )  # fmt: skip
                 require_as_measured(written, len(section.rows))
                 chunks = (prefix + stops.flag, section.view, tail)

@@ -13,13 +13,14 @@ from kframe.wire import kernels
 from kframe.wire.apis import UPDATE_METADATA
 from kframe.wire.brokers import live_brokers
 from kframe.wire.request import EncodedRequest
-from kframe.wire.sections import Section, cut, require_as_measured
+from kframe.wire.sections import Cutter, Section, check_topics, require_as_measured
 
 
 def update_metadata_requests(
     cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int
 ) -> Iterator[EncodedRequest]:
     """The UpdateMetadata of each broker of the batch, one at least. Raises ConfigError as ``live_brokers`` does."""
+    check_topics(UPDATE_METADATA.name, cluster, requests.metadata_rows)
     told = live_brokers(cluster.brokers, api_version) if len(requests.metadata_brokers) else b""
     return _encode(cluster, requests, api_version, told, byte_limit)
 
@@ -47,11 +48,11 @@ def _sections(cluster: ClusterState, rows: Int32, api_version: int, byte_limit: 
     kernels.size_update_metadata(
         rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags, live, entry_size
     )
-    for section in cut(cluster, rows, entry_size, UPDATE_METADATA.layout(api_version), byte_limit):
+    for section in Cutter(cluster, UPDATE_METADATA.layout(api_version)).cut(rows, entry_size, byte_limit):
         written = kernels.write_update_metadata(
             section.rows, api_version, p.topic, p.partition, p.leader, p.leader_epoch, p.controller_epoch,
             p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags,
-            brokers.ids, live, cluster.topics.deleting, entry_size, section.entry_at, section.out,
+            brokers.ids, live, cluster.topics.deleting, section.row_size, section.entry_at, section.out,
         )  # fmt: skip
         require_as_measured(written, len(section.rows))
         yield section

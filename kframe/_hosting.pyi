@@ -1,0 +1,48 @@
+"""See ``_hosting.pyx``, where shapes and what is IN or OUT stand with every argument."""
+
+from kframe.model.columns import Int16, Int32, UInt8
+
+def list_recipients(
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    replica_flags: UInt8,
+    allowed: UInt8,
+    skip_flags: int,
+    brokers: Int32,
+    told: Int32,
+) -> int: ...
+def group_by_broker(
+    brokers: Int32,
+    rows: Int32,
+    offsets: Int32,
+    grouped: Int32,
+    origin: Int32,
+) -> int: ...
+def assign_replicas(
+    rows: Int32,
+    offsets: Int32,
+    values: Int32,
+    flags: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    replica_state: UInt8,
+    replica_flags: UInt8,
+    old_replica: Int32,
+    old_state: UInt8,
+    departed: Int32,
+) -> int: ...
+def count_by_broker(
+    leader: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    leads: Int32,
+    preferred: Int32,
+    hosts: Int32,
+    in_sync: Int32,
+) -> int: ...

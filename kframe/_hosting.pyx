@@ -1,0 +1,145 @@
+"""Kernels of who hosts what and who is told: recipients, grouping by broker, assignments, counts by broker.
+
+The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
+"""
+
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
+cdef enum:
+    NON_EXISTENT = 7
+
+
+def list_recipients(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] allowed,          # IN   (b,) 1 for brokers that may be told
+    int skip_flags,                      # IN   replicas with any of these ReplicaFlag bits are not told
+    int32_t[::1] brokers,                # OUT  (sum of replica_count of rows,) broker index to tell
+    int32_t[::1] told,                   # OUT  (sum of replica_count of rows,) the row to tell it of
+):
+    """List who of the assigned replicas is to be told of each row; return how many pairs. Cost O(k * r)."""
+    cdef Py_ssize_t i, k, row, found = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                if allowed[replica[k]] and (replica_flags[k] & skip_flags) == 0:
+                    brokers[found] = replica[k]
+                    told[found] = <int32_t>row
+                    found += 1
+    return found
+
+
+def group_by_broker(
+    const int32_t[::1] brokers,          # IN   (m,) broker index of each pair
+    const int32_t[::1] rows,             # IN   (m,) row of each pair
+    int32_t[::1] offsets,                # OUT  (b + 1,) where each broker's pairs stand
+    int32_t[::1] grouped,                # OUT  (m,) rows, broker by broker, in the order of the pairs
+    int32_t[::1] origin,                 # OUT  (m,) position of each grouped pair in the input
+):
+    """Sort pairs by broker (counting sort, stable); return how many brokers have any. Cost O(m + b)."""
+    cdef Py_ssize_t i, b, at, used = 0, total = 0, count
+    with nogil:
+        offsets[:] = 0
+        for i in range(brokers.shape[0]):
+            offsets[brokers[i]] += 1
+        for b in range(offsets.shape[0]):
+            count = offsets[b]
+            used += count != 0
+            offsets[b] = <int32_t>total
+            total += count
+        for i in range(brokers.shape[0]):
+            at = offsets[brokers[i]]
+            offsets[brokers[i]] += 1
+            grouped[at] = rows[i]
+            origin[at] = <int32_t>i
+        for b in range(offsets.shape[0] - 1, 0, -1):
+            offsets[b] = offsets[b - 1]
+        offsets[0] = 0
+    return used
+
+
+def assign_replicas(
+    const int32_t[::1] rows,             # IN   (k,) unique
+    const int32_t[::1] offsets,          # IN   (k + 1,) where each row's new list stands in values and flags
+    const int32_t[::1] values,           # IN   (m,) broker indexes, each once a list
+    const uint8_t[::1] flags,            # IN   (m,) ReplicaFlag bits
+    const int32_t[::1] slot_start,       # IN   (n,) each row owns slots for its new list and its old one
+    int16_t[::1] replica_count,          # OUT  (n,)
+    int32_t[::1] replica,                # OUT  (s,)
+    uint8_t[::1] replica_state,          # OUT  (s,)
+    uint8_t[::1] replica_flags,          # OUT  (s,)
+    int32_t[::1] old_replica,            # OUT  (the longest old list,) scratch
+    uint8_t[::1] old_state,              # OUT  (the longest old list,) scratch
+    int32_t[::1] departed,               # OUT  (k,) replicas that left each row's list
+):
+    """Give rows new replica lists; return how many replicas left a list.
+
+    Replicas that stay keep their state; new ones are NonExistent. Those that left keep theirs too, in the slots behind
+    the list, until the row is given another one: they still have to be stopped. Cost O(k * r^2).
+    """
+    cdef Py_ssize_t i, j, k, start, old, new, total = 0
+    cdef int32_t gone
+    with nogil:
+        for i in range(rows.shape[0]):
+            start = slot_start[rows[i]]
+            old = replica_count[rows[i]]
+            new = offsets[i + 1] - offsets[i]
+            for k in range(old):
+                old_replica[k] = replica[start + k]
+                old_state[k] = replica_state[start + k]
+            for j in range(new):
+                replica[start + j] = values[offsets[i] + j]
+                replica_flags[start + j] = flags[offsets[i] + j]
+                replica_state[start + j] = NON_EXISTENT
+            gone = 0
+            for k in range(old):
+                for j in range(new):
+                    if replica[start + j] == old_replica[k]:
+                        replica_state[start + j] = old_state[k]
+                        break
+                else:
+                    replica[start + new + gone] = old_replica[k]
+                    replica_state[start + new + gone] = old_state[k]
+                    replica_flags[start + new + gone] = 0
+                    gone += 1
+            replica_count[rows[i]] = <int16_t>new
+            departed[i] = gone
+            total += gone
+    return total
+
+
+def count_by_broker(
+    const int32_t[::1] leader,           # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const int32_t[::1] isr,              # IN   (s,)
+    int32_t[::1] leads,                  # OUT  (b,) partitions that the broker leads
+    int32_t[::1] preferred,              # OUT  (b,) partitions whose first replica it is
+    int32_t[::1] hosts,                  # OUT  (b,) replicas on it
+    int32_t[::1] in_sync,                # OUT  (b,) ISRs that it is in
+):
+    """Count what each broker leads and hosts; return how many partitions have a leader. Cost O(s)."""
+    cdef Py_ssize_t row, k, start, found = 0
+    with nogil:
+        leads[:] = 0
+        preferred[:] = 0
+        hosts[:] = 0
+        in_sync[:] = 0
+        for row in range(leader.shape[0]):
+            start = slot_start[row]
+            if leader[row] >= 0:
+                leads[leader[row]] += 1
+                found += 1
+            if replica_count[row] > 0:
+                preferred[replica[start]] += 1
+            for k in range(start, start + replica_count[row]):
+                hosts[replica[k]] += 1
+            for k in range(start, start + isr_count[row]):
+                in_sync[isr[k]] += 1
+    return found

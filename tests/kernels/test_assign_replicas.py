@@ -1,0 +1,60 @@
+"""New replica lists: the kernel equals its twin, and what it leaves behind is as promised."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe import _hosting, _naive
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged
+from kframe.model.ids import ReplicaState
+from tests.worlds import clusters, subset
+
+
+@st.composite
+def assignments(draw: st.DrawFn) -> tuple[ClusterState, Any, Ragged, Any]:
+    """A cluster, rows of it, and a new replica list with flags for each."""
+    cluster = draw(clusters())
+    rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
+    lists = [tuple(draw(st.lists(st.integers(0, brokers - 1), unique=True, max_size=5))) for _ in rows]
+    wanted = Ragged.of(lists)
+    flags = draw(st.lists(st.integers(0, 3), min_size=len(wanted.values), max_size=len(wanted.values)))
+    return cluster, rows, wanted, np.array(flags, np.uint8)
+
+
+def assigned(kernels: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragged, flags: Any) -> tuple[Any, ...]:
+    twin = cluster.copy()
+    p = twin.partitions
+    p.ensure_capacity(rows, wanted.counts + p.replica_count[rows])
+    longest, departed = int(p.replica_count.max(initial=0)), np.empty(len(rows), np.int32)
+    total = kernels.assign_replicas(
+        rows, wanted.offsets, wanted.values, flags, p.slot_start, p.replica_count, p.replica, p.replica_state,
+        p.replica_flags, np.empty(longest, np.int32), np.empty(longest, np.uint8), departed,
+    )  # fmt: skip
+    columns = [p.replica_count, p.replica, p.replica_state, p.replica_flags]
+    return total, departed.tolist(), [column.tolist() for column in columns], twin
+
+
+@given(assignments())
+def test_the_kernel_equals_its_twin(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
+    compiled, naive = assigned(_hosting, *case), assigned(_naive, *case)
+    assert compiled[:3] == naive[:3]
+
+
+@given(assignments())
+def test_states_go_with_their_replicas_and_who_left_stands_behind(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
+    cluster, rows, wanted, _ = case
+    _, departed, _, twin = assigned(_hosting, *case)
+    for i, row in enumerate(rows.tolist()):
+        before = dict(zip(cluster.view(row).replicas, cluster.view(row).replica_states, strict=True))
+        after = twin.view(row)
+        assert list(after.replicas) == twin.brokers.ids_of(wanted[i])
+        assert after.replica_states == tuple(before.get(b, ReplicaState.NON_EXISTENT) for b in after.replicas)
+        start = int(twin.partitions.slot_start[row]) + len(after.replicas)
+        behind = twin.brokers.ids_of(twin.partitions.replica[start : start + departed[i]])
+        assert behind == [broker for broker in before if broker not in after.replicas]
