@@ -239,12 +239,13 @@ def copy_entries(
     return _fill(entry, row_size, entry_at, out)
 
 
-def mark_leaders(rows: Int32, leader: Int32, leads: UInt8) -> int:
-    """Mark the brokers that lead ``rows``; return how many rows have a leader."""
-    leaders = [int(leader[row]) for row in rows if leader[row] != NO_LEADER]
-    for broker in leaders:
+def mark_leaders(rows: Int32, leader: Int32, most: int, leads: UInt8) -> int:
+    """Mark the brokers that lead ``rows`` and were not marked, ``most`` at most; return how many."""
+    leaders = dict.fromkeys(int(leader[row]) for row in rows if leader[row] != NO_LEADER)
+    fresh = [broker for broker in leaders if not leads[broker]][:most]
+    for broker in fresh:
         leads[broker] = 1
-    return len(leaders)
+    return len(fresh)
 
 
 def size_update_metadata(

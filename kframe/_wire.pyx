@@ -13,8 +13,8 @@ into a *pool*, whose rows ascend and so read the columns in order, and copied fr
 
 The house rules are those of ``_core.pyx``: typed views, IN and OUT, no allocation, the GIL released, callers check
 ranges once, a twin of the same name and signature in ``_naive_wire.py``. Arguments that recur: ``rows`` (k,) partition
-rows; (n,) row columns, (s,) slot columns and (b,) broker columns as in ``kframe/model``; ``topic_deleting`` (t,) 1 where
-the topic is queued for deletion; ``name_offsets`` (t+1,) and ``names`` the topic names in UTF-8; ``topic_ids`` (16t,);
+rows; (n,) row columns, (s,) slot columns and (b,) broker columns as in ``kframe/model``; ``topic_deleting`` (t,) 1
+where the topic is queued for deletion; ``name_offsets`` (t+1,) and ``names`` the names in UTF-8; ``topic_ids`` (16t,);
 ``compact`` whether the version is flexible: compact lengths, and a count of tagged fields (always 0) ends each struct.
 All numbers on the wire are big-endian. Cost is linear in what is read and written, unless said otherwise.
 """
@@ -250,18 +250,21 @@ def copy_entries(
 def mark_leaders(
     const int32_t[::1] rows,    # IN   (k,)
     const int32_t[::1] leader,  # IN   (n,)
+    Py_ssize_t most,            # IN           no more brokers lead them than this, which ends the search early
     uint8_t[::1] leads,         # OUT  (b,)    1 where the broker leads one of the rows; others untouched
 ):
-    """Mark the brokers that lead ``rows``; return how many rows have a leader."""
-    cdef Py_ssize_t i, led = 0
+    """Mark the brokers that lead ``rows`` and were not marked; return how many."""
+    cdef Py_ssize_t i, found = 0
     cdef int32_t broker
     with nogil:
         for i in range(rows.shape[0]):
+            if found == most:
+                break
             broker = leader[rows[i]]
-            if broker >= 0:
+            if broker >= 0 and leads[broker] == 0:
                 leads[broker] = 1
-                led += 1
-    return led
+                found += 1
+    return found
 
 
 def size_update_metadata(

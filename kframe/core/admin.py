@@ -14,7 +14,7 @@ from kframe.core.validation import creation_error, growth_error
 from kframe.errors import ErrorCode
 from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.changes import WriteCode
-from kframe.model.columns import Int16, Int32, Ragged
+from kframe.model.columns import Bool, Int16, Int32, Ragged, members
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
@@ -119,8 +119,8 @@ def alter_reassignments(context: Context, request: ReassignmentRequested) -> Ope
     """Begin, change or cancel reassignments (Kafka 3.9 ``processApiPartitionReassignment``)."""
     targets = request.targets
     codes = np.zeros(len(targets), np.int16)
-    codes[_invalid(context, targets)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     rows, known = reassignment.locate(context, targets)
+    codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     moving = np.zeros(len(targets), np.bool_)
     moving[known] = is_moving(context, rows[known])
     codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
@@ -188,22 +188,24 @@ def _extended(table: TopicTable, added: list[tuple[int, ...]]) -> TopicTable:
     )  # fmt: skip
 
 
-def _invalid(context: Context, targets: Targets) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
     """Whether each replica list is empty, names a broker twice or below 0, or adds one that is not live."""
-    brokers = context.cluster.brokers
-    rows, _ = reassignment.locate(context, targets)
-    live = {int(broker_id) for broker_id in brokers.ids[brokers.live != 0]}
-    wrong = np.zeros(len(targets), np.bool_)
-    for position in np.flatnonzero(~targets.cancel):
-        wanted = targets.replicas[int(position)].tolist()
-        row = int(rows[position])
-        has: set[int] = set()
-        if row >= 0:
-            origin = current(context, np.array([row], np.int32)).origin().replicas.values
-            has = set(brokers.ids_of(origin))
-        bad = not wanted or len(set(wanted)) != len(wanted) or min(wanted) < 0
-        wrong[position] = bad or not set(wanted) - has <= live
-    return wrong
+    cluster = context.cluster
+    wanted, brokers = targets.replicas, cluster.brokers
+    index = brokers.look_up(wanted.values)
+    has = Ragged.empty(len(targets))
+    known = np.flatnonzero(rows >= 0)
+    if len(known):
+        has = current(context, rows[known]).origin().replicas.spread(known, len(targets))
+    listed = Ragged(wanted.offsets, np.maximum(index, 0))
+    added = (index < 0) | ~members(listed, has)
+    dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
+    owner = np.repeat(np.arange(len(targets)), wanted.counts)
+    pairs = owner * np.int64(2**32) + wanted.values
+    twice = np.ones(len(pairs), np.bool_)
+    twice[np.unique(pairs, return_index=True)[1]] = False
+    wrong: Bool = np.bincount(owner, dead | twice | (wanted.values < 0), len(targets)) > 0
+    return ~targets.cancel & (wrong | (wanted.counts == 0))
 
 
 def _wanted(context: Context, targets: Targets, accepted: Int32, rows: Int32) -> Ragged:

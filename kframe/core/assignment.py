@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.context import Context
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, same_lists
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, members, same_lists
 from kframe.model.ids import ReplicaFlag
 
 _ADDING, _REMOVING = np.uint8(ReplicaFlag.ADDING), np.uint8(ReplicaFlag.REMOVING)
@@ -92,9 +92,7 @@ def targets_in_sync(context: Context, rows: Int32) -> Bool:
     """Whether all target replicas of each row are in its ISR, alive or not."""
     target = current(context, rows).target().replicas
     isr = context.cluster.partitions.lists("isr", rows)
-    brokers = np.int64(len(context.cluster.brokers) + 1)
-    missing = ~np.isin(_keys(target, brokers), _keys(isr, brokers))
-    complete: Bool = _count(target, missing) == 0
+    complete: Bool = _count(target, ~members(target, isr)) == 0
     return complete
 
 
@@ -104,10 +102,7 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     replicas = target ++ (origin - target); adding = target - origin; removing = origin - target.
     """
     origin = current(context, rows).origin().replicas
-    brokers = np.int64(len(context.cluster.brokers) + 1)
-    target_keys, origin_keys = _keys(targets, brokers), _keys(origin, brokers)
-    added = ~np.isin(target_keys, origin_keys)
-    leaving = ~np.isin(origin_keys, target_keys)
+    added, leaving = ~members(targets, origin), ~members(origin, targets)
     counts = targets.counts + _count(origin, leaving)
     offsets = _offsets(counts)
     values, flags = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.uint8)
@@ -117,12 +112,6 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     at_left = _spread(offsets[:-1] + targets.counts, left)
     values[at_left], flags[at_left] = left.values, _REMOVING
     return Assignments(Ragged(offsets, values), flags)
-
-
-def _keys(lists: Ragged, brokers: np.int64) -> NDArray[np.int64]:
-    """A number for each (list, broker) pair."""
-    keys: NDArray[np.int64] = np.repeat(np.arange(len(lists), dtype=np.int64), lists.counts) * brokers + lists.values
-    return keys
 
 
 def _count(lists: Ragged, hit: Bool) -> Int32:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.batch import RequestBatch
+from kframe.core.gauges import Gauges
 from kframe.core.selection import Selection
 from kframe.errors import BrokenInvariant
 from kframe.model.asks import ReadStates, WriteStates
@@ -52,14 +53,17 @@ class Context:
         selection: Selection,
         controller_id: int,
         controller_epoch: int,
+        counters: Counter[str] | None = None,
     ) -> None:
+        """``counters`` are those of the controller across its times in office."""
         self.cluster = cluster
         self.config = config
         self.selection = selection
         self.controller_id = controller_id
         self.controller_epoch = controller_epoch
-        self.counters: Counter[str] = Counter()
+        self.counters: Counter[str] = Counter() if counters is None else counters
         """Meters by Kafka's name, such as UncleanLeaderElectionsPerSec."""
+        self.gauges = Gauges(cluster)
         self.waiters: dict[int, Any] = {}
         """Callers who are answered later, by a number of our own (``waiting.Waiter``)."""
         self.waiters_seen = 0
@@ -97,6 +101,7 @@ class Context:
             return WriteResult(np.empty(0, np.uint8), np.empty(0, np.int32))
         result = yield from ask(WriteStates(change))
         accepted = result.accepted
+        self.gauges.touch(change.rows)
         if accepted.all():
             self.cluster.apply(change, result.partition_epoch)
         else:
@@ -115,7 +120,13 @@ class Context:
         usable = stored.found & (stored.controller_epoch <= self.controller_epoch)
         moved = stored.partition_epoch != self.cluster.partitions.partition_epoch[rows]
         self.cluster.reload(stored)
+        self.gauges.touch(rows)
         return rows[usable], moved[usable]
+
+    def forget_topic(self, index: int) -> None:
+        """A topic is gone from storage."""
+        self.gauges.touch_topics([index])
+        self.cluster.drop_topic(index)
 
     def choose(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """The leader of each row by the selector in charge, NO_LEADER where it finds none."""
@@ -128,26 +139,31 @@ class Context:
 
     def log_refused(self, kind: str, positions: Sequence[int] | NDArray[Any], reason: str) -> None:
         """State-change log line about rows that were not changed, in the manner of Kafka's ``state.change.logger``."""
-        if len(positions) == 0:
-            return
-        names = ", ".join(self.cluster.name(int(row)) for row in positions[:NAMES_LOGGED])
-        more = f" and {len(positions) - NAMES_LOGGED} more" if len(positions) > NAMES_LOGGED else ""
-        self.state_change_log.error(
-            "[Controller id=%d epoch=%d] %s %s%s: %s",
-            self.controller_id,
-            self.controller_epoch,
-            kind,
-            names,
-            more,
-            reason,
-        )
-
-    def log_changed(self, count: int, what: str) -> None:
-        """State-change log line that sums a bulk change up."""
-        if count:
-            self.state_change_log.info(
-                "[Controller id=%d epoch=%d] %d %s", self.controller_id, self.controller_epoch, count, what
+        if len(positions):
+            self.state_change_log.error(
+                "[Controller id=%d epoch=%d] %s %s: %s",
+                self.controller_id,
+                self.controller_epoch,
+                kind,
+                self._some_names(positions),
+                reason,
             )
+
+    def log_changed(self, rows: NDArray[Any], what: str) -> None:
+        """State-change log line that sums a bulk change up: how many, what, and the first of them by name."""
+        if len(rows) and self.state_change_log.isEnabledFor(logging.INFO):
+            self.state_change_log.info(
+                "[Controller id=%d epoch=%d] %d %s: %s",
+                self.controller_id,
+                self.controller_epoch,
+                len(rows),
+                what,
+                self._some_names(rows),
+            )
+
+    def _some_names(self, rows: Sequence[int] | NDArray[Any]) -> str:
+        names = ", ".join(self.cluster.name(int(row)) for row in rows[:NAMES_LOGGED])
+        return f"{names} and {len(rows) - NAMES_LOGGED} more" if len(rows) > NAMES_LOGGED else names
 
     def built_in(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """The leader of each row by Kafka's own rule, NO_LEADER where it finds none."""

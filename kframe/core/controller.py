@@ -10,9 +10,11 @@ a thread, a socket or a plugin.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 
 from kframe.core import failover, waiting
 from kframe.core.context import Context, Operation, ask
+from kframe.core.gauges import INACTIVE
 from kframe.core.operations import decline, operate
 from kframe.core.selection import Selection
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, KframeError
@@ -38,6 +40,8 @@ class Controller:
         self.selection = selection
         self.active_controller = -1
         """Id of whoever is controller as far as we know; -1 for nobody."""
+        self.counters: Counter[str] = Counter()
+        """Meters by Kafka's name, across all our times in office."""
         self._context: Context | None = None
         self._operation: Operation[None] | None = None
         self._event: Event | None = None
@@ -71,6 +75,10 @@ class Controller:
     def cluster(self) -> ClusterState:
         """The cluster as the active controller sees it; not to be changed from outside."""
         return self.context.cluster
+
+    def gauges(self) -> dict[str, int]:
+        """Every gauge by Kafka's name, all 0 while we are not the controller; to be asked between events."""
+        return dict(INACTIVE) if self._context is None else self._context.gauges.values()
 
     def step(self, event: Event | Answer) -> list[Effect]:
         """Take one event, or the answer to the last effect returned; return what is to be done now, in order.
@@ -165,7 +173,7 @@ class Controller:
     def _take_office(self, cluster: ClusterState, controller_epoch: int) -> Context:
         self._claimed = True
         self.active_controller = self.controller_id
-        return Context(cluster, self.config, self.selection, self.controller_id, controller_epoch)
+        return Context(cluster, self.config, self.selection, self.controller_id, controller_epoch, self.counters)
 
     def _follow(self) -> Operation[Holder]:
         """Read who is controller; step down if we were and are not any more (Kafka: ``maybeResign``)."""

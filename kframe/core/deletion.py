@@ -44,6 +44,7 @@ def initialise(context: Context) -> Operation[None]:
         rows = topics.rows_of(index)
         offline = ~_online(context, _replicas(context, rows))
         topics.deletion_halted[index] = bool(offline.any()) or bool(context.cluster.partitions.reassigning[rows].any())
+        context.gauges.touch_topics([index])
 
 
 def deletions_marked(context: Context) -> Operation[None]:
@@ -63,6 +64,7 @@ def deletions_marked(context: Context) -> Operation[None]:
     indexes = np.array([topics.find(name) for name in known], np.int32)
     _halt_reassigning(context, indexes)
     topics.deleting[indexes] = 1
+    context.gauges.touch_topics(indexes)
     yield from resume(context)
 
 
@@ -72,6 +74,7 @@ def resume_topics(context: Context, indexes: Iterable[int]) -> Operation[None]:
     queued = [index for index in indexes if topics.deleting[index]]
     if queued and enabled(context):
         topics.deletion_halted[queued] = 0
+        context.gauges.touch_topics(queued)
         yield from resume(context)
 
 
@@ -81,6 +84,7 @@ def halt(context: Context, indexes: Iterable[int], reason: str) -> None:
     queued = [index for index in indexes if topics.deleting[index]]
     if queued:
         topics.deletion_halted[queued] = 1
+        context.gauges.touch_topics(queued)
         _log.info("deletion of %s halted: %s", ", ".join(topics.names[index] for index in queued), reason)
 
 
@@ -147,6 +151,7 @@ def _begin(context: Context, indexes: list[int]) -> Operation[None]:
         yield from partition_machine.move(context, rows, PartitionState.OFFLINE)
         yield from partition_machine.move(context, rows, PartitionState.NON_EXISTENT)
         topics.deletion_started[fresh] = 1
+        context.gauges.touch_topics(fresh)
     everyone = context.registered()
     yield from context.announce(everyone, _rows(context, indexes))
     replicas = _replicas(context, _rows(context, indexes))
@@ -166,7 +171,7 @@ def _complete(context: Context, index: int) -> Operation[None]:
     yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT)
     yield from ask(DeleteTopics((topics.names[index],)))
     _log.info("topic %s is deleted", topics.names[index])
-    context.cluster.drop_topic(index)
+    context.forget_topic(index)
 
 
 def _halt_reassigning(context: Context, indexes: Int32) -> None:

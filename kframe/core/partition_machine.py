@@ -40,6 +40,7 @@ def startup(context: Context) -> Operation[None]:
     kernels.start_partitions(
         p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.state
     )
+    context.gauges.touch_everything()
     yield from trigger_online(context)
 
 
@@ -79,6 +80,8 @@ def move(
         moves = yield from _bring_online(context, rows, strategy or leadership.OFFLINE, invalid)
         return moves
     state[rows] = target
+    context.gauges.touch(rows)
+    context.log_changed(rows, f"partitions to {target.name}")
     return PartitionMoves(invalid=invalid)
 
 
@@ -91,7 +94,9 @@ def _bring_online(context: Context, rows: Int32, strategy: Strategy, invalid: In
     state[initialised] = PartitionState.ONLINE
     elected, failed = yield from leadership.elect(context, rows[~fresh], strategy, batch)
     state[elected] = PartitionState.ONLINE
-    context.log_changed(len(initialised), "new partitions online")
-    context.log_changed(len(elected), f"leaders elected under {strategy.kind.name}")
+    context.gauges.touch(initialised)
+    context.gauges.touch(elected)
+    context.log_changed(initialised, "new partitions online")
+    context.log_changed(elected, f"leaders elected under {strategy.kind.name}")
     yield from context.send(batch)
     return PartitionMoves(initialised, elected, failed, invalid)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import deletion, leadership, partition_machine, replica_machine
+from kframe.core import deletion, leadership, partition_machine, replica_machine, topics
 from kframe.core.assignment import Assignments, assign, current, is_moving, reassigned_to, targets_in_sync
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadReassignments, WriteAssignments, WriteReassignments
-from kframe.model.changes import StateChange
+from kframe.model.changes import StateChange, WriteCode
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsLeft
@@ -139,13 +139,23 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     if len(moved) == 0:
         return
     departed = assign(p, moved, assignments.take(changed))
+    context.gauges.touch(moved)
     yield from _store(context, moved)
     yield from _stop(context, _behind(context, moved, departed))
 
 
 def _store(context: Context, rows: Int32) -> Operation[None]:
-    topics = np.unique(context.cluster.partitions.topic[rows])
-    yield from ask(WriteAssignments(context.cluster.table_of(topics)))
+    """Write the assignments of the topics of ``rows``. One that a broker has written meanwhile is read first, so that
+    partitions that it added are not lost (``reliability.md`` X3)."""
+    cluster = context.cluster
+    remaining = np.unique(cluster.partitions.topic[rows])
+    for _ in range(ATTEMPTS_MAX):
+        if len(remaining) == 0:
+            break
+        codes = yield from ask(WriteAssignments(cluster.table_of(remaining)))
+        remaining = remaining[np.array(codes) == WriteCode.STALE]
+        for index in remaining.tolist():
+            yield from topics.topic_modified(context, cluster.topics.names[index])
 
 
 def _behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
@@ -171,7 +181,6 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
     if len(rows) == 0:
         return rows
     raised = yield from _announce(context, rows)
-    p = context.cluster.partitions
     adding = _flagged(context, raised, ReplicaFlag.ADDING)
     yield from replica_machine.move(context, adding, ReplicaState.NEW)
     return np.setdiff1d(rows, raised).astype(np.int32)
@@ -185,6 +194,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     p = cluster.partitions
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
     departed = assign(p, rows, current(context, rows).reached())
+    context.gauges.touch(rows)
     stated = p.partition_epoch[rows] != NO_STATE
     lost = rows[~stated]
     rows_led = rows[stated]

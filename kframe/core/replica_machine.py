@@ -89,6 +89,8 @@ def move(context: Context, replicas: Replicas, target: ReplicaState) -> Operatio
         states[replicas.slots] = target
         if target is ReplicaState.DELETION_STARTED:
             batch.add_stop_replica(_brokers(context, replicas), replicas.rows, delete=True)
+    context.gauges.touch_replicas(replicas.rows)
+    context.log_changed(replicas.rows, f"replicas to {target.name} of")
     yield from context.send(batch)
     return refused
 

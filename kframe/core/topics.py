@@ -26,7 +26,7 @@ def topics_changed(context: Context) -> Operation[None]:
     for name in sorted(known - names):
         index = cluster.topics.find(name)
         if index is not None:
-            cluster.drop_topic(index)
+            context.forget_topic(index)
     if len(table):
         yield from add_topics(context, table)
 

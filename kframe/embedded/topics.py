@@ -11,8 +11,7 @@ import numpy as np
 from kframe.core.assignment import Assignments, assign
 from kframe.embedded.records import ANY_VERSION, Create, Delete, RecordTree
 from kframe.embedded.states import StateColumns
-from kframe.model.columns import Ragged
-from kframe.model.ids import ReplicaFlag
+from kframe.model.columns import Ragged, ragged_positions
 from kframe.model.tables import TopicSettings, TopicTable
 from kframe.model.topics import UNSET
 
@@ -89,28 +88,21 @@ class StoredTopics:
     def assign(self, table: TopicTable) -> None:
         """Replace the assignments of topics that exist; partitions that were not there are added."""
         cluster = self._states.cluster
+        found = [cluster.topics.find(name) for name in table.names]
+        topics = np.array([-1 if index is None else index for index in found], np.int32)
+        known = np.minimum(np.append(cluster.topics.partition_count, 0)[topics], table.partition_counts)
         starts = np.cumsum(table.partition_counts) - table.partition_counts
-        for position, name in enumerate(table.names):
-            topic = cluster.topics.find(name)
-            if topic is None:
-                continue
-            known = int(cluster.topics.partition_count[topic])
-            here = np.arange(starts[position], starts[position] + table.partition_counts[position])
-            rows = cluster.topics.rows_of(topic)[: len(here)]
-            self._assign(rows, table, here[: len(rows)])
-            if len(here) > known:
-                cluster.grow_topic(topic, table.replicas.take(here[known:]))
-
-    def _assign(self, rows: np.ndarray, table: TopicTable, positions: np.ndarray) -> None:
-        cluster = self._states.cluster
-        p, brokers = cluster.partitions, cluster.brokers
-        replicas = table.replicas.take(positions)
-        replicas = Ragged(replicas.offsets, brokers.index_of(replicas.values))
-        assign(p, rows, Assignments(replicas, np.zeros(len(replicas.values), np.uint8)))
-        for lists, flag in ((table.adding, ReplicaFlag.ADDING), (table.removing, ReplicaFlag.REMOVING)):
-            chosen = lists.take(positions)
-            for place in np.flatnonzero(chosen.counts):
-                cluster.flag_replicas(int(rows[place]), brokers.index_of(chosen[int(place)]), flag)
+        here = ragged_positions(starts, known)
+        rows = cluster.topics.locate(np.repeat(topics, known), ragged_positions(np.zeros_like(known), known))
+        kept, flags = (
+            table.replicas.take(here),
+            Ragged(table.replicas.offsets, table.flags().astype(np.int32)).take(here),
+        )
+        replicas = Ragged(kept.offsets, cluster.brokers.index_of(kept.values))
+        assign(cluster.partitions, rows, Assignments(replicas, flags.values.astype(np.uint8)))
+        for position in np.flatnonzero((table.partition_counts > known) & (topics >= 0)).tolist():
+            added = np.arange(starts[position] + known[position], starts[position] + table.partition_counts[position])
+            cluster.grow_topic(int(topics[position]), table.replicas.take(added))
 
     def delete(self, session: int, names: tuple[str, ...]) -> None:
         """Delete topics with their states and configs; those that are gone are passed over."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.ids import NO_BROKER_EPOCH
@@ -71,6 +74,14 @@ class Brokers:
     def find(self, broker_id: int) -> int | None:
         """Index of a broker id, or None if it has never been named."""
         return self._index.get(broker_id)
+
+    def look_up(self, broker_ids: NDArray[Any]) -> Int32:
+        """Indexes of broker ids; -1 for those never named, which stay unknown."""
+        order = np.argsort(self.ids, kind="stable")
+        places = np.searchsorted(self.ids, broker_ids, sorter=order)
+        found = np.append(order, -1)[places].astype(np.int32)
+        found[np.append(self.ids, -1)[found] != broker_ids] = -1
+        return found
 
     def ids_of(self, indexes: Iterable[int] | Int32 | Int64 | Bool) -> list[int]:
         """Broker ids at ``indexes``; negative ones (no leader) pass unchanged."""

@@ -114,9 +114,7 @@ class ClusterState:
         """Add the topics of a table, whose brokers are ids, without leadership; return the new rows."""
         replicas = Ragged(table.replicas.offsets, self.brokers.index_of(table.replicas.values))
         rows = self.add_topics(table.names, table.partition_counts, replicas, ids=table.topic_ids)
-        for lists, flag in ((table.adding, ReplicaFlag.ADDING), (table.removing, ReplicaFlag.REMOVING)):
-            for position in np.flatnonzero(lists.counts):
-                self.flag_replicas(int(rows[position]), self.brokers.index_of(lists[int(position)]), flag)
+        self.partitions.replica_flags[self.partitions.slots_of(rows)] = table.flags()
         return rows
 
     def grow_topic(self, topic: int, replicas: Ragged) -> Int32:

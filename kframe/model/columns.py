@@ -103,6 +103,14 @@ class Ragged:
         offsets = np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]])
         return Ragged(offsets.astype(np.int32), np.concatenate([self.values, other.values]))
 
+    def spread(self, places: NDArray[Any], count: int) -> Ragged:
+        """``count`` lists: list ``i`` of these stands at ``places[i]`` (ascending), all others are empty."""
+        counts = np.zeros(count, np.int32)
+        counts[places] = self.counts
+        offsets = np.zeros(count + 1, np.int32)
+        np.cumsum(counts, out=offsets[1:])
+        return Ragged(offsets, self.values)
+
     def take(self, chosen: NDArray[Any]) -> Ragged:
         """The lists numbered ``chosen``, in that order."""
         counts = self.counts[chosen]
@@ -118,6 +126,18 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
     total = int(ends[-1]) if len(ends) else 0
     positions: Int64 = np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)
     return positions
+
+
+def members(lists: Ragged, others: Ragged) -> Bool:
+    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``. No value is negative."""
+    most = np.int64(max(lists.values.max(initial=0), others.values.max(initial=0)) + 1)
+
+    def keys(which: Ragged) -> Int64:
+        numbers: Int64 = np.repeat(np.arange(len(which), dtype=np.int64), which.counts) * most + which.values
+        return numbers
+
+    found: Bool = np.isin(keys(lists), keys(others))
+    return found
 
 
 def same_lists(left: Ragged, right: Ragged) -> Bool:

@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, members, ragged_positions
+from kframe.model.ids import ReplicaFlag
 
 Item = TypeVar("Item")
 
@@ -36,6 +37,14 @@ class TopicTable:
         replicas = Ragged.of([replicas for one in assignments for replicas in one])
         none = Ragged.empty(int(counts.sum()))
         return TopicTable(tuple(names), (None,) * len(names), counts, replicas, none, none)
+
+    def flags(self) -> UInt8:
+        """ReplicaFlag bits beside ``replicas.values``."""
+        flags = np.zeros(len(self.replicas.values), np.uint8)
+        for lists, flag in ((self.adding, ReplicaFlag.ADDING), (self.removing, ReplicaFlag.REMOVING)):
+            if len(lists.values):
+                flags[members(self.replicas, lists)] |= np.uint8(flag)
+        return flags
 
     def take(self, chosen: NDArray[Any]) -> TopicTable:
         """The topics numbered ``chosen``."""

@@ -69,6 +69,11 @@ class Topics:
     def __contains__(self, name: object) -> bool:
         return name in self._index
 
+    @property
+    def known_count(self) -> int:
+        """Topics that exist, those that were dropped left out."""
+        return len(self._index)
+
     def find(self, name: str) -> int | None:
         """Index of a topic, or None."""
         return self._index.get(name)

@@ -5,17 +5,23 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 from kframe.core.controller import Controller
 from kframe.errors import StoreError
 from kframe.model.effects import Effect
-from kframe.model.events import ControllerState, Elect, Event, ResignRequested, SessionExpired
+from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
+from kframe.plug.specs import Observer
+from kframe.runtime.metrics import Timers, measure
+from kframe.runtime.observers import Observers
 from kframe.runtime.perform import Performer
 from kframe.runtime.queue import EventQueue
+from kframe.runtime.status import Status
 
 _log = logging.getLogger("kframe.runtime")
 
@@ -29,19 +35,31 @@ class ControllerLoop:
     Drive it by hand with ``run_until_idle`` (embedded, what-if, simulation), or let ``start`` run it in a thread.
     """
 
-    def __init__(self, controller: Controller, store: Store, transport: Transport, clock: Clock) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        store: Store,
+        transport: Transport,
+        clock: Clock,
+        observers: Iterable[tuple[str, Observer]] = (),
+    ) -> None:
+        """``observers`` are shown every step, each under its name."""
         self.controller = controller
         self.store = store
         self.transport = transport
         self.queue = EventQueue(clock)
         self.state = ControllerState.IDLE
         """What the controller is busy with; Kafka's ControllerState gauge."""
+        self.timers = Timers()
+        self.observers = Observers(observers)
+        self._clock = clock
         self._tokens = itertools.count(1)
-        self._waiting: dict[int, Future[Any]] = {}
+        self._waiting: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
         self._lock = threading.Lock()
         self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
         self._thread: threading.Thread | None = None
         self._stopped = False
+        self._publish()
 
     def open(self) -> None:
         """Connect the store and the transport, and stand for election."""
@@ -60,6 +78,7 @@ class ControllerLoop:
         if controller_epoch is None:
             raise StoreError(f"controller {self.store.controller()} holds the role")
         self._settle(self.controller.adopt(self.store.load(), controller_epoch))
+        self._publish()
 
     def notify(self, event: Event) -> None:
         """Take an event from a port. The end of our session drops all that waits, and answers who waits for it."""
@@ -69,12 +88,19 @@ class ControllerLoop:
         for drained in self.queue.clear_and_put(event):
             self._settle(self.controller.preempt(drained))
 
-    def submit(self, event: Callable[[int], Event]) -> Future[Any]:
-        """Queue a caller's event, made from the token that it is given; the future gets the response. Thread-safe."""
+    def submit(
+        self, event: Callable[[int], Event], read: Callable[[Any], Any] = lambda response: response
+    ) -> Future[Any]:
+        """Queue a caller's event, made from the token that it is given; the future gets what ``read`` makes of the
+        response while the columns are as they were when it was given. Thread-safe.
+
+        The future cannot be cancelled: what was asked of a controller is done, whoever still waits for it.
+        """
         future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
         with self._lock:
             token = next(self._tokens)
-            self._waiting[token] = future
+            self._waiting[token] = future, read
         if self._stopped:
             self._settle(self.controller.preempt(event(token)))
         else:
@@ -83,15 +109,16 @@ class ControllerLoop:
 
     def process(self, event: Event) -> None:
         """Handle one event to its end."""
-        self.state = event.state
+        started_ms, self.state = self._clock.now_ms(), event.state
         try:
-            self._settle(self.controller.step(event))
+            self._advance(event)
         except Exception as error:
             _log.exception("%s could not be handled; giving the role up", type(event).__name__)
-            self._settle(self.controller.abandon(f"{type(error).__name__}: {error}"))
-            self._fail_waiting(event, error)
+            self._abandon(event, error)
         finally:
+            self.timers.add(event.state, self._clock.now_ms() - started_ms)
             self.state = ControllerState.IDLE
+            self._publish()
 
     def run_until_idle(self) -> int:
         """Handle events until none waits; return how many."""
@@ -128,22 +155,68 @@ class ControllerLoop:
             if event is not None:
                 self.process(event)
 
+    def _advance(self, cause: Event | Answer | None) -> None:
+        """Hand the controller an event, perform what it asks for, and hand answers back until its operation is over."""
+        while cause is not None:
+            effects = self.controller.step(cause)
+            self.observers.stepped(cause, effects)
+            cause = self._performer.perform(effects)
+
     def _settle(self, effects: list[Effect]) -> None:
-        """Perform effects, and hand answers back until the operation is over."""
-        while effects:
-            answer = self._performer.perform(effects)
-            effects = self.controller.step(answer) if answer is not None else []
+        """Perform effects that no step has asked for."""
+        self._advance(self._performer.perform(effects))
+
+    def _abandon(self, event: Event, error: Exception) -> None:
+        """Give the role up for an error that nobody foresaw; what fails at that too is only logged."""
+        try:
+            effects = self.controller.abandon(f"{type(error).__name__}: {error}")
+            self.observers.stepped(event, effects)
+            self._settle(effects)
+        except Exception:
+            _log.exception("the role could not be given up in order")
+        self._fail_waiting(event, error)
+
+    def status(self) -> Status:
+        """How things stand; may be asked from any thread."""
+        return replace(self._status, state=self.state, events_waiting=len(self.queue))
+
+    def metrics(self) -> dict[str, float]:
+        """Everything measured, by the names of ``kframe.runtime.metrics``; may be asked from any thread."""
+        return measure(self.status(), self.timers, self.queue.times)
+
+    def _publish(self) -> None:
+        """Make known how things stand after an event (Kafka 3.9 refreshes its gauges then, too)."""
+        controller = self.controller
+        faults: Counter[str] = Counter()
+        for (name, _), count in controller.selection.faults.items():
+            faults[name] += count
+        self._status = Status(
+            controller_id=controller.controller_id,
+            active=controller.active,
+            active_controller=controller.active_controller,
+            controller_epoch=controller.controller_epoch,
+            state=self.state,
+            events_waiting=len(self.queue),
+            gauges=controller.gauges(),
+            meters=dict(controller.counters),
+            selector_faults=faults,
+            observer_failures=dict(self.observers.failures),
+        )
 
     def _reply(self, token: int, response: Any) -> None:
         with self._lock:
-            future = self._waiting.pop(token, None)
-        if future is not None:
-            future.set_result(response)
+            future, read = self._waiting.pop(token, (None, None))
+        if future is None or read is None:
+            return
+        try:
+            future.set_result(read(response))
+        except Exception as error:
+            future.set_exception(error)
 
     def _fail_waiting(self, event: Event, error: Exception) -> None:
         """Whoever waits for an event that failed learns why."""
         token = getattr(event, "token", 0)
         with self._lock:
-            future = self._waiting.pop(token, None)
+            future, _ = self._waiting.pop(token, (None, None))
         if future is not None:
             future.set_exception(error)

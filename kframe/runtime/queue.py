@@ -9,11 +9,10 @@ from typing import Final
 
 from kframe.model.events import BrokersChanged, ControllerChanged, Elect, Event
 from kframe.model.ports import Clock
+from kframe.runtime.samples import Samples
 
 #: Events that say only "look again": one of a kind in the queue is enough.
 LOOK_AGAIN: Final = (Elect, ControllerChanged, BrokersChanged)
-#: Queue times kept for quantiles.
-SAMPLES_MAX: Final = 1024
 #: Without an event for this long the queue times are forgotten (Kafka 3.9: 300 s).
 FORGET_AFTER_MS: Final = 300_000.0
 
@@ -33,7 +32,8 @@ class EventQueue:
         self._clock = clock
         self._events: deque[QueuedEvent] = deque()
         self._changed = threading.Condition()
-        self._times: deque[float] = deque(maxlen=SAMPLES_MAX)
+        self.times = Samples()
+        """How long events have waited: EventQueueTimeMs."""
         self._taken_ms = clock.now_ms()
 
     def __len__(self) -> int:
@@ -63,13 +63,7 @@ class EventQueue:
                 return None
             queued = self._events.popleft()
             if queued.put_ms - self._taken_ms >= FORGET_AFTER_MS:
-                self._times.clear()
+                self.times.forget()
             self._taken_ms = self._clock.now_ms()
-            self._times.append(self._taken_ms - queued.put_ms)
+            self.times.add(self._taken_ms - queued.put_ms)
             return queued.event
-
-    def queue_time_ms(self, quantile: float) -> float:
-        """EventQueueTimeMs: the given quantile (0 to 1) over the last events; 0 before the first."""
-        with self._changed:
-            ordered = sorted(self._times)
-        return ordered[min(int(quantile * len(ordered)), len(ordered) - 1)] if ordered else 0.0

@@ -9,7 +9,9 @@ import pytest
 # The package itself is being imported already, so that only its modules can still be marked.
 pytest.register_assert_rewrite(
     "kframe.testing.store_brokers_contract",
+    "kframe.testing.store_requests_contract",
     "kframe.testing.store_role_contract",
     "kframe.testing.store_states_contract",
+    "kframe.testing.store_topics_contract",
     "kframe.testing.transport_contract",
 )

@@ -15,6 +15,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, ReplicaFlag
 from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.model.tables import TopicTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,11 @@ def cluster_of(topics: Mapping[str, Sequence[PartitionSpec]], registered: Iterab
         cluster.flag_replicas(row, cluster.brokers.index_of(spec.adding_replicas), ReplicaFlag.ADDING)
         cluster.flag_replicas(row, cluster.brokers.index_of(spec.removing_replicas), ReplicaFlag.REMOVING)
     return cluster
+
+
+def small_table(topics: Mapping[str, Sequence[tuple[int, ...]]]) -> TopicTable:
+    """Topics as they are to be stored, each with the replica lists of its partitions."""
+    return TopicTable.of(tuple(topics), tuple(topics.values()))
 
 
 def rows_of(cluster: ClusterState, names: Iterable[str]) -> Int32:

@@ -17,12 +17,14 @@ ids: a store may number them as it likes.
 from __future__ import annotations
 
 from kframe.testing.store_brokers_contract import RegistrationsContract
+from kframe.testing.store_requests_contract import RequestsContract
 from kframe.testing.store_role_contract import RoleContract
 from kframe.testing.store_states_contract import StatesContract
+from kframe.testing.store_topics_contract import TopicsContract
 from kframe.testing.store_world import StoreWorld, WorldFactory
 
 __all__ = ["StoreContract", "StoreWorld", "WorldFactory"]
 
 
-class StoreContract(RoleContract, StatesContract, RegistrationsContract):
+class StoreContract(RoleContract, StatesContract, RegistrationsContract, TopicsContract, RequestsContract):
     """The whole contract; see the head of this module."""

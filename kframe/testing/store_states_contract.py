@@ -35,6 +35,7 @@ class StatesContract(StoreSuite):
         cluster, expected = opened(world).load(), small_cluster()
         assert described(cluster) == described(expected)
         assert settings(cluster) == settings(expected)
+        assert not cluster.topics.deleting.any(), "marks are read by themselves"
         assert cluster.brokers.registered_ids() == [1, 2, 3]
         assert 4 in cluster.brokers, "a broker that is only assigned is known by id"
         assert not cluster.brokers.shutting_down.any()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import pytest
@@ -10,9 +10,11 @@ import pytest
 from kframe.model.brokers import Registration
 from kframe.model.changes import WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event
+from kframe.model.columns import Ragged
+from kframe.model.events import Event, TopicPartition
 from kframe.model.ids import RecoveryState
 from kframe.model.ports import Store
+from kframe.model.tables import Targets, TopicTable
 from kframe.testing.clusters import PartitionSpec, StateSpec, cluster_of, healthy, registration
 
 
@@ -42,6 +44,24 @@ class StoreWorld(Protocol):
 
     def write_state(self, topic: str, partition: int, *, isr: Sequence[int]) -> int:
         """Write another ISR as a broker does, past the controller; return the version that the state now has."""
+
+    def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
+        """Change settings of a topic as ``kafka-configs`` does, with the notification."""
+
+    def mark_for_deletion(self, names: Iterable[str]) -> None:
+        """Mark topics for deletion in one instant."""
+
+    def leave_reassignments(self, targets: Targets) -> None:
+        """Leave partitions to be reassigned in storage, where nothing is left yet."""
+
+    def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
+        """Leave partitions whose preferred leaders are wanted, where nothing is left yet."""
+
+    def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
+        """Leave word of ISRs that a leader has changed in storage."""
+
+    def notify_log_dir_event(self, broker_id: int) -> None:
+        """Leave word of a broker that lost a log directory."""
 
     def settle(self) -> None:
         """Return when all that has happened has been notified."""
@@ -95,12 +115,31 @@ def opened(world: StoreWorld, heard: list[Event] | None = None) -> Store:
     return store
 
 
-def controller_of(world: StoreWorld) -> tuple[Store, ClusterState]:
-    """A store that holds the role, and the cluster as it has loaded it."""
-    store = opened(world)
+def controller_of(world: StoreWorld, heard: list[Event] | None = None) -> tuple[Store, ClusterState]:
+    """A store that holds the role, and the cluster as it has loaded it; ``heard`` begins after that."""
+    store = opened(world, heard)
     assert store.claim(ONE) == 1
     store.prepare()
-    return store, store.load()
+    cluster = store.load()
+    world.settle()
+    if heard is not None:
+        heard.clear()
+    return store, cluster
+
+
+def table_as_read(table: TopicTable) -> dict[str, list[tuple[tuple[int, ...], ...]]]:
+    """(replicas, adding replicas, removing replicas) of each partition of each topic, in the order of the table."""
+    found: dict[str, list[tuple[tuple[int, ...], ...]]] = {}
+    row = 0
+    for name, count in zip(table.names, table.partition_counts.tolist(), strict=True):
+        rows = range(row, row + count)
+        found[name] = [tuple(tuple(lists[one].tolist()) for lists in _lists(table)) for one in rows]
+        row += count
+    return found
+
+
+def _lists(table: TopicTable) -> tuple[Ragged, Ragged, Ragged]:
+    return table.replicas, table.adding, table.removing
 
 
 def end_role(world: StoreWorld, store: Store, how: str) -> None:
@@ -133,8 +172,8 @@ def as_written(before: dict[str, Any], state: StateSpec, partition_epoch: int) -
     }
 
 
-def settings(cluster: ClusterState) -> dict[str, tuple[int, int, int]]:
-    """Delete marker, unclean.leader.election.enable and min.insync.replicas of each topic."""
+def settings(cluster: ClusterState) -> dict[str, tuple[int, int]]:
+    """unclean.leader.election.enable and min.insync.replicas of each topic."""
     topics = cluster.topics
-    columns = zip(topics.deleting.tolist(), topics.unclean.tolist(), topics.min_insync.tolist(), strict=True)
+    columns = zip(topics.unclean.tolist(), topics.min_insync.tolist(), strict=True)
     return dict(zip(topics.names, columns, strict=True))

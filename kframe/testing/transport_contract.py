@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import pytest
 
 from kframe.embedded.describe import Request
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event, LeaderAndIsrAnswered, UpdateMetadataAnswered
+from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
 from kframe.model.ids import ReplicaFlag
 from kframe.model.ports import Transport
 from kframe.model.requests import ControlRequests
@@ -290,8 +291,30 @@ class AnsweringContract(RecordingContract):
         for _ in range(3):
             _send(world, cluster, requests_of(cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([1], [])))
         of_broker_1 = [event for event in heard if getattr(event, "broker_id", None) == 1]
-        assert of_broker_1 == [LeaderAndIsrAnswered(1, ErrorCode.NONE), UpdateMetadataAnswered(1, ErrorCode.NONE)] * 3
-        assert [event for event in heard if event not in of_broker_1] == [LeaderAndIsrAnswered(2, ErrorCode.NONE)] * 3
+        assert of_broker_1 == [_led(1), UpdateMetadataAnswered(1, ErrorCode.NONE)] * 3
+        assert [event for event in heard if event not in of_broker_1] == [_led(2)] * 3
+        assert [event.rows.tolist() for event in heard if isinstance(event, LeaderAndIsrAnswered)] == [[0]] * 6
+
+    def test_answers_name_the_controller_epoch_of_the_request(
+        self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event]
+    ) -> None:
+        """Rows are those of the controller that has sent it, so a later one must know that they are not its own."""
+        for controller_epoch in (1, 5):
+            batch = requests_of(cluster, leader_and_isr={1: ["t-0"]}, controller_epoch=controller_epoch)
+            _send(world, cluster, batch)
+        assert heard == [_led(1, controller_epoch=1), _led(1, controller_epoch=5)]
+
+    def test_only_deletions_of_stop_replica_are_answered(
+        self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event]
+    ) -> None:
+        """A replica that is merely stopped tells a controller nothing (``spec/controller.md`` 10.3)."""
+        _send(world, cluster, requests_of(cluster, stop_replica={1: {"t-0": (0, False)}}))
+        assert heard == []
+        _send(world, cluster, requests_of(cluster, stop_replica={1: {"t-0": (0, False), "t-1": (-2, True)}}))
+        (answer,) = heard
+        assert isinstance(answer, StopReplicaAnswered)
+        assert (answer.broker_id, answer.error, answer.partition_errors) == (1, ErrorCode.NONE, ())
+        assert (answer.rows.tolist(), answer.controller_epoch) == ([1], 1)
 
     def test_nothing_is_told_after_close(
         self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event]
@@ -302,6 +325,11 @@ class AnsweringContract(RecordingContract):
         heard.clear()
         _send(world, cluster, requests_of(cluster, metadata=([1], [])))
         assert heard == []
+
+
+def _led(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrAnswered:
+    """An answer to LeaderAndIsr without errors; rows are not compared."""
+    return LeaderAndIsrAnswered(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
 
 
 def _indexes(cluster: ClusterState, *broker_ids: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Partitions, Ragged
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, same_lists
 from kframe.whatif.standing import Standing
 
 #: Rows turned into Python objects at a time, where somebody wants to read them.
@@ -20,6 +20,7 @@ CHUNK_ROWS: Final = 4096
 class PartitionChanges:
     """``k`` changed partitions, ascending by topic and partition. Brokers are ids, -1 is no leader.
 
+    A partition that is new had no replicas and no leader before, one whose topic is gone has none after.
     ``topic`` is an index into ``topic_names``. The epochs are None where the snapshot lacks them: what they were raised
     to is not known then. ``unclean`` marks those that got a leader from outside the ISR.
     """
@@ -39,6 +40,8 @@ class PartitionChanges:
     went_offline: Bool
     came_online: Bool
     unclean: Bool
+    replicas_before: Ragged
+    replicas_after: Ragged
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -58,7 +61,10 @@ class PartitionChanges:
             yield from self._chunk(order[first : first + CHUNK_ROWS])
 
     def _chunk(self, chosen: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[dict[str, Any]]:
-        isr_before, isr_after = self.isr_before.take(chosen), self.isr_after.take(chosen)
+        lists = {
+            name: getattr(self, name).take(chosen)
+            for name in ("isr_before", "isr_after", "replicas_before", "replicas_after")
+        }
         numbers = {
             name: None if (column := getattr(self, name)) is None else column[chosen].tolist()
             for name in ("partition", "leader_before", "leader_after", "leader_epoch_before", "leader_epoch_after",
@@ -68,31 +74,38 @@ class PartitionChanges:
             yield {
                 "topic": self.topic_names[topic],
                 **{name: None if column is None else column[i] for name, column in numbers.items()},
-                "isr_before": isr_before[i].tolist(),
-                "isr_after": isr_after[i].tolist(),
+                **{name: values[i].tolist() for name, values in lists.items()},
             }
 
 
 def changes_between(
     before: Partitions, cluster: ClusterState, standings: tuple[Standing, Standing], unclean: Sequence[Int32],
-    known: tuple[bool, bool],
+    known: tuple[bool, bool], *, assignments: bool,
 ) -> PartitionChanges:  # fmt: skip
     """Compare ``before``, an earlier copy of its columns, with ``cluster``; every stored change raises the version.
 
     ``standings`` are those of both moments, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
-    epochs and partition epochs.
+    epochs and partition epochs, ``assignments`` whether replica lists may have changed. Costs copies of all columns of
+    ``before`` where partitions are new.
     """
     after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(-1))
-    rows = np.flatnonzero(before.partition_epoch != after.partition_epoch).astype(np.int32)
+    before = _with_fresh_rows(before, after)
+    changed = before.partition_epoch != after.partition_epoch
+    if assignments:
+        every = np.arange(len(after))
+        changed |= ~same_lists(before.lists("replica", every), after.lists("replica", every))
+    rows = np.flatnonzero(changed).astype(np.int32)
     elected_unclean = np.zeros(len(after), np.bool_)
     for some in unclean:
         elected_unclean[some] = True
     epochs, versions = known
-    was_offline, is_offline = (standing.offline[rows] for standing in standings)
+    was, now = standings
+    was_offline = np.append(was.offline, np.zeros(len(after) - len(was.offline), np.bool_))[rows]
+    is_offline = now.offline[rows]
     return PartitionChanges(
         topic_names=cluster.topics.names,
         rows=rows,
-        topic=after.topic[rows],
+        topic=np.where(after.topic[rows] >= 0, after.topic[rows], before.topic[rows]),
         partition=after.partition[rows],
         leader_before=ids[before.leader[rows]],
         leader_after=ids[after.leader[rows]],
@@ -103,9 +116,21 @@ def changes_between(
         partition_epoch_before=before.partition_epoch[rows] if versions else None,
         partition_epoch_after=after.partition_epoch[rows] if versions else None,
         went_offline=is_offline & ~was_offline,
-        came_online=was_offline & ~is_offline,
+        came_online=was_offline & ~is_offline & now.counted[rows],
         unclean=elected_unclean[rows],
+        replicas_before=_as_ids(before.lists("replica", rows), ids),
+        replicas_after=_as_ids(after.lists("replica", rows), ids),
     )
+
+
+def _with_fresh_rows(before: Partitions, after: Partitions) -> Partitions:
+    """``before`` with a row for each partition that came later: without replicas, leader or state."""
+    first = len(before)
+    if first == len(after):
+        return before
+    grown = before.copy()
+    grown.append(after.topic[first:], after.partition[first:], Ragged.empty(len(after) - first))
+    return grown
 
 
 def _as_ids(lists: Ragged, ids: Int32) -> Ragged:

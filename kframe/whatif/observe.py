@@ -11,14 +11,23 @@ import numpy as np
 from kframe.core.selection import Selection
 from kframe.embedded import Api
 from kframe.errors import ConfigError
-from kframe.model.changes import StateChange, WriteResult
+from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind
 from kframe.model.ports import Clock, Notify, Store
 from kframe.model.requests import BrokerRows, ControlRequests
-from kframe.whatif.timeline import ElectionHeld, Happening, RequestsSent, StatesStored
+from kframe.model.tables import TopicTable
+from kframe.whatif.timeline import (
+    ElectionHeld,
+    Happening,
+    RequestsSent,
+    StatesStored,
+    TopicAction,
+    TopicsWritten,
+    Turns,
+)
 from kframe.wire import EncodedRequest, Encoder, header_version, request_header
 
 #: Told of every election, before anything of it is stored: (cluster, kind, rows, unclean_allowed, leader).
@@ -58,9 +67,27 @@ class Record:
     traffic: dict[Api, Traffic] = field(init=False)
     unclean: list[Int32] = field(default_factory=list)
     """Rows for which a leader outside the ISR was elected."""
+    topics_written: bool = False
+    """Whether any topic's record changed."""
+    turns: Turns | None = None
+    """Where happenings go instead, while turns are taken that are to be told as one."""
 
     def __post_init__(self) -> None:
         self.traffic = {api: Traffic.none(self.brokers) for api in Api}
+
+    def note(self, happening: Happening, receivers: Bool | None = None) -> None:
+        """Write down what happened; ``receivers`` masks the brokers that requests went to."""
+        self.topics_written |= isinstance(happening, TopicsWritten)
+        if self.turns is None:
+            self.happenings.append(happening)
+        else:
+            self.turns.add(happening, receivers)
+
+    def take(self) -> tuple[Happening, ...]:
+        """What happened since this was last asked, turns left out."""
+        taken = tuple(self.happenings)
+        self.happenings.clear()
+        return taken
 
 
 class WatchedSelection(Selection):
@@ -99,20 +126,22 @@ def states_stored(cluster: ClusterState, change: StateChange, result: WriteResul
     """What a write did to the states that ``cluster``, which has not taken it over yet, still knows."""
     p, accepted = cluster.partitions, result.accepted
     old_leader, created = p.leader[change.rows], change.expected == NO_STATE
+    more = change.isr.counts - p.isr_count[change.rows]
     return StatesStored(
         partitions=int(np.count_nonzero(accepted)),
         created=int(np.count_nonzero(accepted & created)),
         elected=int(np.count_nonzero(accepted & ~created & (change.leader >= 0) & (change.leader != old_leader))),
-        shrunk=int(np.count_nonzero(accepted & ~created & (change.isr.counts < p.isr_count[change.rows]))),
+        shrunk=int(np.count_nonzero(accepted & ~created & (more < 0))),
         leaderless=int(np.count_nonzero(accepted & (change.leader < 0) & (old_leader >= 0))),
         refused=int(np.count_nonzero(~accepted)),
+        grown=int(np.count_nonzero(accepted & ~created & (more > 0))),
     )
 
 
 class WatchedStore:
-    """``ports.Store`` by another one, whose every write of states is told; all other calls are that one's own."""
+    """``ports.Store`` by another one, whose every write of states and topics is told; all other calls are its own."""
 
-    def __init__(self, store: Store, watch: Callable[[StatesStored], None]) -> None:
+    def __init__(self, store: Store, watch: Callable[[Happening], None]) -> None:
         self._store = store
         self._watch = watch
 
@@ -125,9 +154,32 @@ class WatchedStore:
         self._watch(states_stored(cluster, change, result))
         return result
 
+    def create_topics(self, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> tuple[WriteCode, ...]:
+        """Write, then tell."""
+        codes = self._store.create_topics(table, configs)
+        self._watch(TopicsWritten(TopicAction.CREATED, codes.count(WriteCode.OK)))
+        return codes
 
-def watched(store: Store, watch: Callable[[StatesStored], None]) -> Store:
-    """``store``, telling ``watch`` of every write of states."""
+    def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
+        """Write, then tell."""
+        codes = self._store.write_assignments(table)
+        adding, removing = len(table.adding.values), len(table.removing.values)
+        self._watch(TopicsWritten(TopicAction.ASSIGNED, codes.count(WriteCode.OK), adding, removing))
+        return codes
+
+    def queue_deletions(self, names: tuple[str, ...]) -> None:
+        """Write, then tell."""
+        self._store.queue_deletions(names)
+        self._watch(TopicsWritten(TopicAction.MARKED, len(names)))
+
+    def delete_topics(self, names: tuple[str, ...]) -> None:
+        """Write, then tell."""
+        self._store.delete_topics(names)
+        self._watch(TopicsWritten(TopicAction.DELETED, len(names)))
+
+
+def watched(store: Store, watch: Callable[[Happening], None]) -> Store:
+    """``store``, telling ``watch`` of every write of states and topics."""
     return cast(Store, WatchedStore(store, watch))
 
 

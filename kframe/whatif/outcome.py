@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32
 from kframe.whatif.changes import PartitionChanges
+from kframe.whatif.fates import TopicFate
+from kframe.whatif.moves import Moves
 from kframe.whatif.observe import Traffic
-from kframe.whatif.standing import Standing
+from kframe.whatif.standing import Standing, newly
 from kframe.whatif.timeline import Happening, RequestsSent, StatesStored
 
 
@@ -24,6 +27,9 @@ class Verb(StrEnum):
     RESTART = "restart"
     SHUTDOWN = "shutdown"
     ELECT = "elect"
+    REASSIGN = "reassign"
+    CREATE = "create"
+    DELETE = "delete"
 
 
 class FailOn(StrEnum):
@@ -36,22 +42,31 @@ class FailOn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What was asked: which brokers (ids), all at once or one after another; or which election."""
+    """What was asked: which brokers (ids), all at once or one after another; which election; or which topics."""
 
     verb: Verb
     brokers: tuple[int, ...] = ()
     together: bool = True
     election: str | None = None
     partitions: int | None = None
-    """How many partitions an election was asked for; None is all."""
+    """How many partitions an election was asked for, None is all; or are to be reassigned or created."""
+    topics: tuple[str, ...] = ()
 
     def text(self) -> str:
         """The operation in words."""
-        if self.verb is Verb.ELECT:
-            which = "all partitions"
-            if self.partitions is not None:
-                which = f"{self.partitions:,} partition{'' if self.partitions == 1 else 's'}"
-            return f"elect {self.election} leaders for {which}"
+        which = "all partitions"
+        if self.partitions is not None:
+            which = f"{self.partitions:,} partition{'' if self.partitions == 1 else 's'}"
+        topics = f"topic{'' if len(self.topics) == 1 else 's'} {named(self.topics)}"
+        match self.verb:
+            case Verb.ELECT:
+                return f"elect {self.election} leaders for {which}"
+            case Verb.REASSIGN:
+                return f"reassign {which} of {len(self.topics):,} topic{'' if len(self.topics) == 1 else 's'}"
+            case Verb.CREATE:
+                return f"create {topics} with {which}"
+            case Verb.DELETE:
+                return f"delete {topics}"
         ids = ", ".join(str(one) for one in self.brokers)
         how = "" if len(self.brokers) == 1 else " together" if self.together else " one by one"
         return f"{self.verb} {'brokers' if len(self.brokers) > 1 else 'broker'} {ids}{how}"
@@ -62,17 +77,30 @@ class Answer:
     """What the controller answered to a request: its error, and what it said of single partitions.
 
     To ControlledShutdown, ``rows`` are the partitions that the broker still leads, and ``codes`` is None; to
-    ElectLeaders, ``codes`` holds the error of each.
+    ElectLeaders, ``codes`` holds the error of each. To requests whose partitions or topics need not exist, ``named`` are
+    those that got an error, as far as an answer is to name them, and ``rows`` is empty.
     """
 
     error: ErrorCode
     rows: Int32
     codes: Int16 | None = None
+    named: tuple[str, ...] | None = None
+    unit: Literal["partitions", "topics"] = "partitions"
+    """What ``codes`` are of."""
 
     def counts(self) -> dict[str, int]:
         """How many partitions were told which error, by Kafka's names."""
         codes, counts = np.unique(self.codes if self.codes is not None else np.empty(0, np.int16), return_counts=True)
         return {ErrorCode(int(code)).name: int(count) for code, count in zip(codes, counts, strict=True)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What a step says of itself: the answer it got; ``happenings`` and ``standing`` in place of what was observed."""
+
+    answer: Answer | None = None
+    happenings: tuple[Happening, ...] | None = None
+    standing: Standing | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +156,10 @@ class Outcome:
     """What a real cluster would do besides, and what went on in the engine."""
     encode_ms: float
     """Time spent on encoding requests, by the clock that the what-if was given."""
+    reassignment: Moves | None = None
+    """What became of each partition of a reassignment, if the operation was one."""
+    topics: tuple[TopicFate, ...] = ()
+    """What became of each topic that was to be created or deleted."""
 
     def found(self, what: FailOn) -> int | None:
         """In how many partitions the what-if found this; None if the snapshot lacks what decides it.
@@ -144,10 +176,12 @@ class Outcome:
         sent = [one for step in self.steps for one in step.happenings if isinstance(one, RequestsSent)]
         stored = [one for step in self.steps for one in step.happenings if isinstance(one, StatesStored)]
         under = [count for step in self.steps if (count := step.counts["under_min_isr"]) is not None]
+        known = len(self.before.offline)
+        still = self.after.counted[:known]
         return Impact(
             leaders_moved=int(np.count_nonzero(self.changes.moved)),
             newly_offline=_newly(self.before.offline, self.after.offline) or 0,
-            back_online=_newly(self.after.offline, self.before.offline) or 0,
+            back_online=int(np.count_nonzero(self.before.offline & ~self.after.offline[:known] & still)),
             newly_under_min_isr=_newly(self.before.under_min_isr, self.after.under_min_isr),
             newly_at_min_isr=_newly(self.before.at_min_isr, self.after.at_min_isr),
             newly_under_replicated=_newly(self.before.under_replicated, self.after.under_replicated) or 0,
@@ -163,4 +197,11 @@ class Outcome:
 
 
 def _newly(before: Bool | None, after: Bool | None) -> int | None:
-    return None if before is None or after is None else int(np.count_nonzero(after & ~before))
+    fresh = newly(before, after)
+    return None if fresh is None else int(np.count_nonzero(fresh))
+
+
+def named(names: Sequence[str], most: int = 5) -> str:
+    """The first names with commas between them, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"

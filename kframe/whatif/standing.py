@@ -38,8 +38,9 @@ class Skew:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standing:
-    """A cluster at rest. Masks are (n,) over partitions and leave out topics that are being deleted.
+    """A cluster at rest. Masks are (n,) over partitions and leave out topics that are gone or being deleted.
 
+    ``counted``: all others.
     ``offline``: no leader, or one that is not registered. ``under_min_isr``: offline, or fewer in sync than the smaller
     of ``min.insync.replicas`` and the replicas assigned (Kafka 3.9 ``Partition.effectiveMinIsr``): producers with
     acks=all are refused. ``at_min_isr``: led, and exactly as many. Both None if topic settings are not known.
@@ -48,6 +49,7 @@ class Standing:
     whose preferred replica it is, replicas assigned, ISRs that it is in.
     """
 
+    counted: Bool
     offline: Bool
     under_min_isr: Bool | None
     at_min_isr: Bool | None
@@ -85,6 +87,7 @@ def standing_of(cluster: ClusterState, config: ControllerConfig, configs_known: 
     loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
     kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
     return Standing(
+        counted,
         offline,
         counted & (offline | (p.isr_count < effective)) if configs_known else None,
         counted & ~offline & (p.isr_count == effective) if configs_known else None,
@@ -93,6 +96,15 @@ def standing_of(cluster: ClusterState, config: ControllerConfig, configs_known: 
         brokers.registered.copy(),
         *loads,
     )
+
+
+def newly(before: Bool | None, after: Bool | None) -> Bool | None:
+    """Where something is so after, but was not before; ``after`` may have more rows. None if either is not known."""
+    if before is None or after is None:
+        return None
+    fresh = after.copy()
+    fresh[: len(before)] &= ~before
+    return fresh
 
 
 def _adding(cluster: ClusterState) -> Int64 | int:

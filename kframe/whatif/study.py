@@ -36,17 +36,18 @@ from kframe.whatif.observe import (
     election_held,
     watched,
 )
-from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Verb
-from kframe.whatif.standing import Standing, standing_of
-from kframe.whatif.timeline import RequestsSent, StatesStored
+from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Told, Verb
+from kframe.whatif.standing import Standing, newly, standing_of
+from kframe.whatif.timeline import Happening, RequestsSent, Turns
 from kframe.wire import ControlVersions, Encoder
 
 #: Of the cluster-wide dynamic settings that a snapshot may have, those that a what-if goes by.
 DYNAMIC_KEYS: Final = ("unclean.leader.election.enable", "min.insync.replicas")
 _PROTOCOL: Final = "inter.broker.protocol.version"
 
-#: One step: its name, and what it does; what it returns is the controller's answer, if somebody asked it something.
-_Step = tuple[str, Callable[[], Answer | None]]
+#: One step: its name, and what it does; what it returns is the controller's answer, if somebody asked it something, or
+#: all that is to be told of it.
+Step = tuple[str, Callable[[], Answer | Told | None]]
 
 
 class WhatIf:
@@ -95,7 +96,7 @@ class WhatIf:
         )
         self._ensemble = MemoryEnsemble.from_cluster(cluster, _controller_epoch(snapshot) - 1)
         self._selection = WatchedSelection(self._selectors, self._note_election)
-        store = watched(self._ensemble.connect(), self._note_states)
+        store = watched(self._ensemble.connect(), self._note_written)
         controller = Controller(_controller_id(snapshot), self.config, self._selection)
         self._loop = ControllerLoop(controller, store, self._transport, clock)
         self._loop.adopt()
@@ -125,7 +126,7 @@ class WhatIf:
         ids = self._chosen(brokers, racks, registered=True)
         groups = [ids] if together else [(one,) for one in ids]
         steps = [(_happens(group, "fails", "fail together"), self._unregister(group)) for group in groups]
-        return self._play(Operation(Verb.FAIL, ids, together), steps)
+        return self.play(Operation(Verb.FAIL, ids, together), steps)
 
     def restart(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Brokers that are down start as they were; those that are up bounce in one instant, before their absence is
@@ -133,17 +134,17 @@ class WhatIf:
         ids = self._chosen(brokers, racks, registered=False)
         groups = [ids] if together else [(one,) for one in ids]
         steps = [(self._restarts(group), self._register(group)) for group in groups]
-        return self._play(Operation(Verb.RESTART, ids, together), steps)
+        return self.play(Operation(Verb.RESTART, ids, together), steps)
 
     def shutdown(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Brokers ask for controlled shutdown, and then are gone. Together: all ask, then all go. Raises InputError for
         one that is unknown or not registered."""
         ids = self._chosen(brokers, racks, registered=True)
-        steps: list[_Step] = []
+        steps: list[Step] = []
         for group in [ids] if together else [(one,) for one in ids]:
             steps += [(f"broker {one} asks to shut down", self._ask_to_shut_down(one)) for one in group]
             steps.append((_happens(group, "is gone", "are gone"), self._unregister(group)))
-        return self._play(Operation(Verb.SHUTDOWN, ids, together), steps)
+        return self.play(Operation(Verb.SHUTDOWN, ids, together), steps)
 
     def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:
         """An operator has leaders elected, for these partitions or for all. Raises InputError for an unknown one."""
@@ -153,7 +154,7 @@ class WhatIf:
         named = None if partitions is None else tuple(partitions)
         kind = election.name.lower()
         operation = Operation(Verb.ELECT, election=kind, partitions=None if named is None else len(named))
-        return self._play(operation, [(f"{kind} election", self._ask_for_election(election, named))])
+        return self.play(operation, [(f"{kind} election", self._ask_for_election(election, named))])
 
     # -- steps
 
@@ -180,7 +181,7 @@ class WhatIf:
             brokers = self.cluster.brokers
             index = brokers.find(broker_id)
             broker_epoch = NO_BROKER_EPOCH if index is None else int(brokers.broker_epoch[index])
-            response = self._call(lambda token: ControlledShutdownRequested(broker_id, broker_epoch, token))
+            response = self.call(lambda token: ControlledShutdownRequested(broker_id, broker_epoch, token))
             return Answer(response.error, response.remaining)
 
         return act
@@ -189,15 +190,34 @@ class WhatIf:
         self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
     ) -> Callable[[], Answer]:
         def act() -> Answer:
-            response = self._call(lambda token: ElectionRequested(election, partitions, token))
+            response = self.call(lambda token: ElectionRequested(election, partitions, token))
             return Answer(ErrorCode(response.error), response.rows, response.codes)
 
         return act
 
-    def _call(self, event: Callable[[int], Event]) -> Any:
+    def call(self, event: Callable[[int], Event], turns: tuple[Turns, Turns] | None = None) -> Any:
+        """Ask the controller, and return its answer. With ``turns``, this is a turn of what is told as one: what happens
+        up to the answer in the first of them, what the controller does after it in the second."""
         future = self._loop.submit(event)
+        if turns is not None:
+            until_answer, after_answer = turns
+            future.add_done_callback(lambda _: setattr(self._record, "turns", after_answer))
+            after_answer.next_turn()
+            self._take_turn(until_answer)
         self._settle()
+        self._record.turns = None
         return future.result(timeout=0)
+
+    def tell(self, event: Event, turns: Turns) -> None:
+        """Let the controller handle what nobody waits for, as a turn of what is told as one."""
+        self._take_turn(turns)
+        self._loop.notify(event)
+        self._settle()
+        self._record.turns = None
+
+    def _take_turn(self, turns: Turns) -> None:
+        turns.next_turn()
+        self._record.turns = turns
 
     def _settle(self) -> None:
         self._loop.run_until_idle()
@@ -206,25 +226,33 @@ class WhatIf:
 
     # -- playing and noting
 
-    def _play(self, operation: Operation, steps: Sequence[_Step]) -> Outcome:
+    def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
+        """Play steps and say what came of them."""
         cluster, before, notes = self.cluster, self.standing(), tuple(self._notes(operation))
         columns, after, encoded_ms = cluster.partitions.copy(), before, self._transport.encode_ms
         self._record = record = Record(len(cluster.brokers))
-        found = {FailOn.OFFLINE: _nothing(before.offline), FailOn.UNDER_MIN_ISR: _nothing(before.under_min_isr)}
+        found: dict[FailOn, Bool | None] = {
+            FailOn.OFFLINE: newly(before.offline, before.offline),
+            FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, before.under_min_isr),
+        }
         outcomes = []
         for done, (name, action) in enumerate(steps, 1):
-            record.happenings.clear()
-            answer = action()
+            told = action()
             self._settle()
-            after = self.standing()
-            _add(found[FailOn.OFFLINE], before.offline, after.offline)
-            _add(found[FailOn.UNDER_MIN_ISR], before.under_min_isr, after.under_min_isr)
-            outcomes.append(StepOutcome(name, tuple(record.happenings), after.counts(), answer))
+            told = told if isinstance(told, Told) else Told(told)
+            happenings = record.take() if told.happenings is None else told.happenings
+            after = told.standing or self.standing()
+            for what, was, now in (
+                (FailOn.OFFLINE, before.offline, after.offline),
+                (FailOn.UNDER_MIN_ISR, before.under_min_isr, after.under_min_isr),
+            ):
+                found[what] = _joined(found[what], newly(was, now))
+            outcomes.append(StepOutcome(name, happenings, after.counts(), told.answer))
             self.step_progress(done, len(steps))
         known = self.snapshot.partitions
         changes = changes_between(
             columns, cluster, (before, after), record.unclean,
-            (known.leader_epoch is not None, known.zk_version is not None),
+            (known.leader_epoch is not None, known.zk_version is not None), assignments=record.topics_written,
         )  # fmt: skip
         found[FailOn.LOSS] = lost = np.zeros(len(cluster), np.bool_)
         lost[changes.rows] = changes.unclean
@@ -248,17 +276,17 @@ class WhatIf:
         self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32
     ) -> None:
         held, unclean = election_held(kind, rows, unclean_allowed, leader)
-        self._record.happenings.append(held)
+        self._record.note(held)
         if len(unclean):
             self._record.unclean.append(unclean)
         if self.election_watch is not None:
             self.election_watch(cluster, kind, rows, unclean_allowed, leader)
 
-    def _note_states(self, stored: StatesStored) -> None:
-        self._record.happenings.append(stored)
+    def _note_written(self, written: Happening) -> None:
+        self._record.note(written)
 
     def _note_requests(self, sent: RequestsSent, traffic: Traffic) -> None:
-        self._record.happenings.append(sent)
+        self._record.note(sent, traffic.requests > 0)
         self._record.traffic[sent.api].add(traffic)
 
     def _notes(self, operation: Operation) -> Iterator[str]:
@@ -315,14 +343,13 @@ def _controller_epoch(snapshot: Snapshot) -> int:
     return max(highest, snapshot.controller_epoch or 1)
 
 
-def _nothing(mask: Bool | None) -> Bool | None:
-    return None if mask is None else np.zeros(len(mask), np.bool_)
-
-
-def _add(found: Bool | None, before: Bool | None, after: Bool | None) -> None:
-    """Mark in ``found`` what is so after, but was not before."""
-    if found is not None and before is not None and after is not None:
-        found |= after & ~before
+def _joined(found: Bool | None, more: Bool | None) -> Bool | None:
+    """What is marked in either; ``more`` may have more rows."""
+    if found is None or more is None:
+        return None
+    joined = more.copy()
+    joined[: len(found)] |= found
+    return joined
 
 
 def _happens(ids: tuple[int, ...], one: str, several: str) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
+
 from kframe.embedded import Api
+from kframe.model.columns import Bool
 from kframe.model.ids import ElectionKind
 
 
@@ -35,7 +40,8 @@ class ElectionHeld:
 @dataclass(frozen=True, slots=True)
 class StatesStored:
     """One bulk write. Of the ``partitions`` stored, ``created`` had no state before, ``elected`` got another leader,
-    ``shrunk`` a smaller ISR, and ``leaderless`` lost their leader; ``refused`` were not stored."""
+    ``shrunk`` a smaller ISR, ``grown`` a larger one, and ``leaderless`` lost their leader; ``refused`` were not
+    stored."""
 
     what: ClassVar[str] = "states stored"
 
@@ -45,6 +51,7 @@ class StatesStored:
     shrunk: int
     leaderless: int
     refused: int
+    grown: int = 0
 
     def text(self) -> str:
         """The event as a line for people."""
@@ -52,6 +59,7 @@ class StatesStored:
             "created": self.created,
             "with another leader": self.elected,
             "with a smaller ISR": self.shrunk,
+            "with a larger ISR": self.grown,
             "without leader now": self.leaderless,
             "refused": self.refused,
         }
@@ -91,7 +99,96 @@ class RequestsSent:
         return record
 
 
-Happening: TypeAlias = ElectionHeld | StatesStored | RequestsSent
+class TopicAction(StrEnum):
+    """What was done to records of topics."""
+
+    CREATED = "created"
+    ASSIGNED = "assigned"
+    MARKED = "marked for deletion"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsWritten:
+    """Records of ``topics`` were written; of the replicas in them, ``adding`` are being added, ``removing`` removed."""
+
+    what: ClassVar[str] = "topics"
+
+    action: TopicAction
+    topics: int
+    adding: int = 0
+    removing: int = 0
+
+    def text(self) -> str:
+        """The event as a line for people."""
+        moving = [
+            f"{count:,} replicas being {what}"
+            for count, what in ((self.adding, "added"), (self.removing, "removed"))
+            if count
+        ]
+        what = "topic" if self.topics == 1 else "topics"
+        return f"{self.topics:,} {what} {self.action}" + (f": {', '.join(moving)}" if moving else "")
+
+    def record(self) -> dict[str, Any]:
+        """The event as data."""
+        return {"what": self.what, **asdict(self), "action": str(self.action)}
+
+
+Happening: TypeAlias = ElectionHeld | StatesStored | RequestsSent | TopicsWritten
+
+
+class Turns:
+    """What happened in several turns of the same kind, told as if it had been one: like is added to like, in the order
+    of the first turn that had it.
+
+    The turns are of different partitions, so that counts of partitions add up.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[object, ...], Happening] = {}
+        self._receivers: dict[tuple[object, ...], Bool] = {}
+        self._seen = Counter[tuple[object, ...]]()
+
+    def next_turn(self) -> None:
+        """Another turn begins."""
+        self._seen.clear()
+
+    def add(self, happening: Happening, receivers: Bool | None = None) -> None:
+        """Something happened in this turn; ``receivers`` masks the brokers that requests went to."""
+        kind = _kind(happening)
+        key = (*kind, self._seen[kind])
+        self._seen[kind] += 1
+        before = self._found.get(key)
+        if receivers is not None:
+            self._receivers[key] = receivers | self._receivers.get(key, np.zeros(len(receivers), np.bool_))
+        self._found[key] = happening if before is None else _sum(before, happening, self._receivers.get(key))
+
+    def happenings(self) -> tuple[Happening, ...]:
+        """All that happened."""
+        return tuple(self._found.values())
+
+
+def _kind(happening: Happening) -> tuple[object, ...]:
+    match happening:
+        case ElectionHeld():
+            return ElectionHeld, happening.kind
+        case RequestsSent():
+            return RequestsSent, happening.api
+        case TopicsWritten():
+            return TopicsWritten, happening.action
+        case StatesStored():
+            return (StatesStored,)
+
+
+def _sum(before: Happening, now: Happening, receivers: Bool | None) -> Happening:
+    """Both together. Brokers are those of ``receivers``; of topics, how they stand now."""
+    old, new = asdict(before), asdict(now)
+    added = {name: old[name] + new[name] for name, value in new.items() if type(value) is int}
+    if isinstance(now, RequestsSent) and receivers is not None:
+        added["brokers"] = int(np.count_nonzero(receivers))
+    if isinstance(now, TopicsWritten):
+        added = {"topics": added["topics"]}
+    return replace(now, **added)
 
 
 def kind_name(kind: ElectionKind) -> str:

@@ -53,19 +53,50 @@ class EntryPool:
         )  # fmt: skip
 
 
+class LiveLeaders:
+    """The registered brokers that lead some of ``rows``, as the requests that tell of them end with them."""
+
+    def __init__(self, cluster: ClusterState, rows: Int32, listener: str, api_version: int) -> None:
+        """Raises ConfigError if one of them is not on ``listener``."""
+        self._brokers, self._leader = cluster.brokers, cluster.partitions.leader
+        self._compact = api_version >= LEADER_AND_ISR.flexible
+        self._most = len(self._brokers)
+        leads = self._leads(rows)
+        self._most = int(np.count_nonzero(leads))
+        self._told = {
+            index: live_leader(registration, listener, api_version)
+            for index, registration in registered(self._brokers)
+            if leads[index]
+        }
+
+    @property
+    def nbytes_max(self) -> int:
+        """Bytes of the suffix that names them all."""
+        return len(self._suffix(list(self._told.values())))
+
+    def suffix(self, rows: Int32) -> bytes:
+        """What follows the partitions ``rows``, some of the rows, in their request."""
+        leads = self._leads(rows)
+        return self._suffix([told for index, told in self._told.items() if leads[index]])
+
+    def _suffix(self, told: list[bytes]) -> bytes:
+        return array(told, compact=self._compact) + end_of_struct(compact=self._compact)
+
+    def _leads(self, rows: Int32) -> UInt8:
+        """(b,) 1 where the broker leads one of ``rows``."""
+        leads = np.zeros(len(self._brokers), np.uint8)
+        kernels.mark_leaders(rows, self._leader, self._most, leads)
+        return leads
+
+
 def leader_and_isr_requests(
     cluster: ClusterState, requests: ControlRequests, api_version: int, listener: str, byte_limit: int
 ) -> Iterator[EncodedRequest]:
     """Each broker's LeaderAndIsr; one without rows gets none. Raises ConfigError if a leader is not on ``listener``."""
     once = distinct(requests.leader_and_isr.rows, len(cluster))
     check_topics(LEADER_AND_ISR.name, cluster, once)
-    leads = leaders_of(cluster, once)
-    named = {
-        index: live_leader(registration, listener, api_version)
-        for index, registration in registered(cluster.brokers)
-        if leads[index]
-    }
-    return _encode(cluster, requests, api_version, EntryPool(cluster, once, api_version), named, byte_limit)
+    leaders = LiveLeaders(cluster, once, listener, api_version)
+    return _encode(cluster, requests, api_version, EntryPool(cluster, once, api_version), leaders, byte_limit)
 
 
 def _encode(
@@ -73,13 +104,10 @@ def _encode(
     requests: ControlRequests,
     api_version: int,
     pool: EntryPool,
-    named: dict[int, bytes],
+    leaders: LiveLeaders,
     byte_limit: int,
 ) -> Iterator[EncodedRequest]:
-    batch, layout = requests.leader_and_isr, LEADER_AND_ISR.layout(api_version)
-    tail = end_of_struct(compact=layout.compact)
-    cutter = Cutter(cluster, layout)
-    most = len(array(list(named.values()), compact=layout.compact) + tail)
+    batch, cutter = requests.leader_and_isr, Cutter(cluster, LEADER_AND_ISR.layout(api_version))
     for broker, where in batch.slices():
         prefix = LEADER_AND_ISR.prefix(api_version, requests, int(cluster.brokers.broker_epoch[broker]))
         if api_version >= 5:
@@ -87,19 +115,10 @@ def _encode(
         rows, is_new = batch.rows[where], requests.is_new[where]
         if not len(rows):
             continue
-        for section in cutter.cut(rows, pool.entry_size, byte_limit - len(prefix) - most):
+        for section in cutter.cut(rows, pool.entry_size, byte_limit - len(prefix) - leaders.nbytes_max):
             pool.copy(section, is_new[section.taken])
-            leads = leaders_of(cluster, section.rows)
-            leaders = [encoded for index, encoded in named.items() if leads[index]]
-            suffix = array(leaders, compact=layout.compact) + tail
-            yield EncodedRequest(broker, LEADER_AND_ISR.api_key, api_version, (prefix, section.view, suffix))
-
-
-def leaders_of(cluster: ClusterState, rows: Int32) -> UInt8:
-    """(b,) 1 where the broker leads one of ``rows``."""
-    leads = np.zeros(len(cluster.brokers), np.uint8)
-    kernels.mark_leaders(rows, cluster.partitions.leader, leads)
-    return leads
+            chunks = (prefix, section.view, leaders.suffix(section.rows))
+            yield EncodedRequest(broker, LEADER_AND_ISR.api_key, api_version, chunks)
 
 
 def distinct(rows: Int32, count: int) -> Int32:

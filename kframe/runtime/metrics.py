@@ -1,0 +1,106 @@
+"""Everything a controller measures, under the names that dashboards for Kafka already ask for.
+
+The names are those that the Prometheus JMX exporter makes of Kafka's MBeans by its rules for Kafka: lower case,
+``_total`` for what only grows, ``_count`` and a ``quantile`` label for timers and histograms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kframe.model.events import ControllerState
+from kframe.runtime.samples import Samples
+from kframe.runtime.status import Status
+
+#: The quantiles that Kafka's timers and histograms give.
+QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+_LABELS: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+#: ZkMigrationState of a controller that keeps its state in ZooKeeper.
+ZK_MIGRATION_STATE: Final = 4
+
+_CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+_STATS: Final = "kafka_controller_controllerstats_"
+_EVENTS: Final = "kafka_controller_controllereventmanager_"
+
+#: States whose timer has a name of its own.
+_RENAMED: Final = {
+    ControllerState.BROKER_CHANGE: "LeaderElection",
+    ControllerState.ALTER_PARTITION_REASSIGNMENT: "PartitionReassignment",
+}
+_UNTIMED: Final = (ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED)
+
+#: Kafka's name of each state's timer (3.9 ``ControllerState.rateAndTimeMetricName``); two states have none.
+TIMERS: Final[Mapping[ControllerState, str]] = {
+    state: _RENAMED.get(state, state.name.title().replace("_", "")) + "RateAndTimeMs"
+    for state in ControllerState
+    if state not in _UNTIMED
+}
+
+
+class Timers:
+    """How long the controller was busy, by what it was busy with."""
+
+    def __init__(self) -> None:
+        self.samples: Final = {state: Samples() for state in TIMERS}
+
+    def add(self, state: ControllerState, duration_ms: float) -> None:
+        """An event of this state was handled in this time."""
+        if state in self.samples:
+            self.samples[state].add(duration_ms)
+
+
+def measure(status: Status, timers: Timers, queue_times: Samples) -> dict[str, float]:
+    """All of it by exported name. A label stands in the name as a sample of Prometheus' text format has it."""
+    found: dict[str, float] = {f"{_CONTROLLER}{name.lower()}": value for name, value in status.gauges.items()}
+    found[f"{_CONTROLLER}controllerstate"] = status.state
+    found[f"{_CONTROLLER}zkmigrationstate"] = ZK_MIGRATION_STATE
+    unclean = status.meters.get("UncleanLeaderElectionsPerSec", 0)
+    found[f"{_STATS}uncleanleaderelections_total"] = unclean
+    found[f"{_STATS}uncleanleaderelectionspersec_total"] = unclean
+    for state, name in TIMERS.items():
+        found |= _summary(f"{_STATS}{name.lower()}", timers.samples[state])
+    found[f"{_EVENTS}eventqueuesize"] = status.events_waiting
+    found |= _summary(f"{_EVENTS}eventqueuetimems", queue_times)
+    found |= {_labelled("kframe_selector_faults_total", "selector", k): n for k, n in status.selector_faults.items()}
+    found |= {
+        _labelled("kframe_observer_failures_total", "observer", k): n for k, n in status.observer_failures.items()
+    }
+    return found
+
+
+def exposition(metrics: Mapping[str, float]) -> str:
+    """``metrics`` in Prometheus' text format, version 0.0.4."""
+    return "".join(f"{line}\n" for line in _lines(metrics))
+
+
+def _lines(metrics: Mapping[str, float]) -> Iterator[str]:
+    told: set[str] = set()
+    for name, value in metrics.items():
+        family, kind = _family(name)
+        if family not in told:
+            told.add(family)
+            yield f"# TYPE {family} {kind}"
+        yield f"{name} {value:.15g}"
+
+
+def _family(name: str) -> tuple[str, str]:
+    bare = name.partition("{")[0]
+    if bare.endswith("_total"):
+        return bare, "counter"
+    if bare.endswith("_count"):
+        return bare.removesuffix("_count"), "summary"
+    return bare, "summary" if 'quantile="' in name else "gauge"
+
+
+def _summary(name: str, samples: Samples) -> dict[str, float]:
+    found = {
+        _labelled(name, "quantile", label): value
+        for label, value in zip(_LABELS, samples.quantiles(QUANTILES), strict=True)
+    }
+    return {**found, f"{name}_count": samples.count}
+
+
+def _labelled(name: str, label: str, value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'{name}{{{label}="{escaped}"}}'

@@ -1,0 +1,211 @@
+"""The store contract, fourth part: topics are created, assigned, configured and deleted, and that is noticed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kframe.errors import ControllerFenced
+from kframe.model.changes import WriteCode
+from kframe.model.columns import Ragged
+from kframe.model.events import Event, TopicModified, TopicsChanged, TopicSettingsChanged
+from kframe.model.ids import NO_STATE
+from kframe.model.tables import TopicSettings, TopicTable
+from kframe.model.topics import UNSET
+from kframe.testing.clusters import described, small_table
+from kframe.testing.store_world import (
+    ONE,
+    TWO,
+    StoreSuite,
+    StoreWorld,
+    controller_of,
+    end_role,
+    opened,
+    table_as_read,
+)
+
+UNCLEAN, MIN_INSYNC = "unclean.leader.election.enable", "min.insync.replicas"
+OK, EXISTS, MISSING, STALE = WriteCode.OK, WriteCode.EXISTS, WriteCode.MISSING, WriteCode.STALE
+
+
+class TopicsContract(StoreSuite):
+    """Reading and writing topics."""
+
+    def test_topics_are_read_by_name(self, world: StoreWorld) -> None:
+        """In the order asked for, adding and removing replicas apart; what is gone is left out."""
+        store, _ = controller_of(world)
+        assert store.read_topic_names() == {"orders", "empty.topic", "leaving_topic"}
+        table = store.read_topics(("empty.topic", "nowhere", "orders"))
+        assert table_as_read(table) == {
+            "empty.topic": [((1, 2), (), ()), ((2, 1), (), ())],
+            "orders": [((1, 2, 3), (), ()), ((2, 3, 4, 1), (2, 3), (1,)), ((3, 1), (), ())],
+        }
+        assert list(table_as_read(table)) == ["empty.topic", "orders"]
+        assert len(store.read_topics(())) == 0
+
+    def test_new_topics_are_stored_whole(self, world: StoreWorld) -> None:
+        """With an id of their own, their assignments and their settings; nobody needs the role for that."""
+        store = opened(world)
+        table = small_table({"first": [(3, 1), (1, 9)], "second": [(2,)]})
+        assert store.create_topics(table, ({UNCLEAN: "true", MIN_INSYNC: "2"}, {})) == (OK, OK)
+        found = store.read_topics(("first", "second"))
+        assert table_as_read(found) == table_as_read(table)
+        assert len({*found.topic_ids, None}) == 3, "each has an id that no other has"
+        assert store.read_topic_settings(("first", "second")) == (TopicSettings(1, 2), TopicSettings(UNSET, UNSET))
+        loaded = store.load()
+        assert loaded.topics.find_id(found.topic_ids[0] or b"") == loaded.topics.find("first")
+        assert loaded.row("first", 1) is not None
+        assert int(loaded.partitions.partition_epoch[loaded.row("first", 1) or 0]) == NO_STATE
+
+    def test_topic_that_exists_is_not_created_again(self, world: StoreWorld) -> None:
+        """It stays as it is; topics fare independently of each other."""
+        store = opened(world)
+        before = described(store.load())
+        table = small_table({"fresh": [(1,)], "orders": [(9,)], "other": [(2,)]})
+        assert store.create_topics(table, ({}, {UNCLEAN: "false"}, {})) == (OK, EXISTS, OK)
+        after = described(store.load())
+        assert {name: after[name] for name in before} == before
+        assert after.keys() - before.keys() == {"fresh-0", "other-0"}
+        assert store.read_topic_settings(("orders",)) == (TopicSettings(1, 2),)
+
+    def test_topic_watch_is_one_shot_and_reading_arms_it_again(self, world: StoreWorld) -> None:
+        """Two topics are one event until their names are read; loading arms the watch, too."""
+        heard: list[Event] = []
+        store, _ = controller_of(world, heard)
+        other = opened(world)
+        for name in ("one", "two"):
+            other.create_topics(small_table({name: [(1,)]}), ({},))
+        world.settle()
+        assert heard == [TopicsChanged()]
+        assert store.read_topic_names() >= {"one", "two"}
+        store.delete_topics(("one",))
+        world.settle()
+        assert heard == [TopicsChanged(), TopicsChanged()]
+
+    @pytest.mark.parametrize("arm", ["load", "read_topics"])
+    def test_assignment_watch_is_one_shot_and_names_the_topic(self, world: StoreWorld, arm: str) -> None:
+        """Also for a write of our own. Loading arms the watch on every topic, reading a topic that on it."""
+        heard: list[Event] = []
+        store, _ = controller_of(world, heard)
+        table = store.read_topics(("orders",))
+        for _ in range(2):
+            assert store.write_assignments(table) == (OK,)
+        world.settle()
+        assert heard == [TopicModified("orders")]
+        if arm == "load":
+            store.load()
+        else:
+            store.read_topics(("orders",))
+        store.write_assignments(table)
+        world.settle()
+        assert heard == [TopicModified("orders")] * 2
+
+    def test_assignments_are_replaced_whole(self, world: StoreWorld) -> None:
+        """Order, adding and removing replicas, further partitions; states and ids stay."""
+        store, cluster = controller_of(world)
+        before, ids = described(cluster), store.read_topics(("orders",)).topic_ids
+        table = TopicTable(
+            ("orders",), ids, np.array([4], np.int32),
+            Ragged.of([(3, 2, 1), (4, 2), (9, 3, 1), (1, 2)]),
+            Ragged.of([(), (), (9,), ()]), Ragged.of([(), (), (3,), ()]),
+        )  # fmt: skip
+        assert store.write_assignments(table) == (OK,)
+        found = store.read_topics(("orders",))
+        assert (table_as_read(found), found.topic_ids) == (table_as_read(table), ids)
+        after = described(store.load())
+        for number in range(3):
+            for field in ("leader", "isr", "leader_epoch", "partition_epoch", "controller_epoch"):
+                assert after[f"orders-{number}"][field] == before[f"orders-{number}"][field]
+        assert (after["orders-3"]["replicas"], after["orders-3"]["leader"]) == ([1, 2], None)
+        assert {name: one for name, one in after.items() if not name.startswith("orders")} == {
+            name: one for name, one in before.items() if not name.startswith("orders")
+        }
+
+    def test_assignment_that_somebody_else_wrote_is_stale_until_it_is_read(self, world: StoreWorld) -> None:
+        """Compare-and-set on the whole topic; topics fare independently, and one that is gone is missing."""
+        store, _ = controller_of(world)
+        ours = store.read_topics(("orders", "empty.topic"))
+        world.drop_controller()
+        other = opened(world)
+        other.claim(TWO)
+        other.load()
+        theirs = small_table({"orders": [(3,), (4,), (1,)]})
+        assert other.write_assignments(theirs) == (OK,)
+        other.release()
+        assert store.claim(ONE) == 3
+        assert store.write_assignments(ours) == (STALE, OK)
+        assert table_as_read(store.read_topics(("orders",))) == table_as_read(theirs)
+        assert store.write_assignments(small_table({"nowhere": [(1,)], "orders": [(1,), (2,), (3,)]})) == (MISSING, OK)
+        assert table_as_read(store.read_topics(("orders",)))["orders"][0] == ((1,), (), ())
+
+    def test_our_own_writes_are_not_stale(self, world: StoreWorld) -> None:
+        """What we wrote last counts as read."""
+        store, _ = controller_of(world)
+        for first in (2, 1, 2):
+            assert store.write_assignments(small_table({"empty.topic": [(first, 3), (2, 1)]})) == (OK,)
+
+    def test_given_ids_are_stored(self, world: StoreWorld) -> None:
+        """Sixteen bytes that no other topic has."""
+        store, _ = controller_of(world)
+        names = ("orders", "empty.topic")
+        given = store.give_topic_ids(names)
+        assert [len(one) for one in given] == [16, 16]
+        assert len({*given, bytes(16)}) == 3
+        assert store.read_topics(names).topic_ids == given
+        loaded = store.load().topics
+        assert [loaded.find_id(one) for one in given] == [loaded.find(name) for name in names]
+        assert store.give_topic_ids(()) == ()
+
+    def test_settings_are_those_that_a_controller_acts_on(self, world: StoreWorld) -> None:
+        """UNSET where the topic has none of its own."""
+        store, _ = controller_of(world)
+        expected = (TopicSettings(0, 1), TopicSettings(1, 2), TopicSettings(UNSET, UNSET))
+        assert store.read_topic_settings(("leaving_topic", "orders", "empty.topic")) == expected
+
+    def test_every_change_of_settings_is_notified_with_the_topic(self, world: StoreWorld) -> None:
+        """Nothing has to be read in between."""
+        heard: list[Event] = []
+        store, _ = controller_of(world, heard)
+        world.configure_topic("empty.topic", {UNCLEAN: "true"})
+        world.configure_topic("orders", {MIN_INSYNC: "3"})
+        world.settle()
+        assert heard == [TopicSettingsChanged("empty.topic"), TopicSettingsChanged("orders")]
+        expected = (TopicSettings(1, UNSET), TopicSettings(1, 3))
+        assert store.read_topic_settings(("empty.topic", "orders")) == expected
+        loaded = store.load().topics
+        assert loaded.unclean[loaded.find("empty.topic") or 0] == 1
+
+    def test_deleted_topics_are_gone_with_all_that_is_theirs(self, world: StoreWorld) -> None:
+        """States, settings and marks; a topic of the same name is another one."""
+        store, cluster = controller_of(world)
+        (old_id,) = store.give_topic_ids(("orders",))
+        store.delete_topics(("leaving_topic", "orders"))
+        assert store.read_topic_names() == {"empty.topic"}
+        assert store.read_deletions() == frozenset()
+        assert set(described(store.load())) == {"empty.topic-0", "empty.topic-1"}
+        assert not store.read_states(cluster, np.arange(3, dtype=np.int32)).found.any()
+        store.delete_topics(("orders", "nowhere"))
+        assert store.create_topics(small_table({"orders": [(1, 2)]}), ({},)) == (OK,)
+        again = store.read_topics(("orders",))
+        assert again.topic_ids[0] not in (None, old_id)
+        assert described(store.load())["orders-0"]["leader"] is None
+        assert store.read_topic_settings(("orders",)) == (TopicSettings(UNSET, UNSET),)
+
+    @pytest.mark.parametrize("end", ["release", "expire", "drop"])
+    def test_topics_are_not_written_by_a_former_controller(self, world: StoreWorld, end: str) -> None:
+        """The fence of ``spec/zookeeper.md`` section 5 guards assignments, ids and deletions."""
+        first, second = opened(world), opened(world)
+        first.claim(ONE)
+        first.load()
+        end_role(world, first, end)
+        assert second.claim(TWO) == 2
+        before = described(second.load())
+        for write in (
+            lambda: first.write_assignments(small_table({"orders": [(9,), (9,), (9,)]})),
+            lambda: first.give_topic_ids(("orders",)),
+            lambda: first.delete_topics(("orders",)),
+        ):
+            with pytest.raises(ControllerFenced):
+                write()
+        assert described(second.load()) == before
+        assert second.read_topics(("orders",)).topic_ids == (None,)

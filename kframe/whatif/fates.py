@@ -1,0 +1,44 @@
+"""What became of topics that were to be created or deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kframe.errors import ErrorCode
+
+
+class Fate(StrEnum):
+    """What became of what was asked for."""
+
+    COMPLETED = "completed"
+    WAITING = "waiting"
+    """Begun, but it cannot be completed until something changes."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFate:
+    """One topic. ``partitions`` and ``replicas`` count what is created or deleted; of a refused one they are 0.
+
+    ``waiting_for`` are the brokers (ids) without which it goes no further.
+    """
+
+    topic: str
+    fate: Fate
+    error: ErrorCode
+    partitions: int
+    replicas: int
+    waiting_for: tuple[int, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """The topic as data."""
+        return {
+            "topic": self.topic,
+            "fate": str(self.fate),
+            "error": self.error.name,
+            "partitions": self.partitions,
+            "replicas": self.replicas,
+            "waiting_for": list(self.waiting_for),
+        }

@@ -1,0 +1,163 @@
+"""What became of a reassignment, in columns: which partitions reached their target, and what had to be copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kframe.errors import ErrorCode
+from kframe.model.columns import Bool, Int16, Int32, Int64, Ragged
+from kframe.model.tables import Targets
+from kframe.whatif.fates import Fate
+from kframe.whatif.lists import count, loads
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moves:
+    """``k`` partitions of a plan, and what the move costs. Lists hold broker ids and have an entry a partition.
+
+    ``codes``: Kafka's error for each. ``completed``: its assignment is the target, nothing is being added or removed.
+    ``adding``: replicas to be copied in, those of refused partitions left out; ``deleted``: replicas that it had and has
+    not any more. ``led``: it had a live leader to bring new replicas into the ISR, which ``isr_codes`` tells the answer
+    to. ``replicas_…`` (b,) count all replicas of each broker; the peak is that of the moment when every new replica is
+    assigned and no old one is gone yet.
+    """
+
+    targets: Targets
+    codes: Int16
+    completed: Bool
+    led: Bool
+    isr_codes: Int16
+    adding: Ragged
+    deleted: Ragged
+    known_topics: frozenset[str]
+    """Topics of the plan that exist."""
+    live: frozenset[int]
+    """Brokers (ids) that were live when the reassignment began."""
+    broker_ids: Int32
+    replicas_before: Int64
+    replicas_peak: Int64
+    replicas_after: Int64
+    leaders_before: Int32
+    leaders_after: Int32
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def refused(self) -> Bool:
+        """(k,) not begun at all."""
+        return np.asarray(self.codes != ErrorCode.NONE, np.bool_)
+
+    @property
+    def waiting(self) -> Bool:
+        """(k,) begun, but not completed."""
+        return ~self.refused & ~self.completed
+
+    def fate(self, position: int) -> Fate:
+        """What became of one partition of the plan."""
+        if self.refused[position]:
+            return Fate.REFUSED
+        return Fate.COMPLETED if self.completed[position] else Fate.WAITING
+
+    def document(self) -> dict[str, Any]:
+        """Everything as data."""
+        return {
+            **self.totals(),
+            "problems": list(self.problems()),
+            "brokers": list(self.broker_rows()),
+            "topics": list(self.topic_rows()),
+        }
+
+    def totals(self) -> dict[str, int]:
+        """The reassignment in numbers."""
+        return {
+            "partitions": len(self),
+            "completed": int(np.count_nonzero(self.completed)),
+            "waiting": int(np.count_nonzero(self.waiting)),
+            "refused": int(np.count_nonzero(self.refused)),
+            "replicas_copied": len(self.adding.values),
+            "replicas_deleted": len(self.deleted.values),
+            "replicas_before": int(self.replicas_before.sum()),
+            "replicas_peak": int(self.replicas_peak.sum()),
+            "replicas_after": int(self.replicas_after.sum()),
+        }
+
+    def problems(self) -> Iterator[dict[str, Any]]:
+        """The partitions that were refused or wait, each with Kafka's error and the reason."""
+        for position in np.flatnonzero(~self.completed).tolist():
+            yield {
+                "topic": self.targets.names[self.targets.topic[position]],
+                "partition": int(self.targets.partition[position]),
+                "target": self.targets.replicas[position].tolist(),
+                "fate": str(self.fate(position)),
+                "error": ErrorCode(int(self.codes[position])).name,
+                "reason": self._reason(position),
+            }
+
+    def broker_rows(self) -> Iterator[dict[str, Any]]:
+        """What each broker gains and loses."""
+        copied, deleted = loads(self.adding, self.broker_ids), loads(self.deleted, self.broker_ids)
+        for index, broker_id in enumerate(self.broker_ids.tolist()):
+            yield {
+                "broker_id": broker_id,
+                "replicas_before": int(self.replicas_before[index]),
+                "copied": int(copied[index]),
+                "deleted": int(deleted[index]),
+                "replicas_peak": int(self.replicas_peak[index]),
+                "replicas_after": int(self.replicas_after[index]),
+                "leaders_before": int(self.leaders_before[index]),
+                "leaders_gained": int(self.leaders_after[index]) - int(self.leaders_before[index]),
+                "leaders_after": int(self.leaders_after[index]),
+            }
+
+    def topic_rows(self) -> Iterator[dict[str, Any]]:
+        """What is copied and deleted of each topic of the plan."""
+        topic, topics = self.targets.topic, len(self.targets.names)
+        every = np.ones(len(self), np.bool_)
+        columns = {
+            "partitions": np.bincount(topic[every], minlength=topics),
+            "copied": np.bincount(topic, self.adding.counts, topics).astype(np.int64),
+            "deleted": np.bincount(topic, self.deleted.counts, topics).astype(np.int64),
+            "completed": np.bincount(topic[self.completed], minlength=topics),
+            "waiting": np.bincount(topic[self.waiting], minlength=topics),
+            "refused": np.bincount(topic[self.refused], minlength=topics),
+        }
+        for index, name in enumerate(self.targets.names):
+            yield {"topic": name, **{column: int(values[index]) for column, values in columns.items()}}
+
+    def _reason(self, position: int) -> str:
+        """Why a partition did not reach its target."""
+        topic, wanted = self.targets.names[self.targets.topic[position]], self.targets.replicas[position].tolist()
+        error, isr_error = ErrorCode(int(self.codes[position])), ErrorCode(int(self.isr_codes[position]))
+        absent = ", ".join(str(one) for one in wanted if one not in self.live)
+        if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return "no such partition" if topic in self.known_topics else "no such topic, or it is being deleted"
+        if error is ErrorCode.INVALID_REPLICA_ASSIGNMENT:
+            if not wanted:
+                return "an empty replica list"
+            if len(set(wanted)) < len(wanted):
+                return "a broker named twice"
+            return "a negative broker id" if min(wanted) < 0 else f"not live: {absent}"
+        if error is not ErrorCode.NONE:
+            return "the partition never had a leader"
+        if not self.led[position]:
+            return "no live leader: nobody brings the new replicas into the ISR"
+        return f"its leader's ISR was refused: {isr_error.name}" if isr_error else f"not in sync, being down: {absent}"
+
+
+def completed_of(replicas: Ragged, moving: Bool, targets: Ragged, rows: Int32) -> Bool:
+    """Which of ``targets`` are reached: ``replicas`` are the lists of the known ones (``rows`` not -1), ``moving`` marks
+    what is still being added or removed."""
+    completed = np.zeros(len(targets), np.bool_)
+    known = np.flatnonzero(rows >= 0)
+    wanted = targets.take(known)
+    same = replicas.counts == wanted.counts
+    differs = np.ones(len(replicas.values), np.bool_)
+    fits = np.repeat(same, replicas.counts)
+    differs[fits] = replicas.take(np.flatnonzero(same)).values != wanted.take(np.flatnonzero(same)).values
+    completed[known] = same & (count(replicas, differs) == 0) & ~moving
+    return completed
