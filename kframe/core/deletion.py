@@ -17,7 +17,7 @@ from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions
-from kframe.model.columns import Bool, Int32
+from kframe.model.columns import Bool, Int32, Int64
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 
@@ -120,25 +120,27 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
 
 def resume(context: Context) -> Operation[None]:
     """Look at every queued topic: complete it, retry what failed, or begin (``resumeDeletions``)."""
-    topics = context.cluster.topics
-    retry, begin = [], []
-    for index in np.flatnonzero(topics.deleting).tolist():
-        states = context.cluster.partitions.replica_state[_replicas(context, topics.rows_of(index)).slots]
-        started = bool((states == ReplicaState.DELETION_STARTED).any())
-        if (states == ReplicaState.DELETION_SUCCESSFUL).all():
-            yield from _complete(context, index)
-            continue
-        if not started and (states == ReplicaState.DELETION_INELIGIBLE).any():
-            retry.append(index)
-        if not started and not topics.deletion_halted[index]:
-            begin.append(index)
-    if retry:
-        failed = _replicas(context, _rows(context, retry))
-        states = context.cluster.partitions.replica_state[failed.slots]
-        failed = failed.where(states == ReplicaState.DELETION_INELIGIBLE)
-        yield from replica_machine.move(context, failed, ReplicaState.OFFLINE)
-    if begin:
-        yield from _begin(context, begin)
+    cluster = context.cluster
+    topics, p = cluster.topics, cluster.partitions
+    if not topics.deleting.any():
+        return
+    replicas = _replicas(context, _queued_rows(context))
+    owner, states = p.topic[replicas.rows], p.replica_state[replicas.slots]
+
+    def having(state: ReplicaState) -> Int64:
+        return np.bincount(owner, states == state, len(topics)).astype(np.int64)
+
+    queued, started = topics.deleting != 0, having(ReplicaState.DELETION_STARTED) > 0
+    done = queued & (having(ReplicaState.DELETION_SUCCESSFUL) == np.bincount(owner, minlength=len(topics)))
+    retry = queued & ~done & ~started & (having(ReplicaState.DELETION_INELIGIBLE) > 0)
+    begin = queued & ~done & ~started & (topics.deletion_halted == 0)
+    if done.any():
+        yield from _complete(context, np.flatnonzero(done).tolist())
+    if retry.any():
+        failed = retry[owner] & (states == ReplicaState.DELETION_INELIGIBLE)
+        yield from replica_machine.move(context, replicas.where(failed), ReplicaState.OFFLINE)
+    if begin.any():
+        yield from _begin(context, np.flatnonzero(begin).tolist())
 
 
 def _begin(context: Context, indexes: list[int]) -> Operation[None]:
@@ -164,14 +166,15 @@ def _begin(context: Context, indexes: list[int]) -> Operation[None]:
     halt(context, _topics_of(context, dead), "replicas are offline")
 
 
-def _complete(context: Context, index: int) -> Operation[None]:
-    """All replicas are gone: forget the topic, in storage first."""
+def _complete(context: Context, indexes: list[int]) -> Operation[None]:
+    """All replicas of these topics are gone: forget the topics, in storage first."""
     topics = context.cluster.topics
-    replicas = _replicas(context, topics.rows_of(index))
+    replicas = _replicas(context, _rows(context, indexes))
     yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT)
-    yield from ask(DeleteTopics((topics.names[index],)))
-    _log.info("topic %s is deleted", topics.names[index])
-    context.forget_topic(index)
+    yield from ask(DeleteTopics(tuple(topics.names[index] for index in indexes)))
+    for index in indexes:
+        _log.info("topic %s is deleted", topics.names[index])
+        context.cluster.drop_topic(index)
 
 
 def _halt_reassigning(context: Context, indexes: Int32) -> None:
@@ -179,6 +182,12 @@ def _halt_reassigning(context: Context, indexes: Int32) -> None:
     topics, p = context.cluster.topics, context.cluster.partitions
     busy = [index for index in indexes.tolist() if p.reassigning[topics.rows_of(index)].any()]
     halt(context, busy, "a reassignment is under way")
+
+
+def _queued_rows(context: Context) -> Int32:
+    """Rows of all queued topics."""
+    topics, p = context.cluster.topics, context.cluster.partitions
+    return np.flatnonzero(np.append(topics.deleting, 0)[p.topic]).astype(np.int32)
 
 
 def _rows(context: Context, indexes: Iterable[int]) -> Int32:

@@ -129,8 +129,8 @@ class Gauges:
         }
 
     def _count_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Led: it has a state. Offline: unless its topic's deletion has started. Imbalanced: see ``_imbalanced``; unless
-        its topic is queued for deletion."""
+        """Led: it has a state. Offline: unless its topic's deletion has started. Imbalanced: see ``_imbalanced``, and
+        unless its topic is queued for deletion."""
         p, topics = self._cluster.partitions, self._cluster.topics
         counts = np.zeros((len(ROW_GAUGES), len(rows)), np.uint8)
         topic = p.topic[rows]

@@ -34,7 +34,7 @@ def creation_error(context: Context, topic: NewTopic) -> ErrorCode:
         error = _counts_error(context, topic)
         if error is not ErrorCode.NONE:
             return error
-    if topic_name_problem(topic.name) is not None or _collides(context, topic.name):
+    if topic_name_problem(topic.name) is not None or topics.collides(topic.name):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     error = _assignment_error(topic)
     if error is ErrorCode.NONE and config_problem(topic.config) is not None:
@@ -74,13 +74,6 @@ def _counts_error(context: Context, topic: NewTopic) -> ErrorCode:
     if not 0 < replication_factor <= len(context.cluster.brokers.registered_ids()):
         return ErrorCode.INVALID_REPLICATION_FACTOR
     return ErrorCode.NONE
-
-
-def _collides(context: Context, name: str) -> bool:
-    """Whether another topic has the same name once dots are taken for underscores (metric names are)."""
-    mapped = name.replace(".", "_")
-    topics = context.cluster.topics
-    return any(other.replace(".", "_") == mapped for other in topics.names if other in topics)
 
 
 def _assignment_error(topic: NewTopic) -> ErrorCode:

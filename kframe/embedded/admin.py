@@ -19,10 +19,13 @@ from kframe.embedded.layout import (
 )
 from kframe.embedded.records import Check, Create, Delete, Operation, RecordTree, SetData
 from kframe.embedded.topics import TOPICS, StoredTopics, topic_path
+from kframe.errors import KframeError
 from kframe.model.changes import WriteCode
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
 
+#: The version of a record that is not there.
+NO_VERSION: Final = -1
 #: Producer ids in a block.
 BLOCK_LENGTH: Final = 1000
 
@@ -70,22 +73,22 @@ class AdminCalls:
 
     def write_assignments(self: Session, table: TopicTable) -> tuple[WriteCode, ...]:
         """Compare-and-set by the version that this session read or wrote last."""
-        codes = []
+        codes, versions = [], []
         for name in table.names:
             stat = self._records.exists(self._connected(), topic_path(name))
-            if stat is None:
-                codes.append(WriteCode.MISSING)
-            elif stat.version != self._read_versions.get(name, stat.version):
-                codes.append(WriteCode.STALE)
-            else:
-                codes.append(WriteCode.OK)
+            version = NO_VERSION if stat is None else stat.version
+            stale = version != self._read_versions.get(name, version)
+            codes.append(WriteCode.MISSING if stat is None else WriteCode.STALE if stale else WriteCode.OK)
+            versions.append(version)
         accepted = np.flatnonzero(np.array(codes) == WriteCode.OK)
-        names = [table.names[i] for i in accepted]
-        self._write_fenced(*(SetData(topic_path(name), b"") for name in names))
-        for name in names:
-            stat = self._records.exists(self._connected(), topic_path(name))
-            if stat is not None:
-                self._read_versions[name] = stat.version
+        before = dict(self._read_versions)
+        for i in accepted:
+            self._read_versions[table.names[i]] = versions[i] + 1
+        try:
+            self._write_fenced(*(SetData(topic_path(table.names[i]), b"") for i in accepted))
+        except KframeError:
+            self._read_versions = before
+            raise
         self._topics.assign(table.take(accepted))
         return tuple(codes)
 

@@ -228,7 +228,15 @@ class MemoryStore(AdminCalls):
             case Change.DATA, (parent, _, broker_id) if parent == BROKERS:
                 self._notify(BrokerModified(int(broker_id)))
             case Change.DATA, (parent, _, topic) if parent == TOPICS:
-                self._notify(TopicModified(topic))
+                self._hear_topic(topic)
+
+    def _hear_topic(self, name: str) -> None:
+        """Somebody wrote a topic: nothing new if that was us; then only watch for the next."""
+        stat = self._records.exists(self._connected(), topic_path(name))
+        if stat is not None and stat.version == self._read_versions.get(name):
+            self._records.exists(self._connected(), topic_path(name), watch=True)
+        else:
+            self._notify(TopicModified(name))
 
     def _hear_configs(self) -> None:
         """Read which configs were changed, and watch for the next."""

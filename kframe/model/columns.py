@@ -129,7 +129,7 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
 
 
 def members(lists: Ragged, others: Ragged) -> Bool:
-    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``. No value is negative."""
+    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``; none is negative."""
     most = np.int64(max(lists.values.max(initial=0), others.values.max(initial=0)) + 1)
 
     def keys(which: Ragged) -> Int64:

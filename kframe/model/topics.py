@@ -36,6 +36,10 @@ def topic_name_problem(name: str) -> str | None:
     return "a topic name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', other than '.' and '..'"
 
 
+def _mapped(name: str) -> str:
+    return name.replace(".", "_")
+
+
 class Topics:
     """Topics by index. Per-topic arrays are replaced when topics are added; a dropped topic keeps its index."""
 
@@ -60,6 +64,7 @@ class Topics:
         """1 while the deletion must wait ("ineligible for deletion")."""
         self._index: dict[str, int] = {}
         self._index_by_id: dict[bytes, int] = {}
+        self._mapped_names: set[str] = set()
         self._later: dict[int, list[tuple[int, int, int]]] = {}
         self._wire_names: tuple[Int32, bytes] | None = None
 
@@ -78,6 +83,10 @@ class Topics:
         """Index of a topic, or None."""
         return self._index.get(name)
 
+    def collides(self, name: str) -> bool:
+        """Whether a topic has this name once dots are taken for underscores, as metric names do."""
+        return _mapped(name) in self._mapped_names
+
     def find_id(self, topic_id: bytes) -> int | None:
         """Index of the topic that has this id, or None."""
         return self._index_by_id.get(topic_id)
@@ -87,6 +96,7 @@ class Topics:
         first, count = len(self.names), len(names)
         for offset, name in enumerate(names):
             self._index[name] = first + offset
+            self._mapped_names.add(_mapped(name))
         self.names += names
         given = ids if ids is not None else [None] * count
         self._index_by_id.update(
@@ -152,6 +162,7 @@ class Topics:
     def drop(self, topic: int) -> None:
         """Forget a topic's name and rows; its index is not used again."""
         del self._index[self.names[topic]]
+        self._mapped_names.discard(_mapped(self.names[topic]))
         self._index_by_id.pop(self.ids[topic].tobytes(), None)
         self._later.pop(topic, None)
         self.block_length[topic] = self.partition_count[topic] = 0
@@ -171,6 +182,7 @@ class Topics:
         twin = Topics()
         twin.names, twin._index = list(self.names), dict(self._index)
         twin._index_by_id = dict(self._index_by_id)
+        twin._mapped_names = set(self._mapped_names)
         twin._later = {topic: list(blocks) for topic, blocks in self._later.items()}
         for name in ("ids", *_FRESH):
             setattr(twin, name, getattr(self, name).copy())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -55,6 +56,7 @@ class ControllerLoop:
         self._clock = clock
         self._tokens = itertools.count(1)
         self._waiting: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
+        self._answered: deque[tuple[Future[Any], Any]] = deque()
         self._lock = threading.Lock()
         self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
         self._thread: threading.Thread | None = None
@@ -112,13 +114,15 @@ class ControllerLoop:
         started_ms, self.state = self._clock.now_ms(), event.state
         try:
             self._advance(event)
+            self._publish()
         except Exception as error:
             _log.exception("%s could not be handled; giving the role up", type(event).__name__)
             self._abandon(event, error)
+            self._publish()
         finally:
             self.timers.add(event.state, self._clock.now_ms() - started_ms)
             self.state = ControllerState.IDLE
-            self._publish()
+            self._deliver()
 
     def run_until_idle(self) -> int:
         """Handle events until none waits; return how many."""
@@ -165,6 +169,7 @@ class ControllerLoop:
     def _settle(self, effects: list[Effect]) -> None:
         """Perform effects that no step has asked for."""
         self._advance(self._performer.perform(effects))
+        self._deliver()
 
     def _abandon(self, event: Event, error: Exception) -> None:
         """Give the role up for an error that nobody foresaw; what fails at that too is only logged."""
@@ -209,9 +214,16 @@ class ControllerLoop:
         if future is None or read is None:
             return
         try:
-            future.set_result(read(response))
+            self._answered.append((future, read(response)))
         except Exception as error:
             future.set_exception(error)
+
+    def _deliver(self) -> None:
+        """Hand out the answers to an event that is over: whoever gets one finds status and metrics up to date."""
+        with suppress(IndexError):  # none is left, perhaps because another thread has handed out the last
+            while True:
+                future, value = self._answered.popleft()
+                future.set_result(value)
 
     def _fail_waiting(self, event: Event, error: Exception) -> None:
         """Whoever waits for an event that failed learns why."""

@@ -60,8 +60,8 @@ _DOCUMENT: Final = msgspec.json.Decoder(_Document)
 
 def read_reassignment(path: Path) -> Reassignment:
     """Read a reassignment, which may cover any partitions of a cluster, each once. Raises SnapshotError."""
-    documents = {heading: _decoded(raw, where) for heading, (raw, where) in _documents(path).items()}
-    return Reassignment(documents.get(CURRENT_HEADING), documents.get(PROPOSED_HEADING))
+    decoded = {heading: _decoded(raw, where) for heading, (raw, where) in documents(path).items()}
+    return Reassignment(decoded.get(CURRENT_HEADING), decoded.get(PROPOSED_HEADING))
 
 
 def read_reassignment_snapshot(path: Path, progress: Progress = ignore_progress) -> Snapshot:
@@ -85,8 +85,9 @@ def read_reassignment_snapshot(path: Path, progress: Progress = ignore_progress)
     return snapshot
 
 
-def _documents(path: Path) -> Mapping[str, tuple[bytes, str]]:
-    """Each document with its place, by heading."""
+def documents(path: Path) -> Mapping[str, tuple[bytes, str]]:
+    """Each JSON document of a file, not decoded, with its place, by heading; a bare one is the proposed one. Raises
+    SnapshotError."""
     content = read_document(path)
     if content.lstrip().startswith(b"{"):
         return {PROPOSED_HEADING: (content, str(path))}

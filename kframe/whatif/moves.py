@@ -12,7 +12,7 @@ from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32, Int64, Ragged
 from kframe.model.tables import Targets
 from kframe.whatif.fates import Fate
-from kframe.whatif.lists import count, loads
+from kframe.whatif.lists import loads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,9 +117,8 @@ class Moves:
     def topic_rows(self) -> Iterator[dict[str, Any]]:
         """What is copied and deleted of each topic of the plan."""
         topic, topics = self.targets.topic, len(self.targets.names)
-        every = np.ones(len(self), np.bool_)
         columns = {
-            "partitions": np.bincount(topic[every], minlength=topics),
+            "partitions": np.bincount(topic, minlength=topics),
             "copied": np.bincount(topic, self.adding.counts, topics).astype(np.int64),
             "deleted": np.bincount(topic, self.deleted.counts, topics).astype(np.int64),
             "completed": np.bincount(topic[self.completed], minlength=topics),
@@ -148,16 +147,3 @@ class Moves:
             return "no live leader: nobody brings the new replicas into the ISR"
         return f"its leader's ISR was refused: {isr_error.name}" if isr_error else f"not in sync, being down: {absent}"
 
-
-def completed_of(replicas: Ragged, moving: Bool, targets: Ragged, rows: Int32) -> Bool:
-    """Which of ``targets`` are reached: ``replicas`` are the lists of the known ones (``rows`` not -1), ``moving`` marks
-    what is still being added or removed."""
-    completed = np.zeros(len(targets), np.bool_)
-    known = np.flatnonzero(rows >= 0)
-    wanted = targets.take(known)
-    same = replicas.counts == wanted.counts
-    differs = np.ones(len(replicas.values), np.bool_)
-    fits = np.repeat(same, replicas.counts)
-    differs[fits] = replicas.take(np.flatnonzero(same)).values != wanted.take(np.flatnonzero(same)).values
-    completed[known] = same & (count(replicas, differs) == 0) & ~moving
-    return completed

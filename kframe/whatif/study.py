@@ -116,9 +116,18 @@ class WhatIf:
         selector = self._selectors.get(kind)
         return None if selector is None else selector.name
 
+    @property
+    def controller_epoch(self) -> int:
+        """Under which the controller writes."""
+        return self._loop.controller.controller_epoch
+
     def standing(self) -> Standing:
         """How the cluster stands now."""
-        return standing_of(self.cluster, self.config, self.snapshot.topics.configs is not None)
+        return self.standing_of(self.cluster)
+
+    def standing_of(self, cluster: ClusterState) -> Standing:
+        """How ``cluster`` would stand under this controller's settings."""
+        return standing_of(cluster, self.config, self.snapshot.topics.configs is not None)
 
     def fail(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Brokers die: these, and all that are registered in these racks. Raises InputError for one that is unknown or

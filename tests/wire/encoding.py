@@ -17,7 +17,7 @@ CASES = st.builds(random_case, st.randoms(use_true_random=False))
 def versions(api: str, version: int) -> ControlVersions:
     """One kind of request in ``version``, the others in one that can encode anything."""
     chosen = {"LeaderAndIsr": 7, "UpdateMetadata": 8, "StopReplica": 4} | {api: version}
-    return ControlVersions(chosen["LeaderAndIsr"], chosen["UpdateMetadata"], chosen["StopReplica"], True)
+    return ControlVersions(chosen["LeaderAndIsr"], chosen["UpdateMetadata"], chosen["StopReplica"])
 
 
 def encoded(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kframe.errors import BrokenInvariant, ConfigError, ShapeError
+from kframe.model.protocol import LATEST
 from kframe.model.requests import BrokerRows
 from kframe.wire import ControlVersions, Encoder
 from kframe.wire.sections import require_as_measured
@@ -16,7 +17,7 @@ from tests.wire.cases import Case, broker, build, case_of, partition, topic
 from tests.wire.content import kio_class, kio_decode
 from tests.wire.encoding import body, encoded
 
-NEWEST = ControlVersions.of("3.9")
+NEWEST = ControlVersions.of(LATEST)
 
 
 def decoded(case: Case, api: str, version: int) -> list[Any]:

@@ -56,10 +56,13 @@ def test_an_entry_of_another_length_than_measured_stops_the_writing(kernels: Any
 
 
 @kernels_of_both
-def test_leaders_are_only_added(kernels: Any) -> None:
-    leads = np.array([0, 1], np.uint8)
-    assert kernels.mark_leaders(ROWS, np.array([1, 0, 1, -1], np.int32), leads) == 1
-    assert leads.tolist() == [1, 1]
+def test_leaders_are_only_added_and_no_more_of_them_than_there_can_be(kernels: Any) -> None:
+    leader = np.array([3, 0, 3, -1, 0, 1, 2], np.int32)
+    rows = np.array([1, 3, 4, 5, 6], np.int32)
+    for most, found, marked in [(0, 0, [0, 1, 0, 0]), (1, 1, [1, 1, 0, 0]), (2, 2, [1, 1, 1, 0]), (4, 2, [1, 1, 1, 0])]:
+        leads = np.array([0, 1, 0, 0], np.uint8)
+        assert kernels.mark_leaders(rows, leader, most, leads) == found
+        assert leads.tolist() == marked
 
 
 def frame(entry_at: int, out: int) -> int:
@@ -93,4 +96,4 @@ WRONG = [
 @pytest.mark.parametrize(("rows", "error"), WRONG, ids=[row[1] for row in WRONG])
 def test_an_array_of_another_kind_is_refused(rows: np.ndarray[Any, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        _wire.mark_leaders(rows, P.leader, np.zeros(2, np.uint8))
+        _wire.mark_leaders(rows, P.leader, 2, np.zeros(2, np.uint8))

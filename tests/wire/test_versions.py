@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kframe.errors import ConfigError
+from kframe.model.protocol import RELEASES, InterBrokerProtocol
 from kframe.wire import ControlVersions
-from kframe.wire.versions import RELEASES
 
 #: (versions that stand for it, LeaderAndIsr, UpdateMetadata, StopReplica, recovery state), each block from its first.
 TABLE = [
@@ -28,7 +28,8 @@ ROWS = [(protocol, *row[1:]) for row in TABLE for protocol in row[0].split()]
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_versions(row: tuple[str, int, int, int, bool]) -> None:
-    assert ControlVersions.of(row[0]) == ControlVersions(*row[1:])
+    protocol = InterBrokerProtocol.parse(row[0])
+    assert (ControlVersions.of(protocol), protocol.recovery_state) == (ControlVersions(*row[1:4]), row[4])
 
 
 def test_every_release_is_in_the_table() -> None:
@@ -45,7 +46,7 @@ def test_every_release_is_in_the_table() -> None:
 )  # fmt: skip
 def test_what_is_no_version(protocol: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        ControlVersions.of(protocol, "server.properties:7")
+        InterBrokerProtocol.parse(protocol, "server.properties:7")
     assert caught.value.where == "server.properties:7"
     assert caught.value.found == repr(protocol)
     assert "0.8.0 to 3.9" in caught.value.expected
@@ -53,4 +54,4 @@ def test_what_is_no_version(protocol: str) -> None:
 
 def test_the_config_key_is_named_by_default() -> None:
     with pytest.raises(ConfigError, match=r"config key inter\.broker\.protocol\.version: found '5\.0'"):
-        ControlVersions.of("5.0")
+        InterBrokerProtocol.parse("5.0")

@@ -1,0 +1,91 @@
+"""A plan of partitions to be moved, as Kafka's reassignment JSON tells it: read with no more than its form checked.
+
+Whether the plan makes sense is what a controller, or ``plan_check``, is asked.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+import numpy as np
+
+from kframe.errors import SnapshotError
+from kframe.model.columns import Bool, Int32
+from kframe.model.tables import Targets
+from kframe.snapshot.assemble import GrowingLists, int32
+from kframe.snapshot.decode import decode
+from kframe.snapshot.reassignment import PROPOSED_HEADING, documents
+
+#: What the JSON may hold where Kafka reads an int: whether it is one that makes sense is checked later.
+_Number: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class _Entry(msgspec.Struct):
+    topic: str
+    partition: _Number
+    replicas: list[_Number]
+    log_dirs: list[str] | None = None
+
+
+class _Document(msgspec.Struct):
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
+    partitions: list[_Entry]
+
+
+_DOCUMENT: Final = msgspec.json.Decoder(_Document)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """``k`` partitions with the replicas they are to have, in the order of the file.
+
+    ``log_dirs_differ`` (k,) marks those with another number of log directories than of replicas.
+    """
+
+    name: str
+    targets: Targets
+    log_dirs_differ: Bool
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @staticmethod
+    def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int]]], name: str = "plan") -> Plan:
+        """From ((topic, partition), replicas) pairs; for small things."""
+        return Plan(name, Targets.of(wanted), np.zeros(len(wanted), np.bool_))
+
+    def partition_name(self, position: int) -> str:
+        """``topic-partition``."""
+        return f"{self.targets.names[self.targets.topic[position]]}-{int(self.targets.partition[position])}"
+
+    def again(self) -> Int32:
+        """Positions of partitions that stand in the plan before, ascending."""
+        topic, partition = self.targets.topic.astype(np.int64), self.targets.partition.astype(np.int64)
+        keys = topic << 32 | (partition & 0xFFFFFFFF)
+        order = np.argsort(keys, kind="stable")
+        same = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
+        return np.sort(order[same]).astype(np.int32)
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a reassignment: a bare document, or the proposed one of what ``--generate`` prints. Raises SnapshotError."""
+    found = documents(path)
+    if PROPOSED_HEADING not in found:
+        raise SnapshotError(str(path), "the current assignment only", f'a document under "{PROPOSED_HEADING}"')
+    entries = decode(_DOCUMENT, *found[PROPOSED_HEADING]).partitions
+    numbers: dict[str, int] = {}
+    topic, partition, replicas = array("i"), array("i"), GrowingLists()
+    for entry in entries:
+        topic.append(numbers.setdefault(entry.topic, len(numbers)))
+        partition.append(entry.partition)
+        replicas.append(entry.replicas)
+    targets = Targets(
+        tuple(numbers), int32(topic), int32(partition), replicas.ragged(), np.zeros(len(entries), np.bool_)
+    )
+    differ = (one.log_dirs is not None and len(one.log_dirs) != len(one.replicas) for one in entries)
+    return Plan(path.name, targets, np.fromiter(differ, np.bool_, len(entries)))

@@ -1,0 +1,235 @@
+"""What if these partitions were moved? Both phases of a reassignment, with the new replicas catching up in between.
+
+Phase A stores the assignment with what is being added and removed, raises leader epochs and tells the replicas. Then
+all live replicas of the target catch up: each leader proposes ISRs with them, all of its partitions in one
+AlterPartition. Phase B is what the controller does once a whole target is in sync: it makes the target the assignment,
+elects a leader from it where the old one leaves, and stops the replicas that are left over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from kframe.core.admin import ReassignmentResponse
+from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.errors import ErrorCode, InputError
+from kframe.model.changes import StateChange
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int16, Int32, Ragged, same_lists
+from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
+from kframe.model.ids import RecoveryState, ReplicaFlag
+from kframe.model.tables import Targets
+from kframe.whatif.lists import absent, count, kept, loads, owners
+from kframe.whatif.moves import Moves
+from kframe.whatif.outcome import Answer, Operation, Outcome, Told, Verb
+from kframe.whatif.plan import Plan
+from kframe.whatif.standing import Standing, standing_of
+from kframe.whatif.study import WhatIf
+from kframe.whatif.timeline import Turns
+
+#: The last version of AlterPartition that names topics by name.
+_BY_NAME: Final = 1
+_MOVING: Final = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+#: How many partitions an answer names.
+_NAMED: Final = 20
+
+
+def reassign(study: WhatIf, plan: Plan) -> Outcome:
+    """Play a plan to its end; ``Outcome.reassignment`` says what became of each partition.
+
+    Raises InputError for an empty plan and for one that names a partition twice: neither can be asked for. All else
+    that is wrong with a plan the controller finds, with Kafka's error for each partition.
+    """
+    if len(plan) == 0:
+        raise InputError(plan.name, "no partition", "at least one to reassign")
+    again = plan.again()
+    if len(again):
+        where = f"{plan.name} partitions[{int(again[0])}]"
+        raise InputError(where, f"partition {plan.partition_name(int(again[0]))} again", "each partition once")
+    played = _Reassignment(study, plan.targets)
+    operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
+    outcome = study.play(operation, [
+        ("phase A: the move begins", played.begin),
+        ("the new replicas catch up", played.catch_up),
+        ("phase B: targets in sync become the assignment", played.finish),
+    ])  # fmt: skip
+    return replace(outcome, reassignment=played.moves(outcome))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Before:
+    """How things stood before: the lists of ids stand beside the rows that are known."""
+
+    rows: Int32
+    known: Int32
+    replicas: Ragged
+    origin: Ragged
+    live: frozenset[int]
+    loads: Int32
+
+
+class _Reassignment:
+    """A reassignment that is being played, and what is learned on the way."""
+
+    def __init__(self, study: WhatIf, targets: Targets) -> None:
+        self._study = study
+        self._targets = targets
+        cluster = study.cluster
+        topics = [-1 if (found := cluster.topics.find(name)) is None else found for name in targets.names]
+        self._known_topics = frozenset(
+            name for name, index in zip(targets.names, topics, strict=True)
+            if index >= 0 and not cluster.topics.deleting[index]
+        )  # fmt: skip
+        index = np.array(topics, np.int32)[targets.topic]
+        rows = np.full(len(targets), -1, np.int32)
+        rows[index >= 0] = cluster.topics.locate(index[index >= 0], targets.partition[index >= 0])
+        known = np.flatnonzero(rows >= 0).astype(np.int32)
+        held = _ids(cluster, cluster.partitions.lists("replica", rows[known]))
+        being_added = (_flags(cluster, rows[known]) & np.uint8(ReplicaFlag.ADDING)) != 0
+        brokers = cluster.brokers
+        self._before = _Before(
+            rows, known, held, kept(held, ~being_added), frozenset(brokers.ids[brokers.live != 0].tolist()),
+            study.standing().replicas,
+        )  # fmt: skip
+        self._codes: Int16 = np.zeros(len(targets), np.int16)
+        self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
+        self._led = np.zeros(len(targets), np.bool_)
+        self._after_answers = Turns()
+
+    def begin(self) -> Answer:
+        """Phase A, and phase B of what needs no copying."""
+        response: ReassignmentResponse = self._study.call(lambda token: ReassignmentRequested(self._targets, token))
+        self._codes = response.codes
+        wrong = np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()
+        targets = self._targets
+        named = tuple(f"{targets.names[targets.topic[one]]}-{int(targets.partition[one])}" for one in wrong)
+        return Answer(ErrorCode(response.error), np.empty(0, np.int32), response.codes, named)
+
+    def catch_up(self) -> Told:
+        """Every leader proposes ISRs. What the controller does once it has answered is kept for ``finish``."""
+        study, until_answers = self._study, Turns()
+        cluster = study.cluster
+        p, brokers = cluster.partitions, cluster.brokers
+        rows = self._before.rows
+        open_ = np.flatnonzero((self._codes == ErrorCode.NONE) & (rows >= 0))
+        open_ = open_[p.reassigning[rows[open_]] != 0]
+        leader = p.leader[rows[open_]]
+        led = (leader >= 0) & (brokers.registered[leader] != 0)
+        self._led[open_] = led
+        isr, grows = _grown_isr(cluster, rows[open_])
+        proposing = led & grows
+        columns, accepted = cluster.partitions.copy(), []
+        leaders = np.unique(leader[proposing]).tolist()
+        for done, broker in enumerate(leaders, 1):
+            chosen = np.flatnonzero(proposing & (leader == broker))
+            change = self._propose(broker, rows[open_[chosen]], isr.take(chosen), (until_answers, self._after_answers))
+            self._isr_codes[open_[chosen]] = change[0].codes
+            accepted.append(change[1].take(change[0].codes == ErrorCode.NONE))
+            study.step_progress(done, len(leaders))
+        twin = ClusterState()
+        twin.brokers, twin.topics, twin.partitions = brokers, cluster.topics, columns
+        for one in accepted:
+            twin.apply(one, one.expected + np.int32(1))
+        return Told(happenings=until_answers.happenings(), standing=study.standing_of(twin))
+
+    def finish(self) -> Told:
+        """What the controller did after each answer."""
+        return Told(happenings=self._after_answers.happenings())
+
+    def _propose(
+        self, leader: int, rows: Int32, isr: Ragged, turns: tuple[Turns, Turns]
+    ) -> tuple[AlterPartitionResponse, StateChange]:
+        """One leader's AlterPartition; the answer, and the change that it asks for."""
+        cluster = self._study.cluster
+        p, brokers = cluster.partitions, cluster.brokers
+        names = cluster.topics.names
+        partitions = tuple(zip((names[topic] for topic in p.topic[rows].tolist()), p.partition[rows].tolist(), strict=True))
+        change = StateChange(
+            rows, p.leader[rows], p.leader_epoch[rows], np.full(len(rows), RecoveryState.RECOVERED, np.uint8), isr,
+            p.partition_epoch[rows], self._study.controller_epoch,
+        )  # fmt: skip
+        response: AlterPartitionResponse = self._study.call(
+            lambda token: AlterPartitionRequested(
+                int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), _BY_NAME, partitions, change.leader_epoch,
+                change.expected, change.recovery, _ids(cluster, isr), token,
+            ),
+            turns,
+        )  # fmt: skip
+        return response, change
+
+    def moves(self, outcome: Outcome) -> Moves:
+        """What became of it all."""
+        targets, before, cluster = self._targets, self._before, self._study.cluster
+        every = len(targets)
+        begun = (self._codes == ErrorCode.NONE) & (before.rows >= 0)
+        origin, had = _spread(before.origin, before.known, every), _spread(before.replicas, before.known, every)
+        accepted = Ragged(targets.replicas.offsets, targets.replicas.values)
+        adding = kept(accepted, absent(accepted, origin) & begun[owners(accepted)])
+        leaving = kept(origin, absent(origin, accepted) & begun[owners(origin)])
+        rows = before.rows[before.known]
+        now = _ids(cluster, cluster.partitions.lists("replica", rows))
+        has = _spread(now, before.known, every)
+        reached = np.zeros(every, np.bool_)
+        still = count(now, (_flags(cluster, rows) & _MOVING) != 0) > 0
+        reached[before.known] = same_lists(now, accepted.take(before.known)) & ~still
+        ids = outcome.broker_ids
+        peak = before.loads + loads(kept(accepted, begun[owners(accepted)]), ids) + loads(leaving, ids)
+        peak -= loads(kept(had, begun[owners(had)]), ids)
+        return Moves(
+            targets=targets,
+            codes=self._codes,
+            completed=begun & reached,
+            led=self._led,
+            isr_codes=self._isr_codes,
+            adding=adding,
+            deleted=kept(had, absent(had, has) & begun[owners(had)]),
+            known_topics=self._known_topics,
+            live=before.live,
+            broker_ids=ids,
+            replicas_before=before.loads.astype(np.int64),
+            replicas_peak=np.maximum(peak, before.loads),
+            replicas_after=outcome.after.replicas.astype(np.int64),
+            leaders_before=outcome.before.leaders,
+            leaders_after=outcome.after.leaders,
+        )
+
+
+def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:
+    """Broker indexes in sync once every live replica of the target has caught up, and which ISRs grow by that.
+
+    Those in sync now come first, but for the dead: a controller refuses an ISR that names one.
+    """
+    p, live = cluster.partitions, cluster.brokers.live
+    isr = p.lists("isr", rows)
+    isr = kept(isr, live[isr.values] != 0)
+    replicas = p.lists("replica", rows)
+    stays = (_flags(cluster, rows) & np.uint8(ReplicaFlag.REMOVING)) == 0
+    joining = kept(replicas, stays & (live[replicas.values] != 0) & absent(replicas, isr))
+    owner = np.concatenate([owners(isr), owners(joining)])
+    order = np.argsort(owner, kind="stable")
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum(isr.counts + joining.counts, out=offsets[1:])
+    grown = Ragged(offsets, np.concatenate([isr.values, joining.values])[order])
+    return grown, joining.counts > 0
+
+
+def _flags(cluster: ClusterState, rows: Int32) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Flags of the assigned replicas of ``rows``."""
+    flags: np.ndarray[tuple[int], np.dtype[np.uint8]] = cluster.partitions.replica_flags[cluster.partitions.slots_of(rows)]
+    return flags
+
+
+def _ids(cluster: ClusterState, lists: Ragged) -> Ragged:
+    """Lists of broker indexes as lists of ids."""
+    return Ragged(lists.offsets, cluster.brokers.ids[lists.values])
+
+
+def _spread(lists: Ragged, positions: Int32, total: int) -> Ragged:
+    """``total`` lists, those at ``positions`` (ascending) given, the others empty."""
+    offsets = np.zeros(total + 1, np.int32)
+    offsets[1:][positions] = lists.counts
+    np.cumsum(offsets, out=offsets)
+    return Ragged(offsets, lists.values)
