@@ -9,9 +9,9 @@ import numpy as np
 from kframe.core.context import Context, Operation, stale
 from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, StoredStates
-from kframe.model.columns import Bool, Int16, Int32, Ragged, same_lists
+from kframe.model.columns import Bool, Int16, Int32, Ragged, members, same_lists
 from kframe.model.events import AlterPartitionRequested
-from kframe.model.ids import NO_STATE, RecoveryState
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
 
 #: From this version of AlterPartition on, topics are named by id and a replica that may not join has its own error.
 _TOPIC_IDS_SINCE = 2
@@ -54,7 +54,7 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     if cluster.brokers.broker_epoch[sender] != request.broker_epoch:
         return refused(ErrorCode.STALE_BROKER_EPOCH)
     rows, codes = _resolve(context, request)
-    isr = Ragged(request.isr.offsets, cluster.brokers.index_of(request.isr.values))
+    isr = Ragged(request.isr.offsets, cluster.brokers.look_up(request.isr.values))
     accepted = np.flatnonzero(_judge(context, request, sender, rows, isr, codes))
     change = StateChange(
         rows[accepted], np.full(len(accepted), sender, np.int32), request.leader_epoch[accepted],
@@ -98,7 +98,9 @@ def _judge(
     recovering = request.recovery == RecoveryState.RECOVERING
     repeated = (p.leader[rows] == sender) & (request.recovery == p.recovery[rows])
     repeated &= same_lists(isr, p.lists("isr", rows))
-    ineligible = _any_of(isr, live[isr.values] == 0)
+    ineligible = _any_of(
+        isr, (isr.values < 0) | (np.append(live, 0)[isr.values] == 0) | _rebooted(context, request, isr)
+    )
     too_many = recovering & (isr.counts > 1)
     back = recovering & (p.recovery[rows] == RecoveryState.RECOVERED)
     not_eligible = (
@@ -110,7 +112,7 @@ def _judge(
         (older_leader, ErrorCode.FENCED_LEADER_EPOCH),
         (repeated, ErrorCode.NONE),
         (request.partition_epoch < p.partition_epoch[rows], ErrorCode.INVALID_UPDATE_VERSION),
-        (too_many | back, ErrorCode.INVALID_REQUEST),
+        (too_many | back | _unsound(context, sender, rows, isr), ErrorCode.INVALID_REQUEST),
         (ineligible, not_eligible),
     )
     for applies, code in verdicts:
@@ -118,6 +120,31 @@ def _judge(
         codes[hit] = code
         open_ &= ~hit
     return open_
+
+
+def _rebooted(context: Context, request: AlterPartitionRequested, isr: Ragged) -> Bool:
+    """Beside the proposed members: whether the leader means an earlier registration of the broker than the present one.
+
+    Such a replica may have come back empty. Kafka's ZooKeeper-mode controller does not look (``reliability.md`` X1).
+    """
+    if request.isr_epochs is None:
+        return np.zeros(len(isr.values), np.bool_)
+    now = np.append(context.cluster.brokers.broker_epoch, NO_BROKER_EPOCH)[isr.values]
+    other: Bool = (request.isr_epochs != NO_BROKER_EPOCH) & (request.isr_epochs != now)
+    return other
+
+
+def _unsound(context: Context, sender: int, rows: Int32, isr: Ragged) -> Bool:
+    """With ``kframe.alter.partition.strict``: a sender that does not lead, an ISR that is empty, lacks the leader or
+    names a broker that is not assigned. KRaft refuses all four, Kafka 3.9 in ZooKeeper mode none (``reliability.md`` X2).
+    """
+    p = context.cluster.partitions
+    if not context.config["kframe.alter.partition.strict"]:
+        return np.zeros(len(rows), np.bool_)
+    strangers = _any_of(isr, ~members(Ragged(isr.offsets, np.maximum(isr.values, 0)), p.lists("replica", rows)))
+    leaderless = ~_any_of(isr, isr.values == sender)
+    unsound: Bool = (p.leader[rows] != sender) | leaderless | strangers
+    return unsound
 
 
 def _any_of(lists: Ragged, hit: Bool) -> Bool:

@@ -71,6 +71,12 @@ KEYS: Final[Mapping[str, Key]] = {
         Key("delete.topic.enable", _boolean, "true", "Whether topics can be deleted."),
         Key("inter.broker.protocol.version", _protocol, "3.9", "The release whose rules all brokers follow."),
         Key("inter.broker.listener.name", _text, "PLAINTEXT", "Listener on which brokers and controller talk."),
+        Key(
+            "kframe.alter.partition.strict",
+            _boolean,
+            "false",
+            "Refuse AlterPartition from a broker that does not lead, and ISRs without it or with unassigned brokers.",
+        ),
         Key("request.timeout.ms", _whole(1), "30000", "How long a broker may take to answer a request."),
     )
 }

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, TypeAlias
 
 from kframe.errors import ErrorCode, KframeError
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.columns import Int32, Int64, Ragged, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.tables import Targets
 
@@ -134,7 +134,8 @@ class RebalanceLeaders(Event):
 class AlterPartitionRequested(Event):
     """A leader proposes ISRs (AlterPartition ``version``). Arrays stand beside ``partitions``.
 
-    A topic is named by name (versions 0 and 1) or by id (16 bytes). ``isr`` holds broker ids in the order sent.
+    A topic is named by name (versions 0 and 1) or by id (16 bytes). ``isr`` holds broker ids in the order sent, and
+    ``isr_epochs``, beside its values, the broker epoch of each (version 3; -1: not said).
     """
 
     broker_id: int
@@ -146,6 +147,7 @@ class AlterPartitionRequested(Event):
     recovery: UInt8
     isr: Ragged
     token: int = NOBODY
+    isr_epochs: Int64 | None = None
     state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
 
 

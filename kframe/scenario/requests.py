@@ -104,6 +104,10 @@ def _request(
 ) -> Callable[[int], AlterPartitionRequested]:
     """What ``sender`` sends; a sender that never registered shows broker epoch 0."""
     known = runner.registrations.get(sender)
+    isr = Ragged.of([proposal.isr for proposal in proposals.values()])
+    epochs = [
+        one.broker_epoch if (one := runner.registrations.get(int(member))) else NO_BROKER_EPOCH for member in isr.values
+    ]
     true = [proposal.true(runner, key) for key, proposal in proposals.items()]
     return partial(
         AlterPartitionRequested,
@@ -114,7 +118,8 @@ def _request(
         np.array([one["leader_epoch"] for one in true], np.int32),
         np.array([one["partition_epoch"] for one in true], np.int32),
         np.array([one["leader_recovery_state"] for one in true], np.uint8),
-        Ragged.of([proposal.isr for proposal in proposals.values()]),
+        isr,
+        isr_epochs=np.array(epochs, np.int64),
     )
 
 
