@@ -205,7 +205,8 @@ def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
     twice = np.ones(len(pairs), np.bool_)
     twice[np.unique(pairs, return_index=True)[1]] = False
     wrong: Bool = np.bincount(owner, dead | twice | (wanted.values < 0), len(targets)) > 0
-    return ~targets.cancel & (wrong | (wanted.counts == 0))
+    invalid: Bool = ~targets.cancel & (wrong | (wanted.counts == 0))
+    return invalid
 
 
 def _wanted(context: Context, targets: Targets, accepted: Int32, rows: Int32) -> Ragged:

@@ -136,8 +136,7 @@ def _rebooted(context: Context, request: AlterPartitionRequested, isr: Ragged) -
 
 def _unsound(context: Context, sender: int, rows: Int32, isr: Ragged) -> Bool:
     """With ``kframe.alter.partition.strict``: a sender that does not lead, an ISR that is empty, lacks the leader or
-    names a broker that is not assigned. KRaft refuses all four, Kafka 3.9 in ZooKeeper mode none (``reliability.md`` X2).
-    """
+    names a broker that is not assigned. KRaft refuses all four, ZooKeeper-mode Kafka none (``reliability.md`` X2)."""
     p = context.cluster.partitions
     if not context.config["kframe.alter.partition.strict"]:
         return np.zeros(len(rows), np.bool_)

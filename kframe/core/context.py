@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -64,6 +64,8 @@ class Context:
         self.counters: Counter[str] = Counter() if counters is None else counters
         """Meters by Kafka's name, such as UncleanLeaderElectionsPerSec."""
         self.gauges = Gauges(cluster)
+        self.unclean_by_default = config.unclean_by_default
+        """The brokers' default, as it is set now."""
         self.waiters: dict[int, Any] = {}
         """Callers who are answered later, by a number of our own (``waiting.Waiter``)."""
         self.waiters_seen = 0
@@ -123,10 +125,11 @@ class Context:
         self.gauges.touch(rows)
         return rows[usable], moved[usable]
 
-    def forget_topic(self, index: int) -> None:
-        """A topic is gone from storage."""
-        self.gauges.touch_topics([index])
-        self.cluster.drop_topic(index)
+    def forget_topics(self, indexes: Iterable[int]) -> None:
+        """These topics are gone from storage."""
+        self.gauges.touch_topics(indexes)
+        for index in indexes:
+            self.cluster.drop_topic(index)
 
     def choose(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """The leader of each row by the selector in charge, NO_LEADER where it finds none."""

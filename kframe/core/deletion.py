@@ -174,7 +174,7 @@ def _complete(context: Context, indexes: list[int]) -> Operation[None]:
     yield from ask(DeleteTopics(tuple(topics.names[index] for index in indexes)))
     for index in indexes:
         _log.info("topic %s is deleted", topics.names[index])
-        context.cluster.drop_topic(index)
+    context.forget_topics(indexes)
 
 
 def _halt_reassigning(context: Context, indexes: Int32) -> None:

@@ -9,13 +9,13 @@ would make a gauge wrong is a write that nobody reported; the tests hold every g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32
+from kframe.model.columns import Bool
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
 #: What a row counts for, in this order.
@@ -32,6 +32,10 @@ INACTIVE: Final = dict.fromkeys(
     ("ActiveControllerCount", "GlobalTopicCount", *ROW_GAUGES, *TOPIC_GAUGES, "ActiveBrokerCount", "FencedBrokerCount"),
     0,
 )
+
+
+#: Numbers of entries, or a range of them, which costs no gathering.
+Entries: TypeAlias = NDArray[Any] | slice
 
 
 class Tally:
@@ -63,7 +67,7 @@ class Tally:
         self._everything = True
         self._touched.clear()
 
-    def settle(self, count: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
+    def settle(self, count: Callable[[Entries], NDArray[Any]]) -> None:
         """Count what was touched: ``count`` gives, for some entries, what each counts for (kinds, entries)."""
         size = self._size()
         if size > self._counted.shape[1]:
@@ -71,14 +75,18 @@ class Tally:
             grown[:, : self._counted.shape[1]] = self._counted
             self._counted = grown
         if self._everything:
-            self._touched = [np.arange(size, dtype=np.int32)]
+            self._take_over(slice(0, size), size, count)
         for entries in self._touched:
             once = entries if bool((entries[1:] > entries[:-1]).all()) else np.unique(entries)
-            now = count(once)
-            self.totals += now.sum(axis=1, dtype=np.int64) - self._counted[:, once].sum(axis=1, dtype=np.int64)
-            self._counted[:, once] = now
-            self.visited += len(once)
+            self._take_over(once, len(once), count)
         self._touched, self._waiting, self._everything = [], 0, False
+
+    def _take_over(self, entries: Entries, size: int, count: Callable[[Entries], NDArray[Any]]) -> None:
+        """Let ``size`` entries, each named once, count for what they count for now."""
+        now = count(entries)
+        self.totals += now.sum(axis=1, dtype=np.int64) - self._counted[:, entries].sum(axis=1, dtype=np.int64)
+        self._counted[:, entries] = now
+        self.visited += size
 
 
 class Gauges:
@@ -107,8 +115,7 @@ class Gauges:
         touched = np.array(list(indexes), np.int32)
         self._deleting = True
         self.topics.touch(touched)
-        for index in touched.tolist():
-            self.rows.touch(self._cluster.topics.rows_of(index))
+        self.rows.touch(self._cluster.topics.rows_of_all(touched))
 
     def touch_everything(self) -> None:
         """All rows have changed."""
@@ -128,21 +135,28 @@ class Gauges:
             "ActiveBrokerCount": int(np.count_nonzero(cluster.brokers.registered)),
         }
 
-    def _count_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def _count_rows(self, rows: Entries) -> NDArray[Any]:
         """Led: it has a state. Offline: unless its topic's deletion has started. Imbalanced: see ``_imbalanced``, and
         unless its topic is queued for deletion."""
         p, topics = self._cluster.partitions, self._cluster.topics
-        counts = np.zeros((len(ROW_GAUGES), len(rows)), np.uint8)
         topic = p.topic[rows]
+        counts = np.zeros((len(ROW_GAUGES), len(topic)), np.uint8)
         there = topic >= 0
         stated = there & (p.partition_epoch[rows] != NO_STATE)
-        counts[0] = stated
-        counts[1] = there & (p.state[rows] == PartitionState.OFFLINE) & (topics.deletion_started[topic] == 0)
-        judged = np.flatnonzero(stated & (p.replica_count[rows] > 0) & (topics.deleting[topic] == 0))
-        counts[2, judged] = self._imbalanced(rows[judged])
+        offline = there & (p.state[rows] == PartitionState.OFFLINE)
+        judged = stated & (p.replica_count[rows] > 0)
+        if self._deleting:
+            offline &= topics.deletion_started[topic] == 0
+            judged &= topics.deleting[topic] == 0
+        counts[0], counts[1] = stated, offline
+        if judged.all():
+            counts[2] = self._imbalanced(rows)
+        else:
+            positions = np.flatnonzero(judged)
+            counts[2, positions] = self._imbalanced(positions if isinstance(rows, slice) else rows[positions])
         return counts
 
-    def _imbalanced(self, rows: NDArray[Any]) -> Bool:
+    def _imbalanced(self, rows: Entries) -> Bool:
         """Whether another than the preferred replica leads. While the preferred replica is being added, that counts as
         soon as it is in the ISR, whoever leads (3.9 ``ControllerContext.hasPreferredLeader``)."""
         p = self._cluster.partitions
@@ -151,20 +165,25 @@ class Gauges:
         imbalanced: Bool = p.leader[rows] != preferred
         adding = np.flatnonzero(p.replica_flags[first] & np.uint8(ReplicaFlag.ADDING))
         if len(adding):
-            isr = p.lists("isr", rows[adding])
+            isr = p.lists("isr", adding if isinstance(rows, slice) else rows[adding])
             owner = np.repeat(np.arange(len(adding)), isr.counts)
-            joined = np.bincount(owner, isr.values == preferred[adding][owner], len(adding)) > 0
-            imbalanced[adding] = joined
+            imbalanced[adding] = np.bincount(owner, isr.values == preferred[adding][owner], len(adding)) > 0
         return imbalanced
 
-    def _count_topics(self, indexes: Int32) -> NDArray[Any]:
+    def _count_topics(self, topics: Entries) -> NDArray[Any]:
         """For topics that are queued for deletion: one, one if it is halted, replicas that are left, replicas that
         could not be deleted."""
-        p, topics = self._cluster.partitions, self._cluster.topics
-        counts = np.zeros((len(TOPIC_GAUGES), len(indexes)), np.int32)
-        counts[0], counts[1] = topics.deleting[indexes], topics.deletion_halted[indexes]
-        for position in np.flatnonzero(counts[0]).tolist():
-            states = p.replica_state[p.slots_of(topics.rows_of(int(indexes[position])))]
-            counts[2, position] = np.count_nonzero(states != ReplicaState.DELETION_SUCCESSFUL)
-            counts[3, position] = np.count_nonzero(states == ReplicaState.DELETION_INELIGIBLE)
+        p, columns = self._cluster.partitions, self._cluster.topics
+        deleting = columns.deleting[topics]
+        counts = np.zeros((len(TOPIC_GAUGES), len(deleting)), np.int32)
+        counts[0], counts[1] = deleting, columns.deletion_halted[topics]
+        queued = np.flatnonzero(deleting)
+        if len(queued):
+            indexes = queued if isinstance(topics, slice) else topics[queued]
+            rows = columns.rows_of_all(indexes)
+            states = p.replica_state[p.slots_of(rows)]
+            owner = np.repeat(p.topic[rows], p.replica_count[rows])
+            left = np.bincount(owner, states != ReplicaState.DELETION_SUCCESSFUL, len(columns))
+            failed = np.bincount(owner, states == ReplicaState.DELETION_INELIGIBLE, len(columns))
+            counts[2, queued], counts[3, queued] = left[indexes], failed[indexes]
         return counts

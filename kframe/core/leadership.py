@@ -114,7 +114,7 @@ def unclean_allowed(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
     if strategy.allow_unclean or not dead.any():
         return dead
     setting = topics.unclean[p.topic[rows]]
-    return dead & np.where(setting == UNSET, context.config.unclean_by_default, setting == 1).astype(np.uint8)
+    return dead & np.where(setting == UNSET, context.unclean_by_default, setting == 1).astype(np.uint8)
 
 
 def tell(context: Context, batch: RequestBatch, kind: ElectionKind, rows: Int32) -> None:

@@ -10,8 +10,10 @@ import numpy as np
 from kframe.core import (
     admin,
     alter_partition,
+    configs,
     deletion,
     elections,
+    features,
     membership,
     notifications,
     producer_ids,
@@ -35,7 +37,10 @@ OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]
     events.BrokerModified: lambda context, event: membership.broker_modified(context, event.broker_id),
     events.TopicsChanged: lambda context, _: topics.topics_changed(context),
     events.TopicModified: lambda context, event: topics.topic_modified(context, event.topic),
-    events.TopicSettingsChanged: lambda context, event: topics.settings_changed(context, event.topic),
+    events.TopicSettingsChanged: lambda context, event: configs.topic_settings_changed(context, event.topic),
+    events.BrokerDefaultsChanged: lambda context, _: configs.broker_defaults_changed(context),
+    events.AlterConfigsRequested: configs.alter_configs,
+    events.UpdateFeaturesRequested: features.update_features,
     events.DeletionsMarked: lambda context, _: deletion.deletions_marked(context),
     events.ReassignmentsLeft: lambda context, _: reassignment.reassign_stored(context),
     events.PreferredElectionLeft: lambda context, _: elections.elect_stored(context),
@@ -70,6 +75,8 @@ REFUSALS: Final[Mapping[type[Event], Callable[[Any], Any]]] = {
         ErrorCode.NOT_CONTROLLER, np.empty(0, np.int32)
     ),
     events.ProducerIdsRequested: lambda _: producer_ids.refused(ErrorCode.NOT_CONTROLLER),
+    events.AlterConfigsRequested: lambda event: configs.refused(event, ErrorCode.NOT_CONTROLLER),
+    events.UpdateFeaturesRequested: lambda _: features.refused(ErrorCode.NOT_CONTROLLER),
 }
 
 

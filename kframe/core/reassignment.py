@@ -238,7 +238,7 @@ def _announce(context: Context, rows: Int32) -> Operation[Int32]:
         result = yield from context.write(change)
         raised.append(remaining[result.accepted])
         remaining, _ = yield from context.refresh(remaining[stale(result)])
-    told = np.sort(np.concatenate(raised)) if raised else rows[:0]
+    told: Int32 = np.sort(np.concatenate([rows[:0], *raised]))
     batch = context.batch()
     adding = int(ReplicaFlag.ADDING)
     tell_replicas(context, batch, told, cluster.brokers.registered, adding, is_new=False)

@@ -23,10 +23,8 @@ def topics_changed(context: Context) -> Operation[None]:
     names = yield from ask(ReadTopicNames())
     known = {name for name in cluster.topics.names if name in cluster.topics}
     table = yield from ask(ReadTopics(tuple(sorted(names - known))))
-    for name in sorted(known - names):
-        index = cluster.topics.find(name)
-        if index is not None:
-            context.forget_topic(index)
+    gone = (cluster.topics.find(name) for name in sorted(known - names))
+    context.forget_topics([index for index in gone if index is not None])
     if len(table):
         yield from add_topics(context, table)
 
@@ -102,15 +100,3 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
         return
     rows = cluster.grow_topic(topic, table.replicas.take(added))
     yield from bring_up(context, rows)
-
-
-def settings_changed(context: Context, name: str) -> Operation[None]:
-    """A topic's settings were written; if it allows unclean elections now, try what has no leader."""
-    topics = context.cluster.topics
-    index = topics.find(name)
-    if index is None:
-        return
-    before = int(topics.unclean[index])
-    yield from read_settings(context, (name,))
-    if topics.unclean[index] == 1 and before != 1:
-        yield from partition_machine.trigger_online(context, topic=index)

@@ -97,6 +97,20 @@ class AdminCalls:
         self._records.children(self._connected(), CONFIG_CHANGES, watch=True)
         return tuple(self._topics.settings(name) for name in names)
 
+    def read_configs(self: Session, topic: str | None) -> Mapping[str, str]:
+        """All settings of a topic, or of all brokers."""
+        self._connected()
+        return dict(self._topics.broker_defaults if topic is None else self._topics.configs.get(topic, {}))
+
+    def write_configs(self: Session, topic: str | None, config: Mapping[str, str]) -> None:
+        """Replace them, and leave word of it. Not fenced, as in Kafka."""
+        if topic is None:
+            self._topics.broker_defaults = dict(config)
+        else:
+            self._topics.replace_config(topic, config)
+        path = f"{CONFIG_CHANGES}/config_change_"
+        self._records.create(self._connected(), path, config_entity(topic), sequential=True)
+
     def queue_deletions(self: Session, names: tuple[str, ...]) -> None:
         """Mark topics; a mark that is there already stays."""
         paths = [f"{DELETE_TOPICS}/{name}" for name in names]
@@ -176,6 +190,11 @@ class AdminCalls:
         following = str(first + BLOCK_LENGTH).encode()
         self._records.multi(session, [Check(PRODUCER_IDS, stat.version), SetData(PRODUCER_IDS, following)])
         return first
+
+
+def config_entity(topic: str | None) -> bytes:
+    """Whose settings a notification is about."""
+    return b"brokers/<default>" if topic is None else f"topics/{topic}".encode()
 
 
 def encode_targets(targets: Targets) -> bytes:

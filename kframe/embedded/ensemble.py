@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kframe.embedded.admin import encode_partitions, encode_targets
+from kframe.embedded.admin import config_entity, encode_partitions, encode_targets
 from kframe.embedded.layout import (
     BROKERS,
     CONFIG_CHANGES,
@@ -167,7 +167,12 @@ class MemoryEnsemble:
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Change settings of a topic, and leave word of it."""
         self.topics.configure(name, config)
-        self.records.create(self._operator, f"{CONFIG_CHANGES}/config_change_", name.encode(), sequential=True)
+        self.records.create(self._operator, f"{CONFIG_CHANGES}/config_change_", config_entity(name), sequential=True)
+
+    def configure_brokers(self, config: Mapping[str, str]) -> None:
+        """Change settings of all brokers, and leave word of it."""
+        self.topics.broker_defaults.update(config)
+        self.records.create(self._operator, f"{CONFIG_CHANGES}/config_change_", config_entity(None), sequential=True)
 
     # -- states
 

@@ -45,6 +45,7 @@ from kframe.model.changes import StateChange, StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import (
+    BrokerDefaultsChanged,
     BrokerModified,
     BrokersChanged,
     ControllerChanged,
@@ -243,7 +244,8 @@ class MemoryStore(AdminCalls):
         session = self._connected()
         names = set(self._records.children(session, CONFIG_CHANGES, watch=True))
         for name in sorted(names - self._configs_seen):
-            self._notify(TopicSettingsChanged(self._records.get(session, f"{CONFIG_CHANGES}/{name}")[0].decode()))
+            kind, _, entity = self._records.get(session, f"{CONFIG_CHANGES}/{name}")[0].decode().partition("/")
+            self._notify(TopicSettingsChanged(entity) if kind == "topics" else BrokerDefaultsChanged())
         self._configs_seen = names
 
 

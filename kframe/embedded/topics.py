@@ -35,6 +35,8 @@ class StoredTopics:
         self._states = states
         self._created = 0
         self.configs: dict[str, dict[str, str]] = {}
+        """Settings by topic."""
+        self.broker_defaults: dict[str, str] = {}
         records.ensure(session, TOPICS)
         for name in states.cluster.topics.names:
             records.create(session, topic_path(name))
@@ -61,6 +63,11 @@ class StoredTopics:
         index = topics.find(name)
         if index is not None:
             topics.unclean[index], topics.min_insync[index] = settings.unclean, settings.min_insync
+
+    def replace_config(self, name: str, config: Mapping[str, str]) -> None:
+        """Replace all settings of a topic."""
+        self.configs[name] = {}
+        self.configure(name, config)
 
     def create(self, session: int, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> None:
         """Store topics that are not there yet, each with an id of its own."""

@@ -282,6 +282,29 @@ class ReadTopicSettings(AskStore[tuple[TopicSettings, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadConfigs(AskStore[Mapping[str, str]]):
+    """Read all settings of a topic, or of all brokers if ``topic`` is None; empty where there are none."""
+
+    topic: str | None
+
+    def perform(self, store: Store, cluster: ClusterState) -> Mapping[str, str]:
+        """``Store.read_configs``."""
+        return store.read_configs(self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConfigs(AskStore[None]):
+    """Replace the settings of a topic, or of all brokers, and leave word of it."""
+
+    topic: str | None
+    config: Mapping[str, str]
+
+    def perform(self, store: Store, cluster: ClusterState) -> None:
+        """``Store.write_configs``."""
+        store.write_configs(self.topic, self.config)
+
+
+@dataclass(frozen=True, slots=True)
 class AllocateProducerIds(AskStore[int]):
     """Set the next block of producer ids aside for a broker; its first id."""
 

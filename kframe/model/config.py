@@ -11,6 +11,8 @@ from typing import Any, Final
 from kframe.errors import ConfigError
 from kframe.model.protocol import InterBrokerProtocol
 
+#: The one setting of all brokers that a controller acts on while it runs.
+UNCLEAN: Final = "unclean.leader.election.enable"
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _TRUE_FALSE: Final = {"true": True, "false": False}
 

@@ -298,6 +298,59 @@ class ProducerIdsRequested(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerDefaultsChanged(Event):
+    """The settings of all brokers were written (UncleanLeaderElectionEnable, if they allow unclean elections now)."""
+
+    state: ClassVar[ControllerState] = ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE
+
+
+class ConfigOperation(IntEnum):
+    """What is done to a setting (IncrementalAlterConfigs)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """Changes of the settings of a topic, or of all brokers if ``topic`` is None."""
+
+    topic: str | None
+    operations: tuple[tuple[ConfigOperation, str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsRequested(Event):
+    """A client asks for settings to be changed (IncrementalAlterConfigs); with ``replace`` for all settings to be
+    replaced by those set here (AlterConfigs)."""
+
+    changes: tuple[ConfigChange, ...]
+    replace: bool = False
+    validate_only: bool = False
+    token: int = NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """A feature level to finalise; ``downgrade`` allows a lower one."""
+
+    name: str
+    level: int
+    downgrade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeaturesRequested(Event):
+    """A client asks for feature levels to be finalised (UpdateFeatures)."""
+
+    updates: tuple[FeatureUpdate, ...]
+    token: int = NOBODY
+    state: ClassVar[ControllerState] = ControllerState.UPDATE_FEATURES
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyDue(Event):
     """The time is up for whoever waits under ``waiter`` (a number of the core's own)."""
 

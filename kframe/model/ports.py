@@ -76,6 +76,13 @@ class Store(Protocol):
     def read_topic_settings(self, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
         """The settings of topics that a controller acts on."""
 
+    def read_configs(self, topic: str | None) -> Mapping[str, str]:
+        """All settings of a topic, or of all brokers (None). Changes are notified by TopicSettingsChanged and
+        BrokerDefaultsChanged."""
+
+    def write_configs(self, topic: str | None, config: Mapping[str, str]) -> None:
+        """Replace those settings and leave word of it."""
+
     def queue_deletions(self, names: tuple[str, ...]) -> None:
         """Mark topics for deletion. Not fenced."""
 

@@ -55,7 +55,13 @@ class InterBrokerProtocol:
         """Whether topics have ids (KIP-516, from 2.8-IV0)."""
         return self >= _TOPIC_IDS_SINCE
 
+    @property
+    def features(self) -> bool:
+        """Whether feature levels can be finalised (KIP-584, from 2.7-IV0)."""
+        return self >= _FEATURES_SINCE
 
+
+_FEATURES_SINCE: Final = InterBrokerProtocol.parse("2.7-IV0")
 _RECOVERY_STATE_SINCE: Final = InterBrokerProtocol.parse("3.2-IV0")
 _TOPIC_IDS_SINCE: Final = InterBrokerProtocol.parse("2.8-IV0")
 LATEST: Final = InterBrokerProtocol.parse("3.9")

@@ -97,6 +97,12 @@ TOPIC_CONFIGS: Final[Mapping[str, Fits]] = {
 }
 
 
+#: Settings that hold a list, and so can be appended to and subtracted from.
+LIST_CONFIGS: Final = frozenset(
+    {"cleanup.policy", "follower.replication.throttled.replicas", "leader.replication.throttled.replicas"}
+)
+
+
 def config_problem(config: Mapping[str, str]) -> str | None:
     """The first setting of ``config`` that Kafka would refuse; None if there is none."""
     for name, value in config.items():

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int8, Int32, UInt8
+from kframe.model.columns import Int8, Int32, UInt8, ragged_positions
 
 ZERO_TOPIC_ID: Final = bytes(16)
 #: In ``unclean``: the topic has no setting of its own, the broker default decides.
@@ -149,6 +149,12 @@ class Topics:
         blocks = [np.arange(first, first + int(self.block_length[topic]), dtype=np.int32)]
         blocks += [np.arange(row, row + count, dtype=np.int32) for _, row, count in self._later.get(topic, ())]
         return np.concatenate(blocks)
+
+    def rows_of_all(self, topics: NDArray[Any]) -> Int32:
+        """Rows of all partitions of these topics, in no particular order."""
+        rows = [ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)]
+        rows += [self.rows_of(topic)[self.block_length[topic] :] for topic in self._later.keys() & set(topics.tolist())]
+        return np.concatenate(rows)
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
         """Rows of many partitions; -1 where there is none."""
