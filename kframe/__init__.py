@@ -1,3 +1,64 @@
-"""kframe: a cluster controller as a framework. What elects, what stores and what carries requests are plugins."""
+"""kframe: a cluster controller as a framework. What elects, what stores and what carries requests are plugins.
+
+Importing it loads and starts nothing; each name below is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kframe.api.builder import ControllerBuilder as ControllerBuilder
+    from kframe.api.controller import Controller as Controller
+    from kframe.api.controller import IsrProposal as IsrProposal
+    from kframe.errors import ErrorCode as ErrorCode
+    from kframe.errors import KframeError as KframeError
+    from kframe.hookspecs import hookimpl as hookimpl
+    from kframe.model import events as events
+    from kframe.model.cluster import ClusterState as ClusterState
+    from kframe.model.events import ElectionType as ElectionType
+    from kframe.model.events import NewPartitions as NewPartitions
+    from kframe.model.events import NewTopic as NewTopic
+    from kframe.model.ids import ElectionKind as ElectionKind
+    from kframe.plug.registry import build_registry as build_registry
+    from kframe.runtime.metrics import exposition as exposition
+    from kframe.runtime.status import Status as Status
 
 __version__ = "0.1.0"
+
+#: The module that has each public name, or is it.
+_PUBLIC = {
+    "ClusterState": "kframe.model.cluster",
+    "Controller": "kframe.api.controller",
+    "ControllerBuilder": "kframe.api.builder",
+    "ElectionKind": "kframe.model.ids",
+    "ElectionType": "kframe.model.events",
+    "ErrorCode": "kframe.errors",
+    "IsrProposal": "kframe.api.controller",
+    "KframeError": "kframe.errors",
+    "NewPartitions": "kframe.model.events",
+    "NewTopic": "kframe.model.events",
+    "Status": "kframe.runtime.status",
+    "build_registry": "kframe.plug.registry",
+    "events": "kframe.model.events",
+    "exposition": "kframe.runtime.metrics",
+    "hookimpl": "kframe.hookspecs",
+}
+
+
+if not TYPE_CHECKING:  # a checker knows the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name. Raises AttributeError for any other."""
+        if name not in _PUBLIC:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        module = import_module(_PUBLIC[name])
+        value = module if module.__name__.endswith(f".{name}") else getattr(module, name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -32,6 +32,7 @@ def assign_replicas(
     replica_flags: UInt8,
     old_replica: Int32,
     old_state: UInt8,
+    old_flags: UInt8,
     departed: Int32,
 ) -> int: ...
 def count_by_broker(

@@ -6,6 +6,9 @@ The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 cdef enum:
+    OFFLINE_DIR = 4
+
+cdef enum:
     NON_EXISTENT = 7
 
 
@@ -74,12 +77,14 @@ def assign_replicas(
     uint8_t[::1] replica_flags,          # OUT  (s,)
     int32_t[::1] old_replica,            # OUT  (the longest old list,) scratch
     uint8_t[::1] old_state,              # OUT  (the longest old list,) scratch
+    uint8_t[::1] old_flags,              # OUT  (the longest old list,) scratch
     int32_t[::1] departed,               # OUT  (k,) replicas that left each row's list
 ):
     """Give rows new replica lists; return how many replicas left a list.
 
-    Replicas that stay keep their state; new ones are NonExistent. Those that left keep theirs too, in the slots behind
-    the list, until the row is given another one: they still have to be stopped. Cost O(k * r^2).
+    Replicas that stay keep their state and their OFFLINE_DIR flag; new ones are NonExistent. Those that left keep theirs
+    too, in the slots behind the list, until the row is given another one: they still have to be stopped.
+    Cost O(k * r^2).
     """
     cdef Py_ssize_t i, j, k, start, old, new, total = 0
     cdef int32_t gone
@@ -91,6 +96,7 @@ def assign_replicas(
             for k in range(old):
                 old_replica[k] = replica[start + k]
                 old_state[k] = replica_state[start + k]
+                old_flags[k] = replica_flags[start + k] & OFFLINE_DIR
             for j in range(new):
                 replica[start + j] = values[offsets[i] + j]
                 replica_flags[start + j] = flags[offsets[i] + j]
@@ -100,11 +106,12 @@ def assign_replicas(
                 for j in range(new):
                     if replica[start + j] == old_replica[k]:
                         replica_state[start + j] = old_state[k]
+                        replica_flags[start + j] |= old_flags[k]
                         break
                 else:
                     replica[start + new + gone] = old_replica[k]
                     replica_state[start + new + gone] = old_state[k]
-                    replica_flags[start + new + gone] = 0
+                    replica_flags[start + new + gone] = old_flags[k]
                     gone += 1
             replica_count[rows[i]] = <int16_t>new
             departed[i] = gone

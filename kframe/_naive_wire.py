@@ -1,12 +1,15 @@
-"""The encoding kernels again, in plain loops: what the tests hold ``_wire`` to, and the easier of the two to read.
+"""The encoding kernels again, in plain loops: what the tests hold ``_wire*`` to, and the easier of the two to read.
 
-Same names, signatures and results; see ``_wire.pyx`` for what the arguments are. Far too slow for a large cluster.
+Same names, signatures and results; see ``_wire*.pyx`` for what the arguments are. Far too slow for a large cluster.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
 
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.model.ids import LEADER_DURING_DELETE, NO_LEADER, ReplicaFlag
@@ -45,38 +48,18 @@ def _put(out: UInt8, at: int, data: bytes) -> int:
 
 def _runs(row_topic: Int32, grouped: bool) -> Iterator[tuple[int, int, int]]:
     """(topic, first position, position after the last) of each item of a section's outer array."""
-    start = 0
-    while start < len(row_topic):
-        stop = start + 1
-        while grouped and stop < len(row_topic) and row_topic[stop] == row_topic[start]:
-            stop += 1
+    starts = [i for i in range(len(row_topic)) if i == 0 or not grouped or row_topic[i] != row_topic[i - 1]]
+    for start, stop in pairwise([*starts, len(row_topic)]):
         yield int(row_topic[start]), start, stop
-        start = stop
 
 
-def _section_length(
+def fit_sections(
+    offsets: Int32,
     rows: Int32,
-    entry_size: Int32,
-    topic: Int32,
-    name_offsets: Int32,
-    grouped: bool,
-    compact: bool,
-    with_topic_ids: bool,
-) -> tuple[int, int]:
-    """Bytes of the section that holds just these rows, and the length of its outer array."""
-    items = list(_runs(topic[rows], grouped))
-    total = len(_length(len(items), compact)) + sum(int(entry_size[row]) for row in rows)
-    for index, start, stop in items:
-        total += len(_name(bytes(int(name_offsets[index + 1] - name_offsets[index])), compact))
-        if grouped:
-            total += TOPIC_ID_BYTES * with_topic_ids + len(_length(stop - start, compact)) + len(_end(compact))
-    return total, len(items)
-
-
-def fit_section(
-    rows: Int32,
-    start: int,
+    first: int,
     byte_limit: int,
+    group_limit: int,
+    tail_max: int,
     entry_size: Int32,
     topic: Int32,
     name_offsets: Int32,
@@ -85,45 +68,126 @@ def fit_section(
     with_topic_ids: bool,
     row_topic: Int32,
     row_size: Int32,
-    measured: Int64,
+    section_list: Int32,
+    section_start: Int32,
+    section_items: Int32,
+    section_length: Int64,
 ) -> int:
-    """Take rows from ``start`` for as long as they fit; return the position after the last one taken."""
-    shape = entry_size, topic, name_offsets, grouped, compact, with_topic_ids
-    stop = min(start + 1, len(rows))
-    while stop < len(rows) and _section_length(rows[start : stop + 1], *shape)[0] <= byte_limit:
-        stop += 1
-    row_topic[start:stop] = topic[rows[start:stop]]
-    row_size[start:stop] = entry_size[rows[start:stop]]
-    measured[:] = _section_length(rows[start:stop], *shape)
-    return stop
+    """Cut sections from ``first`` on for as long as they fit in a group; return how many."""
+
+    def measure(of: Int32) -> tuple[int, int]:
+        items = list(_runs(topic[of], grouped))
+        total = len(_length(len(items), compact)) + int(entry_size[of].sum())
+        for index, begin, end in items:
+            total += len(_name(bytes(int(name_offsets[index + 1] - name_offsets[index])), compact))
+            if grouped:
+                total += TOPIC_ID_BYTES * with_topic_ids + len(_length(end - begin, compact) + _end(compact))
+        return len(items), total
+
+    start, used, count = first, 0, 0
+    while start < len(rows) and count < len(section_list):
+        at_list = int(np.searchsorted(offsets, start, side="right")) - 1
+        stop = start + 1
+        while stop < offsets[at_list + 1] and measure(rows[start : stop + 1])[1] <= byte_limit:
+            stop += 1
+        row_topic[start - first : stop - first] = topic[rows[start:stop]]
+        row_size[start - first : stop - first] = entry_size[rows[start:stop]]
+        section_items[count], section_length[count] = measure(rows[start:stop])
+        used += int(section_length[count]) + tail_max
+        if count and used > group_limit:
+            break
+        section_list[count], section_start[count] = at_list, start - first
+        start, count = stop, count + 1
+    section_start[count] = start - first
+    return count
 
 
-def frame_section(
+def frame_sections(
+    section_start: Int32,
+    section_items: Int32,
+    section_length: Int64,
+    section_at: Int64,
     row_topic: Int32,
     row_size: Int32,
     name_offsets: Int32,
     names: bytes,
     topic_ids: UInt8,
-    items: int,
     grouped: bool,
     compact: bool,
     with_topic_ids: bool,
+    tail: bytes,
     entry_at: Int64,
     out: UInt8,
 ) -> int:
-    """Write a section but for its entries; return its length."""
-    at = _put(out, 0, _length(items, compact))
-    for index, start, stop in _runs(row_topic, grouped):
-        at = _put(out, at, _name(names[name_offsets[index] : name_offsets[index + 1]], compact))
-        if grouped and with_topic_ids:
-            at = _put(out, at, topic_ids[TOPIC_ID_BYTES * index : TOPIC_ID_BYTES * (index + 1)].tobytes())
-        if grouped:
-            at = _put(out, at, _length(stop - start, compact))
-        for position in range(start, stop):
-            entry_at[position] = at
-            at += int(row_size[position])
-        at = _put(out, at, _end(compact))
-    return at
+    """Write sections but for their entries; return how many came out as long as they were measured."""
+    for section, items in enumerate(section_items):
+        first, end = section_start[section : section + 2].tolist()
+        at = _put(out, int(section_at[section]), _length(int(items), compact))
+        for index, start, stop in _runs(row_topic[first:end], grouped):
+            at = _put(out, at, _name(names[name_offsets[index] : name_offsets[index + 1]], compact))
+            if grouped and with_topic_ids:
+                at = _put(out, at, topic_ids[TOPIC_ID_BYTES * index :][:TOPIC_ID_BYTES].tobytes())
+            at = _put(out, at, _length(stop - start, compact)) if grouped else at
+            for position in range(first + start, first + stop):
+                entry_at[position] = at
+                at += int(row_size[position])
+            at = _put(out, at, _end(compact))
+        if at - section_at[section] != section_length[section]:
+            return section
+        _put(out, at, tail)
+    return len(section_items)
+
+
+def _name_leaders(section: int, rows: Int32, leader: Int32, told_size: Int32, most: int, named: Int32) -> list[int]:
+    """Mark the brokers that a section names; return them."""
+    leaders = dict.fromkeys(int(leader[row]) for row in rows if leader[row] != NO_LEADER)
+    fresh = [broker for broker in leaders if told_size[broker] > 0][:most]
+    named[fresh] = section
+    return fresh
+
+
+def measure_leaders(
+    section_start: Int32,
+    rows: Int32,
+    leader: Int32,
+    told_size: Int32,
+    most: int,
+    compact: bool,
+    named: Int32,
+    tail_length: Int64,
+) -> int:
+    """Measure the tails of LeaderAndIsr requests; return their bytes in all."""
+    named[:] = -1
+    for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
+        leads = _name_leaders(section, rows[start:stop], leader, told_size, most, named)
+        tail_length[section] = len(_length(len(leads), compact) + _end(compact)) + told_size[leads].sum()
+    return int(tail_length.sum())
+
+
+def write_leaders(
+    section_start: Int32,
+    rows: Int32,
+    leader: Int32,
+    told_size: Int32,
+    told_brokers: Int32,
+    told: bytes,
+    compact: bool,
+    section_at: Int64,
+    tail_length: Int64,
+    named: Int32,
+    out: UInt8,
+) -> int:
+    """Write the tails of LeaderAndIsr requests, leaders ascending by id; return how many came out as measured."""
+    named[:] = -1
+    stops = np.cumsum(told_size[told_brokers])
+    entries = {broker: told[stop - told_size[broker] : stop] for broker, stop in zip(told_brokers, stops, strict=True)}
+    for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
+        leads = _name_leaders(section, rows[start:stop], leader, told_size, len(told_brokers), named)
+        tail = _length(len(leads), compact) + b"".join(entries[broker] for broker in told_brokers if broker in leads)
+        at = int(section_at[section + 1])
+        if _put(out, at - int(tail_length[section]), tail + _end(compact)) != at:
+            return section
+    return len(tail_length)
 
 
 def _flagged(row: int, slot_start: Int32, replica_count: Int16, replica_flags: UInt8, flag: int) -> list[int]:
@@ -237,15 +301,6 @@ def copy_entries(
         return bytes(data)
 
     return _fill(entry, row_size, entry_at, out)
-
-
-def mark_leaders(rows: Int32, leader: Int32, most: int, leads: UInt8) -> int:
-    """Mark the brokers that lead ``rows`` and were not marked, ``most`` at most; return how many."""
-    leaders = dict.fromkeys(int(leader[row]) for row in rows if leader[row] != NO_LEADER)
-    fresh = [broker for broker in leaders if not leads[broker]][:most]
-    for broker in fresh:
-        leads[broker] = 1
-    return len(fresh)
 
 
 def size_update_metadata(

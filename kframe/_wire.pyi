@@ -1,32 +1,5 @@
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 
-def fit_section(
-    rows: Int32,
-    start: int,
-    byte_limit: int,
-    entry_size: Int32,
-    topic: Int32,
-    name_offsets: Int32,
-    grouped: bool,
-    compact: bool,
-    with_topic_ids: bool,
-    row_topic: Int32,
-    row_size: Int32,
-    measured: Int64,
-) -> int: ...
-def frame_section(
-    row_topic: Int32,
-    row_size: Int32,
-    name_offsets: Int32,
-    names: bytes,
-    topic_ids: UInt8,
-    items: int,
-    grouped: bool,
-    compact: bool,
-    with_topic_ids: bool,
-    entry_at: Int64,
-    out: UInt8,
-) -> int: ...
 def size_leader_and_isr(
     rows: Int32,
     version: int,
@@ -66,7 +39,6 @@ def copy_entries(
     entry_at: Int64,
     out: UInt8,
 ) -> int: ...
-def mark_leaders(rows: Int32, leader: Int32, most: int, leads: UInt8) -> int: ...
 def size_update_metadata(
     rows: Int32,
     version: int,

@@ -1,12 +1,9 @@
-"""Kernels that turn columns into the bytes of LeaderAndIsr, UpdateMetadata and StopReplica requests.
+"""Kernels that turn columns into the entries of LeaderAndIsr, UpdateMetadata and StopReplica requests.
 
-A request's partitions stand in a *section*: an array of topics, each with its name (and topic id) and an array of
-*entries*, one a partition; before LeaderAndIsr 2, UpdateMetadata 5 and StopReplica 1 a flat array of entries, the name
-before each. Bytes are written in two passes, so that memory is allocated once and exactly: ``size_*`` says how long
-each entry will be, ``fit_section`` how many of them a request may hold and how long its section will be;
-``frame_section`` writes all that stands between entries and says where each goes, ``write_*`` and ``copy_entries``
-fill them in. What was written is compared with what was planned: ``frame_section`` returns a length, the others return
-how many entries came out as long as they were sized.
+An *entry* is what a request says of one partition; ``_wire_sections.pyx`` has the rest of the request. Bytes are
+written in two passes, so that memory is allocated once and exactly: ``size_*`` says how long each entry will be,
+``frame_sections`` where it goes, and ``write_*`` and ``copy_entries`` fill it in. What was written is compared with
+what was planned: the kernels that write return how many entries came out as long as they were sized.
 
 A partition's LeaderAndIsr entry is the same for every broker but for one byte, ``is_new``. It is therefore written once
 into a *pool*, whose rows ascend and so read the columns in order, and copied from there for each of its replicas.
@@ -14,27 +11,24 @@ into a *pool*, whose rows ascend and so read the columns in order, and copied fr
 The house rules are those of ``_core.pyx``: typed views, IN and OUT, no allocation, the GIL released, callers check
 ranges once, a twin of the same name and signature in ``_naive_wire.py``. Arguments that recur: ``rows`` (k,) partition
 rows; (n,) row columns, (s,) slot columns and (b,) broker columns as in ``kframe/model``; ``topic_deleting`` (t,) 1
-where the topic is queued for deletion; ``name_offsets`` (t+1,) and ``names`` the names in UTF-8; ``topic_ids`` (16t,);
-``compact`` whether the version is flexible: compact lengths, and a count of tagged fields (always 0) ends each struct.
-All numbers on the wire are big-endian. Cost is linear in what is read and written, unless said otherwise.
+where the topic is queued for deletion; ``compact`` whether the version is flexible: compact lengths, and a count of
+tagged fields (always 0) ends each struct. All numbers on the wire are big-endian. Cost is linear in what is read and
+written, unless said otherwise.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kframe.wire_bytes cimport (
+    AHEAD,
     KFRAME_PREFETCH,
     array_size,
     count_flagged,
     count_offline,
-    length_size,
-    name_size,
     put_brokers,
     put_bytes,
     put_flagged,
     put_int8,
     put_int32,
-    put_length,
-    put_name,
     put_offline,
 )
 
@@ -45,101 +39,6 @@ cdef enum:
 cdef enum:
     NO_LEADER = -1
     LEADER_DURING_DELETE = -2
-
-cdef enum:
-    TOPIC_ID_BYTES = 16
-
-# How many rows ahead to ask for columns that are read out of order: a broker's rows lie far apart. Measured: without it
-# copying takes half as long again, and 8 to 16 are alike.
-cdef enum:
-    AHEAD = 12
-
-
-def fit_section(
-    const int32_t[::1] rows,          # IN   (k,)    grouped by topic
-    Py_ssize_t start,                 # IN           first of them that this section holds
-    int64_t byte_limit,               # IN           most bytes of the section; its first entry goes in at any length
-    const int32_t[::1] entry_size,    # IN   (n,)    bytes of each row's entry
-    const int32_t[::1] topic,         # IN   (n,)
-    const int32_t[::1] name_offsets,  # IN   (t+1,)
-    bint grouped,                     # IN           an array of topics, rather than of entries
-    bint compact,                     # IN
-    bint with_topic_ids,              # IN           topics carry their id
-    int32_t[::1] row_topic,           # OUT  (k,)    topic of each row taken
-    int32_t[::1] row_size,            # OUT  (k,)    bytes of the entry of each row taken
-    int64_t[::1] measured,            # OUT  (2,)    bytes of the section; length of its outer array
-):
-    """Take rows from ``start`` for as long as they fit; return the position after the last one taken."""
-    cdef Py_ssize_t i = start, count = rows.shape[0], items = 0, run = 0
-    cdef int64_t growth, total = length_size(0, compact)
-    cdef int32_t at_topic, current = -1
-    with nogil:
-        while i < count:
-            if i + AHEAD < count:
-                KFRAME_PREFETCH(&topic[rows[i + AHEAD]])
-                KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
-            at_topic = topic[rows[i]]
-            growth = entry_size[rows[i]]
-            if grouped and at_topic == current:
-                growth += length_size(run + 1, compact) - length_size(run, compact)
-            else:
-                growth += length_size(items + 1, compact) - length_size(items, compact)
-                growth += name_size(name_offsets[at_topic + 1] - name_offsets[at_topic], compact)
-                if grouped:
-                    growth += TOPIC_ID_BYTES * with_topic_ids + length_size(1, compact) + compact
-            if i > start and total + growth > byte_limit:
-                break
-            if grouped and at_topic == current:
-                run += 1
-            else:
-                items += 1
-                run = 1
-            row_topic[i] = current = at_topic
-            row_size[i] = entry_size[rows[i]]
-            total += growth
-            i += 1
-    measured[0] = total
-    measured[1] = items
-    return i
-
-
-def frame_section(
-    const int32_t[::1] row_topic,     # IN   (k,)    from fit_section
-    const int32_t[::1] row_size,      # IN   (k,)    from fit_section
-    const int32_t[::1] name_offsets,  # IN   (t+1,)
-    const uint8_t[::1] names,         # IN
-    const uint8_t[::1] topic_ids,     # IN   (16t,)
-    Py_ssize_t items,                 # IN           length of the outer array, from fit_section
-    bint grouped,                     # IN           as for fit_section
-    bint compact,                     # IN
-    bint with_topic_ids,              # IN
-    int64_t[::1] entry_at,            # OUT  (k,)    where the entry of ``rows[i]`` goes
-    uint8_t[::1] out,                 # OUT          the section; entries are left as they are
-):
-    """Write a section but for its entries; return its length."""
-    cdef Py_ssize_t i = 0, stop, at, count = row_topic.shape[0]
-    cdef int32_t current
-    with nogil:
-        at = put_length(out, 0, items, compact)
-        while i < count:
-            current = row_topic[i]
-            at = put_name(
-                out, at, names, name_offsets[current], name_offsets[current + 1] - name_offsets[current], compact
-            )
-            stop = i + 1
-            if grouped:
-                while stop < count and row_topic[stop] == current:
-                    stop += 1
-                if with_topic_ids:
-                    at = put_bytes(out, at, topic_ids, TOPIC_ID_BYTES * <Py_ssize_t> current, TOPIC_ID_BYTES)
-                at = put_length(out, at, stop - i, compact)
-            while i < stop:
-                entry_at[i] = at
-                at += row_size[i]
-                i += 1
-            if compact:
-                at = put_int8(out, at, 0)
-    return at
 
 
 def size_leader_and_isr(
@@ -226,13 +125,13 @@ def copy_entries(
     const int32_t[::1] rows,        # IN   (k,)
     const uint8_t[::1] is_new,      # IN   (k,)    1 where the broker is to create the replica
     Py_ssize_t is_new_back,         # IN           where ``is_new`` stands, from the entry's end; 0 if it has none
-    const int32_t[::1] row_size,    # IN   (k,)    from fit_section
+    const int32_t[::1] row_size,    # IN   (k,)    from fit_sections
     const int64_t[::1] pool_at,     # IN   (n,)
     const uint8_t[::1] pool,        # IN           entries of all rows
-    const int64_t[::1] entry_at,    # IN   (k,)    where the entry of ``rows[i]`` goes, from frame_section
-    uint8_t[::1] out,               # OUT          the section
+    const int64_t[::1] entry_at,    # IN   (k,)    where the entry of ``rows[i]`` goes, from frame_sections
+    uint8_t[::1] out,               # OUT          the group of sections
 ):
-    """Copy the LeaderAndIsr entries of ``rows`` into a section, each with its ``is_new``; return how many."""
+    """Copy the LeaderAndIsr entries of ``rows`` into sections, each with its ``is_new``; return how many."""
     cdef Py_ssize_t i, at, ahead, count = rows.shape[0]
     with nogil:
         for i in range(count):
@@ -245,26 +144,6 @@ def copy_entries(
             if is_new_back:
                 out[at - is_new_back] = is_new[i]
     return count
-
-
-def mark_leaders(
-    const int32_t[::1] rows,    # IN   (k,)
-    const int32_t[::1] leader,  # IN   (n,)
-    Py_ssize_t most,            # IN           no more brokers lead them than this, which ends the search early
-    uint8_t[::1] leads,         # OUT  (b,)    1 where the broker leads one of the rows; others untouched
-):
-    """Mark the brokers that lead ``rows`` and were not marked; return how many."""
-    cdef Py_ssize_t i, found = 0
-    cdef int32_t broker
-    with nogil:
-        for i in range(rows.shape[0]):
-            if found == most:
-                break
-            broker = leader[rows[i]]
-            if broker >= 0 and leads[broker] == 0:
-                leads[broker] = 1
-                found += 1
-    return found
 
 
 def size_update_metadata(
@@ -313,9 +192,9 @@ def write_update_metadata(
     const int32_t[::1] broker_ids,        # IN   (b,)
     const uint8_t[::1] live,              # IN   (b,)
     const uint8_t[::1] topic_deleting,    # IN   (t,)
-    const int32_t[::1] row_size,          # IN   (k,)    from fit_section
-    const int64_t[::1] entry_at,          # IN   (k,)    from frame_section
-    uint8_t[::1] out,                     # OUT          the section
+    const int32_t[::1] row_size,          # IN   (k,)    from fit_sections
+    const int64_t[::1] entry_at,          # IN   (k,)    from frame_sections
+    uint8_t[::1] out,                     # OUT          the group of sections
 ):
     """Write the UpdateMetadata entries of ``rows``; return how many came out as long as they were sized.
 
@@ -355,9 +234,9 @@ def write_stop_replica(
     const int32_t[::1] partition,     # IN   (n,)
     const int32_t[::1] leader_epoch,  # IN   (k,)    as told; version 3 and later
     const uint8_t[::1] delete,        # IN   (k,)    1 where the replica is to be deleted; version 3 and later
-    const int32_t[::1] row_size,      # IN   (k,)    from fit_section
-    const int64_t[::1] entry_at,      # IN   (k,)    from frame_section
-    uint8_t[::1] out,                 # OUT          the section
+    const int32_t[::1] row_size,      # IN   (k,)    from fit_sections
+    const int64_t[::1] entry_at,      # IN   (k,)    from frame_sections
+    uint8_t[::1] out,                 # OUT          the group of sections
 ):
     """Write the StopReplica entries of ``rows``; return how many came out as long as they were sized."""
     cdef Py_ssize_t i = 0, at

@@ -1,4 +1,4 @@
-"""Kafka's primitive types and arrays of brokers written into a view of bytes, for the kernels of ``_wire.pyx``.
+"""Kafka's primitive types and arrays of brokers written into a view of bytes, for the kernels of ``_wire*.pyx``.
 
 ``*_size`` say how many bytes something takes; ``put_*`` write it at ``at`` and return where the next byte goes.
 ``compact`` asks for the encoding of flexible versions. Numbers are big-endian.
@@ -9,6 +9,11 @@ from libc.string cimport memcpy
 
 cdef enum:
     OFFLINE_DIR = 4
+
+# How many rows ahead to ask for columns that are read out of order: a broker's rows lie far apart. Measured: without it
+# copying takes half as long again, and 8 to 16 are alike.
+cdef enum:
+    AHEAD = 12
 
 cdef extern from *:
     """

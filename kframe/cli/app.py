@@ -38,11 +38,12 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "bench": Entry("kframe.cli.bench", "command", "Time the engine on a generated cluster."),
     "demo": Entry("kframe.cli.demo", "command", "Fail brokers of a real cluster and of a million partitions."),
     "explain": Entry("kframe.cli.explain", "command", "Say why a partition has its leader."),
+    "plan": Entry("kframe.cli.plan", "group", "Check and show plans of partitions to be moved."),
     "plugins": Entry("kframe.cli.plugins", "group", "List, check and start plugins."),
     "scenario": Entry("kframe.cli.scenario", "group", "Play scenario files to the controller."),
     "snapshot": Entry("kframe.cli.snapshot", "group", "Read, keep, show and generate snapshots of clusters."),
     "states": Entry("kframe.cli.states", "command", "Show the state machines of partitions and replicas."),
-    "whatif": Entry("kframe.cli.whatif", "group", "Try failures, restarts, shutdowns and elections on a snapshot."),
+    "whatif": Entry("kframe.cli.whatif", "group", "Try failures, elections, moves and new topics on a snapshot."),
 }
 
 

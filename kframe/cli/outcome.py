@@ -14,21 +14,32 @@ if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
 
 _PARTITION_COLUMNS: Final = (
-    "topic", "partition", "leader_before", "leader_after", "isr_before", "isr_after", "leader_epoch_before",
-    "leader_epoch_after", "partition_epoch_before", "partition_epoch_after", "went_offline", "came_online", "unclean",
+    "topic", "partition", "replicas_before", "replicas_after", "leader_before", "leader_after", "isr_before",
+    "isr_after", "leader_epoch_before", "leader_epoch_after", "partition_epoch_before", "partition_epoch_after",
+    "went_offline", "came_online", "unclean",
 )  # fmt: skip
 _PARTITION_WIDE: Final = frozenset(
     {"leader_epoch_before", "leader_epoch_after", "partition_epoch_before", "partition_epoch_after", "came_online",
      "unclean"}
 )  # fmt: skip
+#: Shown in plain tables only where the operation changes assignments.
+_PLACEMENT: Final = frozenset({"replicas_before", "replicas_after"})
+_PLACING: Final = frozenset({"reassign", "create", "delete"})
 _BROKER_COLUMNS: Final = (
-    "broker_id", "rack", "state", "leaders_before", "leaders_after", "preferred_leaders", "replicas", "in_sync_before",
-    "in_sync_after", "requests", "bytes",
+    "broker_id", "rack", "state", "leaders_before", "leaders_after", "preferred_leaders", "replicas_before", "replicas",
+    "in_sync_before", "in_sync_after", "requests", "bytes",
     "leader_and_isr_requests", "leader_and_isr_partitions", "leader_and_isr_bytes",
     "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
     "stop_replica_partitions", "stop_replica_bytes",
 )  # fmt: skip
-_BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[11:])
+_TOPIC_COLUMNS: Final = ("topic", "fate", "error", "partitions", "replicas", "waiting_for")
+_MOVE_BROKERS: Final = (
+    "broker_id", "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after", "leaders_before",
+    "leaders_gained", "leaders_after",
+)  # fmt: skip
+_MOVE_TOPICS: Final = ("topic", "partitions", "copied", "deleted", "completed", "waiting", "refused")
+_MOVE_PROBLEMS: Final = ("topic", "partition", "target", "fate", "error", "reason")
+_BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 _STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "started", (False, False): "down"}
 
 
@@ -73,9 +84,16 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     click.echo()
     emit_rows(Table("", ("step", "name", "what"), list(_timeline_rows(document))), output)
     click.echo()
+    placing = document["operation"]["verb"] in _PLACING
+    hidden = frozenset[str]() if placing else _PLACEMENT
     brokers = [_broker_row(row) for row in document["brokers"]]
-    emit_rows(Table("", _BROKER_COLUMNS, brokers, _BROKER_WIDE), output)
-    _emit_partitions(outcome, output, limit)
+    emit_rows(Table("", _BROKER_COLUMNS, brokers, _BROKER_WIDE | hidden), output)
+    if "reassignment" in document:
+        emit_reassignment(document["reassignment"], output, limit)
+    if "topics" in document:
+        click.echo()
+        emit_rows(Table("", _TOPIC_COLUMNS, document["topics"]), output)
+    _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden)
     for title in ("notes", "assumptions"):
         for text in document[title]:
             click.echo(f"{title.removesuffix('s')}: {text}")
@@ -116,7 +134,8 @@ def _answer_text(answer: dict[str, Any]) -> str:
     if "remaining" in answer:
         parts.append(f"{answer['remaining']:,} partitions remain led by it")
     else:
-        parts += [f"{count:,} {error}" for error, count in answer["partitions"].items()]
+        counts = answer["topics"] if "topics" in answer else answer["partitions"]
+        parts += [f"{count:,} {error}" for error, count in counts.items()]
     if answer["named"]:
         parts.append(", ".join(answer["named"]))
     return "answer: " + "; ".join(parts)
@@ -126,15 +145,32 @@ def _broker_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "state": _STATES[row["registered_before"], row["registered_after"]]}
 
 
-def _emit_partitions(outcome: Outcome, output: str, limit: int) -> None:
+def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[str]) -> None:
     if limit == 0 or not len(outcome.changes):
         return
     click.echo()
     rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
-    emit_rows(Table("", _PARTITION_COLUMNS, rows, _PARTITION_WIDE), output)
-    more = len(outcome.changes) - limit
-    if more > 0:
-        click.echo(f"and {more:,} more (--limit N; -o json, csv and jsonl list them all)")
+    emit_rows(Table("", _PARTITION_COLUMNS, rows, wide), output)
+    echo_more(len(outcome.changes) - limit, "-o json, csv and jsonl list them all")
+
+
+def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None:
+    """What a reassignment came to: in numbers, what each broker and topic gains and loses, and what went wrong."""
+    lists = ("brokers", "topics", "problems")
+    click.echo()
+    emit_record("", {name: value for name, value in document.items() if name not in lists}, output)
+    for name, columns in (("brokers", _MOVE_BROKERS), ("topics", _MOVE_TOPICS), ("problems", _MOVE_PROBLEMS)):
+        rows = document[name] if name == "brokers" else document[name][:limit]
+        if rows:
+            click.echo()
+            emit_rows(Table("", columns, rows), output)
+            echo_more(len(document[name]) - len(rows), "-o json lists them all")
+
+
+def echo_more(count: int, where: str) -> None:
+    """Say that a table was cut, if it was."""
+    if count > 0:
+        click.echo(f"and {count:,} more (--limit N; {where})")
 
 
 def _leader_cells(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
@@ -30,6 +30,18 @@ def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None)
         return () if value is None else tuple(int(one) for one in value.split(","))
     except ValueError as problem:
         raise click.BadParameter(f"found {value!r}, expected broker ids such as 2,5") from problem
+
+
+def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[list[int]] | None:
+    """Callback of an option that takes the replicas of each partition: ``[[1,2],[2,3]]``."""
+    if value is None:
+        return None
+    import msgspec
+
+    try:
+        return msgspec.json.decode(value, type=list[list[Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]]])
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        raise click.BadParameter(f"found {value!r}, expected replica lists such as [[1,2],[2,3]]") from problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import click
 
 from kframe.cli.output import BadInput, ReportingGroup, output_option
 from kframe.cli.progress import progress
-from kframe.cli.studies import PATH, StudySettings, broker_ids, study_options
+from kframe.cli.studies import PATH, StudySettings, broker_ids, replica_lists, study_options
 
 if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
@@ -124,6 +124,73 @@ def elect(study: StudySettings, election: str, partitions: tuple[str, ...], repo
 
         named = [topic_partition("--partition", one) for one in partitions]
         return whatif.elect(ElectionType[election.upper()], named or None)
+
+    _run(study, reporting, act)
+
+
+@group.command()
+@study_options
+@click.argument("plan", metavar="PLAN", type=PATH)
+@_reporting_options
+def reassign(study: StudySettings, plan: Path, reporting: Reporting) -> None:
+    """Partitions are moved as PLAN says, a reassignment JSON.
+
+    PLAN may also be what kafka-reassign-partitions --generate prints: then it is the proposed part.
+    """
+
+    def act(whatif: WhatIf) -> Outcome:
+        from kframe.whatif import read_plan
+        from kframe.whatif import reassign as play
+
+        return play(whatif, read_plan(plan))
+
+    _run(study, reporting, act)
+
+
+@group.command()
+@study_options
+@click.option("--topic", required=True, metavar="NAME", help="Name of the new topic.")
+@click.option("--partitions", type=int, default=-1, help="Partitions.  [default: num.partitions]")
+@click.option(
+    "--rf",
+    "replication_factor",
+    type=int,
+    default=-1,
+    help="Replication factor.  [default: default.replication.factor]",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same placement.")
+@click.option(
+    "--assignments",
+    callback=replica_lists,
+    metavar="JSON",
+    help="The replicas of each partition instead, such as [[1,2],[2,3]].",
+)
+@_reporting_options
+def create(
+    study: StudySettings, topic: str, partitions: int, replication_factor: int, seed: int,
+    assignments: list[list[int]] | None, reporting: Reporting,
+) -> None:  # fmt: skip
+    """A topic is created, its replicas placed as Kafka's automatic assignment does."""
+
+    def act(whatif: WhatIf) -> Outcome:
+        from kframe.whatif import create as play
+
+        return play(whatif, topic, partitions, replication_factor, assignments=assignments, seed=seed)
+
+    _run(study, reporting, act)
+
+
+@group.command()
+@study_options
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@_reporting_options
+def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) -> None:
+    """Topics are deleted."""
+
+    def act(whatif: WhatIf) -> Outcome:
+        from kframe.whatif import delete as play
+
+        return play(whatif, topics)
 
     _run(study, reporting, act)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.core import deletion, reassignment, topics
+from kframe.core import deletion, reassignment, reassignment_08, topics
 from kframe.core.assignment import current, is_moving, reassigned_to
 from kframe.core.context import Context, Operation, ask
 from kframe.core.placement import assign_automatically
@@ -102,33 +102,48 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
 
 
 def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation[TopicsResponse]:
-    """Mark topics for deletion and begin with it."""
-    known = context.cluster.topics
+    """Mark topics for deletion; the marks are noticed as those of anybody else.
+
+    What brokers have never been told of, or were told is going, is unknown (Kafka asks its metadata cache).
+    """
     refused = ErrorCode.NONE if deletion.enabled(context) else ErrorCode.TOPIC_DELETION_DISABLED
-    codes = {
-        name: refused if refused or name in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for name in request.names
-    }
+    codes = {}
+    for name in request.names:
+        codes[name] = refused if refused or _told(context, name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     marked = tuple(name for name, code in codes.items() if code is ErrorCode.NONE)
     if marked:
         yield from ask(QueueDeletions(marked))
-        yield from deletion.deletions_marked(context)
     return TopicsResponse(codes)
+
+
+def _told(context: Context, name: str) -> bool:
+    """Whether brokers know the topic: one of its partitions has a state, and it is not under deletion."""
+    topics, p = context.cluster.topics, context.cluster.partitions
+    index = topics.find(name)
+    if index is None or topics.deleting[index]:
+        return False
+    return bool((p.partition_epoch[topics.rows_of(index)] != NO_STATE).any())
 
 
 def alter_reassignments(context: Context, request: ReassignmentRequested) -> Operation[ReassignmentResponse]:
     """Begin, change or cancel reassignments (Kafka 3.9 ``processApiPartitionReassignment``)."""
     targets = request.targets
     codes = np.zeros(len(targets), np.int16)
-    rows, known = reassignment.locate(context, targets)
+    rows, known = reassignment.locate(context, targets, queued=True)
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     moving = np.zeros(len(targets), np.bool_)
     moving[known] = is_moving(context, rows[known])
+    rows, _ = reassignment.locate(context, targets)
     codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     codes[(rows < 0) & (codes == 0)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     accepted = np.flatnonzero(codes == 0).astype(np.int32)
     accepted = accepted[np.argsort(rows[accepted])]
     chosen = rows[accepted]
     wanted = _wanted(context, targets, accepted, chosen)
+    if reassignment_08.enabled(context):
+        refused = yield from reassignment_08.submit(context, chosen, wanted)
+        codes[accepted[np.isin(chosen, refused)]] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        return ReassignmentResponse(ErrorCode.NONE, codes)
     yield from reassignment.forget_stored(context, chosen, only_if_reached=False)
     failed = yield from reassignment.reassign(context, chosen, reassigned_to(context, chosen, wanted))
     codes[accepted[np.isin(chosen, failed)]] = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -70,7 +70,7 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
     kernels.assign_replicas(
         rows, lists.offsets, lists.values, assignments.flags, partitions.slot_start, partitions.replica_count,
         partitions.replica, partitions.replica_state, partitions.replica_flags, np.empty(longest, np.int32),
-        np.empty(longest, np.uint8), departed,
+        np.empty(longest, np.uint8), np.empty(longest, np.uint8), departed,
     )  # fmt: skip
     return departed
 

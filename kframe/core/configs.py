@@ -1,4 +1,4 @@
-"""Settings of topics and brokers change (``spec/wire.md`` section 14; Kafka 3.9 ``ZkAdminManager``, ``ConfigHandler``)."""
+"""Settings of topics and brokers change (Kafka 3.9 ``ZkAdminManager`` and ``ConfigHandler``)."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def alter_configs(context: Context, request: AlterConfigsRequested) -> Operation
 
 
 def topic_settings_changed(context: Context, name: str) -> Operation[None]:
-    """A topic's settings were written; if it allows unclean elections now, try what of it has no leader."""
+    """A topic's settings were written; if it allows unclean elections, try what of it has no leader, whatever it was
+    that changed (a log directory may have healed since)."""
     columns = context.cluster.topics
     index = columns.find(name)
     if index is None:
         return
-    before = int(columns.unclean[index])
     yield from topics.read_settings(context, (name,))
-    if columns.unclean[index] == 1 and before != 1:
+    if columns.unclean[index] == 1:
         yield from partition_machine.trigger_online(context, topic=index)
 
 

@@ -22,7 +22,7 @@ from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Ask, Effect, Send
 from kframe.model.events import Answer, Done
-from kframe.model.ids import ElectionKind
+from kframe.model.ids import NO_STATE, ElectionKind
 
 Result = TypeVar("Result")
 #: An operation under way: it yields effects, is sent their answers, and returns what it found out.
@@ -64,6 +64,10 @@ class Context:
         self.counters: Counter[str] = Counter() if counters is None else counters
         """Meters by Kafka's name, such as UncleanLeaderElectionsPerSec."""
         self.gauges = Gauges(cluster)
+        self.moves: dict[int, tuple[int, ...]] = {}
+        """Replicas (ids) that a row is moving to, under ``reassignment.protocol=0.8``."""
+        self.lost_dirs: set[tuple[int, int]] = set()
+        """(row, broker index) of unassigned replicas that are on dead log directories (``lost_dirs.py``)."""
         self.unclean_by_default = config.unclean_by_default
         """The brokers' default, as it is set now."""
         self.waiters: dict[int, Any] = {}
@@ -90,6 +94,12 @@ class Context:
     def registered(self) -> Int32:
         """Indexes of the brokers that are registered, shutting down or not."""
         return np.flatnonzero(self.cluster.brokers.registered).astype(np.int32)
+
+    def told_rows(self) -> Int32:
+        """Rows that have a state, those of topics queued for deletion left out."""
+        topics, p = self.cluster.topics, self.cluster.partitions
+        kept = np.append(topics.deleting == 0, False)[p.topic]
+        return np.flatnonzero((p.partition_epoch != NO_STATE) & kept).astype(np.int32)
 
     def mask(self, indexes: NDArray[Any]) -> UInt8:
         """1 at the given broker indexes."""

@@ -86,9 +86,12 @@ def refused(request: ElectionRequested, error: ErrorCode) -> ElectionResponse:
 def _resolve(
     context: Context, request: ElectionRequested
 ) -> tuple[Int32, tuple[tuple[TopicPartition, ErrorCode], ...]]:
-    """Rows of the partitions named, ascending and each once, and the names that the controller does not know."""
+    """Rows of the partitions named, ascending and each once, and the names that the controller does not know.
+
+    All partitions are those that brokers know: with a state, and not of a topic under deletion.
+    """
     if request.partitions is None:
-        return np.flatnonzero(context.cluster.partitions.topic >= 0).astype(np.int32), ()
+        return context.told_rows(), ()
     found = {name: context.cluster.row(*name) for name in request.partitions}
     unknown = tuple((name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name, row in found.items() if row is None)
     return np.array(sorted({row for row in found.values() if row is not None}), np.int32), unknown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core import deletion, elections, partition_machine, reassignment, rebalance, replica_machine, topics
+from kframe.core import deletion, elections, moves, partition_machine, rebalance, replica_machine, topics
 from kframe.core.context import Context, Operation
 from kframe.model.effects import OpenChannels
 from kframe.model.ids import ReplicaState
@@ -26,9 +26,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from context.announce(registered)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)
-    resumed = yield from reassignment.reassign_stored(context)
-    moving = np.flatnonzero(context.cluster.partitions.reassigning).astype(np.int32)
-    yield from reassignment.resume(context, np.setdiff1d(moving, resumed).astype(np.int32))
+    yield from moves.resume_all(context)
     yield from deletion.resume(context)
     yield from elections.elect_stored(context)
     yield from rebalance.start(context)

@@ -34,6 +34,8 @@ INACTIVE: Final = dict.fromkeys(
 )
 
 
+#: Touches of one event that are always kept one by one.
+KEPT_MIN: Final = 1024
 #: Numbers of entries, or a range of them, which costs no gathering.
 Entries: TypeAlias = NDArray[Any] | slice
 
@@ -41,25 +43,28 @@ Entries: TypeAlias = NDArray[Any] | slice
 class Tally:
     """Sums over numbered entries, brought up to date by counting only those entries that were touched."""
 
-    def __init__(self, dtype: type[np.integer[Any]], kinds: int, size: Callable[[], int]) -> None:
+    def __init__(
+        self, dtype: type[np.integer[Any]], kinds: int, size: Callable[[], int], kept_min: int = KEPT_MIN
+    ) -> None:
         """``kinds`` sums over ``size()`` entries, all of them touched; an entry counts for a ``dtype`` in each."""
         self.totals = np.zeros(kinds, np.int64)
         self.visited = 0
         """Entries counted so far: what all this has cost."""
         self._size = size
+        self._kept_min = kept_min
         self._counted = np.zeros((kinds, 0), dtype)
         self._touched: list[NDArray[Any]] = []
         self._waiting = 0
         self._everything = True
 
     def touch(self, entries: NDArray[Any]) -> None:
-        """Count these anew at the next ``settle``. As many as there are in all stand for all of them, so that an event
-        never keeps more than one entry's number for each entry."""
+        """Count these anew at the next ``settle``. Once as many are kept as there are in all, that means all of them:
+        so an event of any size keeps at most one number for each entry, or ``kept_min`` of them."""
         if self._everything or len(entries) == 0:
             return
         self._touched.append(entries)
         self._waiting += len(entries)
-        if self._waiting >= self._size():
+        if self._waiting >= max(self._size(), self._kept_min):
             self.touch_everything()
 
     def touch_everything(self) -> None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
-from kframe.core import deletion, partition_machine, reassignment, replica_machine
+from kframe.core import deletion, lost_dirs, partition_machine, reassignment, replica_machine
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
 from kframe.model.effects import CloseChannels, OpenChannels
-from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 
 _NOBODY = np.empty(0, np.int32)
 
@@ -106,7 +106,7 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     replicas = _forget_offline_dirs(context, new)
     others = np.flatnonzero((cluster.brokers.registered != 0) & (new == 0)).astype(np.int32)
     yield from context.announce(others)
-    yield from context.announce(indexes, _stated_rows(context))
+    yield from context.announce(indexes, context.told_rows())
     yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
     yield from partition_machine.trigger_online(context)
     yield from reassignment.resume_on(context, indexes)
@@ -123,12 +123,6 @@ def _unregister(context: Context, indexes: Int32) -> Operation[None]:
 def _forget_offline_dirs(context: Context, broker_mask: UInt8) -> Replicas:
     """All replicas on these brokers; what was known of their log dirs belongs to an earlier registration."""
     replicas = replica_machine.hosted_by(context, broker_mask)
+    lost_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))
     context.cluster.partitions.replica_flags[replicas.slots] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
     return replicas
-
-
-def _stated_rows(context: Context) -> Int32:
-    """Rows that have a state, those of topics queued for deletion left out."""
-    topics, p = context.cluster.topics, context.cluster.partitions
-    kept = np.append(topics.deleting == 0, False)[p.topic]
-    return np.flatnonzero((p.partition_epoch != NO_STATE) & kept).astype(np.int32)

@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 
-from kframe.core import membership, reassignment, replica_machine
+from kframe.core import lost_dirs, membership, moves, replica_machine
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
@@ -32,7 +32,7 @@ def isr_changes(context: Context) -> Operation[None]:
         yield from context.refresh(rows)
         registered = context.registered()
         yield from context.announce(registered, rows)
-        yield from reassignment.complete_where_in_sync(context, rows)
+        yield from moves.isrs_changed(context, rows)
     yield from ask(DropNotifications(left.paths))
 
 
@@ -83,9 +83,12 @@ def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -
 def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: Int32) -> None:
     """Replicas answered for without any error are not on a dead log directory."""
     flags = context.cluster.partitions.replica_flags
+    well = np.setdiff1d(answered, in_error).astype(np.int32)
+    if context.lost_dirs:
+        lost_dirs.healed(context, broker, well)
     if not (flags & _OFFLINE).any():
         return
-    replicas: Replicas = replica_machine.on_broker(context, broker, np.setdiff1d(answered, in_error).astype(np.int32))
+    replicas: Replicas = replica_machine.on_broker(context, broker, well)
     flags[replicas.slots] &= ~_OFFLINE
 
 

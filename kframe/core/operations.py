@@ -15,9 +15,9 @@ from kframe.core import (
     elections,
     features,
     membership,
+    moves,
     notifications,
     producer_ids,
-    reassignment,
     rebalance,
     shutdown,
     topics,
@@ -42,7 +42,7 @@ OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]
     events.AlterConfigsRequested: configs.alter_configs,
     events.UpdateFeaturesRequested: features.update_features,
     events.DeletionsMarked: lambda context, _: deletion.deletions_marked(context),
-    events.ReassignmentsLeft: lambda context, _: reassignment.reassign_stored(context),
+    events.ReassignmentsLeft: lambda context, _: moves.take_up(context),
     events.PreferredElectionLeft: lambda context, _: elections.elect_stored(context),
     events.IsrChangesLeft: lambda context, _: notifications.isr_changes(context),
     events.LogDirEventsLeft: lambda context, _: notifications.log_dir_events(context),
@@ -92,7 +92,7 @@ def operate(context: Context, event: Event) -> Operation[None]:
     elif token != NOBODY:
         yield Reply(token, response)
     if isinstance(event, events.AlterPartitionRequested):
-        yield from reassignment.complete_where_in_sync(context, alter_partition.accepted_rows(response))
+        yield from moves.isrs_changed(context, alter_partition.accepted_rows(response))
     yield from waiting.look(context)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import deletion, leadership, partition_machine, replica_machine, topics
+from kframe.core import deletion, leadership, lost_dirs, partition_machine, replica_machine, topics
 from kframe.core.assignment import Assignments, assign, current, is_moving, reassigned_to, targets_in_sync
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
@@ -107,13 +107,16 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     return np.setdiff1d(chosen, failed).astype(np.int32)
 
 
-def locate(context: Context, targets: Targets) -> tuple[Int32, Int32]:
-    """Row of each target, -1 if it is unknown or its topic queued for deletion; and the positions of the others."""
+def locate(context: Context, targets: Targets, queued: bool = False) -> tuple[Int32, Int32]:
+    """Row of each target, -1 if it is unknown; and the positions of the others.
+
+    Topics that are queued for deletion count as unknown unless ``queued``.
+    """
     topics = context.cluster.topics
     index = np.array([-1 if (found := topics.find(name)) is None else found for name in targets.names], np.int32)
     topic = index[targets.topic] if len(targets) else _NONE
     rows = np.full(len(targets), -1, np.int32)
-    known = (topic >= 0) & (np.append(topics.deleting, 1)[topic] == 0)
+    known = (topic >= 0) & (queued | (np.append(topics.deleting, 1)[topic] == 0))
     rows[known] = topics.locate(topic[known], targets.partition[known])
     return rows, np.flatnonzero(rows >= 0).astype(np.int32)
 
@@ -139,12 +142,15 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     if len(moved) == 0:
         return
     departed = assign(p, moved, assignments.take(changed))
+    gone = behind(context, moved, departed)
+    lost_dirs.note(context, gone)
+    lost_dirs.recall(context, moved)
     context.gauges.touch(moved)
-    yield from _store(context, moved)
-    yield from _stop(context, _behind(context, moved, departed))
+    yield from store(context, moved)
+    yield from stop(context, gone)
 
 
-def _store(context: Context, rows: Int32) -> Operation[None]:
+def store(context: Context, rows: Int32) -> Operation[None]:
     """Write the assignments of the topics of ``rows``. One that a broker has written meanwhile is read first, so that
     partitions that it added are not lost (``reliability.md`` X3)."""
     cluster = context.cluster
@@ -158,14 +164,14 @@ def _store(context: Context, rows: Int32) -> Operation[None]:
             yield from topics.topic_modified(context, cluster.topics.names[index])
 
 
-def _behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
+def behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
     """The replicas that have just left the lists of ``rows``: they stand in the slots behind them."""
     p = context.cluster.partitions
     slots = ragged_positions(p.slot_start[rows] + p.replica_count[rows], departed).astype(np.int32)
     return Replicas(np.repeat(rows, departed), slots)
 
 
-def _stop(context: Context, replicas: Replicas) -> Operation[None]:
+def stop(context: Context, replicas: Replicas) -> Operation[None]:
     """Stop and delete replicas that left an assignment, without waiting for the brokers' confirmation."""
     for target in (
         ReplicaState.OFFLINE,
@@ -187,27 +193,39 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
 
 
 def _complete(context: Context, rows: Int32) -> Operation[Int32]:
-    """Phase B: the target is in sync; make it the assignment, give it a leader, and drop the others."""
+    """Phase B: the target is in sync; make it the assignment, give it a leader, and drop the others.
+
+    What never had a leader fails half-way, as in Kafka: its target is the assignment, but it is still under way.
+    """
     if len(rows) == 0:
         return rows
     cluster = context.cluster
     p = cluster.partitions
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
     departed = assign(p, rows, current(context, rows).reached())
+    lost_dirs.note(context, behind(context, rows, departed))
     context.gauges.touch(rows)
     stated = p.partition_epoch[rows] != NO_STATE
-    lost = rows[~stated]
-    rows_led = rows[stated]
-    settled = _led_by_target(context, rows_led)
-    yield from partition_machine.move(context, rows_led[~settled], PartitionState.ONLINE, leadership.REASSIGN)
-    yield from _announce(context, rows_led[settled])
-    yield from _stop(context, _behind(context, rows, departed))
-    yield from _store(context, rows)
+    lost: Int32 = rows[~stated]
+    rows, departed = rows[stated], departed[stated]
+    if len(rows) == 0:
+        return lost
+    yield from lead_by_target(context, rows)
+    yield from stop(context, behind(context, rows, departed))
+    yield from store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=True)
     p.reassigning[rows] = 0
     yield from context.announce(context.registered(), rows)
     yield from deletion.resume_topics(context, np.unique(p.topic[rows]).tolist())
     return lost
+
+
+def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
+    """Elect where the leader is not among the assigned replicas, or dead; else raise the epoch to tell the new list."""
+    rows = rows[context.cluster.partitions.partition_epoch[rows] != NO_STATE]
+    settled = _led_by_target(context, rows)
+    yield from partition_machine.move(context, rows[~settled], PartitionState.ONLINE, leadership.REASSIGN)
+    yield from _announce(context, rows[settled])
 
 
 def _led_by_target(context: Context, rows: Int32) -> Bool:
@@ -224,7 +242,29 @@ def _led_by_target(context: Context, rows: Int32) -> Bool:
 def _announce(context: Context, rows: Int32) -> Operation[Int32]:
     """Raise the leader epochs of ``rows`` and tell all replicas, adding ones as new; return the rows that succeeded."""
     cluster = context.cluster
-    p = cluster.partitions
+    raised = yield from _raise(context, rows)
+    batch = context.batch()
+    adding = int(ReplicaFlag.ADDING)
+    tell_replicas(context, batch, raised, cluster.brokers.registered, adding, is_new=False)
+    arriving = _flagged(context, raised, ReplicaFlag.ADDING)
+    slots = cluster.partitions.replica[arriving.slots]
+    batch.add_leader_and_isr(slots, arriving.rows, np.unique(arriving.rows), is_new=True)
+    yield from context.send(batch)
+    return raised
+
+
+def raise_epochs(context: Context, rows: Int32, told: Ragged) -> Operation[None]:
+    """Raise the leader epochs of ``rows``, and tell them to the brokers (indexes) that ``told`` lists for each."""
+    raised = yield from _raise(context, rows)
+    chosen = told.take(np.flatnonzero(np.isin(rows, raised)))
+    batch = context.batch()
+    batch.add_leader_and_isr(chosen.values, np.repeat(raised, chosen.counts), raised, is_new=False)
+    yield from context.send(batch)
+
+
+def _raise(context: Context, rows: Int32) -> Operation[Int32]:
+    """Store a leader epoch one higher for each row; return the rows that have it, ascending."""
+    p = context.cluster.partitions
     raised: list[Int32] = []
     remaining = rows[p.partition_epoch[rows] != NO_STATE]
     context.log_refused("Partition", np.setdiff1d(rows, remaining), "cannot be reassigned: it never had a leader")
@@ -238,14 +278,8 @@ def _announce(context: Context, rows: Int32) -> Operation[Int32]:
         result = yield from context.write(change)
         raised.append(remaining[result.accepted])
         remaining, _ = yield from context.refresh(remaining[stale(result)])
-    told: Int32 = np.sort(np.concatenate([rows[:0], *raised]))
-    batch = context.batch()
-    adding = int(ReplicaFlag.ADDING)
-    tell_replicas(context, batch, told, cluster.brokers.registered, adding, is_new=False)
-    arriving = _flagged(context, told, ReplicaFlag.ADDING)
-    batch.add_leader_and_isr(p.replica[arriving.slots], arriving.rows, np.unique(arriving.rows), is_new=True)
-    yield from context.send(batch)
-    return told
+    found: Int32 = np.sort(np.concatenate([rows[:0], *raised]))
+    return found
 
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> Replicas:

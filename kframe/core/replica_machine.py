@@ -47,6 +47,12 @@ def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
     return Replicas(rows, slots)
 
 
+def of_rows(context: Context, rows: Int32) -> Replicas:
+    """All assigned replicas of ``rows``."""
+    p = context.cluster.partitions
+    return Replicas(np.repeat(rows, p.replica_count[rows]), p.slots_of(rows).astype(np.int32))
+
+
 def on_broker(context: Context, broker: int, rows: Int32) -> Replicas:
     """The replicas of ``rows`` on one broker (index); rows without one there are left out."""
     p = context.cluster.partitions

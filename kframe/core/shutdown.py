@@ -59,8 +59,15 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)
     yield from context.send(batch)
     yield from replica_machine.move(context, followed, ReplicaState.OFFLINE)
-    remaining = hosted.rows[p.leader[hosted.rows] == broker]
-    return ControlledShutdownResponse(ErrorCode.NONE, remaining)
+    return ControlledShutdownResponse(ErrorCode.NONE, _still_led(context, broker))
+
+
+def _still_led(context: Context, broker: int) -> Int32:
+    """Rows that the broker leads, although they have other replicas; it need not be assigned to them."""
+    p = context.cluster.partitions
+    rows = context.told_rows()
+    led: Int32 = rows[(p.leader[rows] == broker) & (p.replica_count[rows] > 1)]
+    return led
 
 
 def _refusal(context: Context, request: ControlledShutdownRequested, broker: int | None) -> ErrorCode:

@@ -31,7 +31,7 @@ def creation_error(context: Context, topic: NewTopic) -> ErrorCode:
         if topic.partitions != DEFAULT or topic.replication_factor != DEFAULT:
             return ErrorCode.INVALID_REQUEST
     else:
-        error = _counts_error(context, topic)
+        error = ErrorCode.UNKNOWN_SERVER_ERROR if racks_disagree(context) else _counts_error(context, topic)
         if error is not ErrorCode.NONE:
             return error
     if topic_name_problem(topic.name) is not None or topics.collides(topic.name):
@@ -42,10 +42,23 @@ def creation_error(context: Context, topic: NewTopic) -> ErrorCode:
     return error
 
 
+def racks_disagree(context: Context) -> bool:
+    """Whether some registered brokers name a rack and others do not: then nothing can be placed automatically."""
+    brokers = context.cluster.brokers
+    named = {
+        one.rack is not None
+        for one, here in zip(brokers.registrations, brokers.registered, strict=True)
+        if one and here
+    }
+    return len(named) > 1
+
+
 def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     """Why a topic cannot have more partitions; NONE if it can."""
     cluster = context.cluster
     topic = cluster.topics.find(growth.name)
+    if racks_disagree(context):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if cluster.topics.deleting[topic]:
@@ -56,10 +69,10 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     known = int(cluster.topics.partition_count[topic])
     if growth.count <= known:
         return ErrorCode.INVALID_PARTITIONS
-    if growth.assignments is None:
-        return ErrorCode.NONE
     factor = int(cluster.partitions.replica_count[rows[0]])
     registered = set(cluster.brokers.registered_ids())
+    if growth.assignments is None:
+        return ErrorCode.INVALID_REPLICATION_FACTOR if factor > len(registered) else ErrorCode.NONE
     fits = len(growth.assignments) == growth.count - known and all(
         len(replicas) == factor and len(set(replicas)) == factor and set(replicas) <= registered
         for replicas in growth.assignments

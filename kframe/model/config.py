@@ -43,6 +43,15 @@ def _text(where: str, value: object) -> str:
     return value.strip()
 
 
+def _one_of(*values: str) -> Callable[[str, object], str]:
+    def read(where: str, value: object) -> str:
+        if str(value) not in values:
+            raise ConfigError(where, repr(value), " or ".join(values))
+        return str(value)
+
+    return read
+
+
 def _protocol(where: str, value: object) -> InterBrokerProtocol:
     return InterBrokerProtocol.parse(value.strip() if isinstance(value, str) else str(value), where)
 
@@ -73,6 +82,12 @@ KEYS: Final[Mapping[str, Key]] = {
         Key("delete.topic.enable", _boolean, "true", "Whether topics can be deleted."),
         Key("inter.broker.protocol.version", _protocol, "3.9", "The release whose rules all brokers follow."),
         Key("inter.broker.listener.name", _text, "PLAINTEXT", "Listener on which brokers and controller talk."),
+        Key(
+            "reassignment.protocol",
+            _one_of("3.9", "0.8"),
+            "3.9",
+            "How partitions are moved: today's way, or Kafka 0.8's.",
+        ),
         Key(
             "kframe.alter.partition.strict",
             _boolean,

@@ -103,10 +103,10 @@ class ControllerLoop:
         with self._lock:
             token = next(self._tokens)
             self._waiting[token] = future, read
-        if self._stopped:
-            self._settle(self.controller.preempt(event(token)))
-        else:
-            self.queue.put(event(token))
+            if not self._stopped:
+                self.queue.put(event(token))
+                return future
+        self._settle(self.controller.preempt(event(token)))
         return future
 
     def process(self, event: Event) -> None:
@@ -145,7 +145,8 @@ class ControllerLoop:
             self._thread.join()
         else:
             self._run()
-        self._stopped = True
+        with self._lock:
+            self._stopped = True
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
         self.transport.close()

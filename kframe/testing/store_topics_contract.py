@@ -8,7 +8,7 @@ import pytest
 from kframe.errors import ControllerFenced
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Ragged
-from kframe.model.events import Event, TopicModified, TopicsChanged, TopicSettingsChanged
+from kframe.model.events import BrokerDefaultsChanged, Event, TopicModified, TopicsChanged, TopicSettingsChanged
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import TopicSettings, TopicTable
 from kframe.model.topics import UNSET
@@ -84,21 +84,26 @@ class TopicsContract(StoreSuite):
 
     @pytest.mark.parametrize("arm", ["load", "read_topics"])
     def test_assignment_watch_is_one_shot_and_names_the_topic(self, world: StoreWorld, arm: str) -> None:
-        """Also for a write of our own. Loading arms the watch on every topic, reading a topic that on it."""
+        """Loading arms the watch on every topic, reading a topic that on it; a write of our own is no news."""
         heard: list[Event] = []
         store, _ = controller_of(world, heard)
         table = store.read_topics(("orders",))
-        for _ in range(2):
-            assert store.write_assignments(table) == (OK,)
+        assert store.write_assignments(table) == (OK,)
         world.settle()
-        assert heard == [TopicModified("orders")]
-        if arm == "load":
-            store.load()
-        else:
-            store.read_topics(("orders",))
-        store.write_assignments(table)
-        world.settle()
-        assert heard == [TopicModified("orders")] * 2
+        assert heard == []
+        world.drop_controller()
+        other = opened(world)
+        other.claim(TWO)
+        other.load()
+        for expected in (1, 2):
+            for _ in range(2):
+                assert other.write_assignments(table) == (OK,)
+            world.settle()
+            assert heard.count(TopicModified("orders")) == expected
+            if arm == "load":
+                store.load()
+            else:
+                store.read_topics(("orders",))
 
     def test_assignments_are_replaced_whole(self, world: StoreWorld) -> None:
         """Order, adding and removing replicas, further partitions; states and ids stay."""
@@ -174,6 +179,31 @@ class TopicsContract(StoreSuite):
         assert store.read_topic_settings(("empty.topic", "orders")) == expected
         loaded = store.load().topics
         assert loaded.unclean[loaded.find("empty.topic") or 0] == 1
+
+    def test_all_settings_are_replaced_and_everybody_is_told(self, world: StoreWorld) -> None:
+        """Of a topic, or of all brokers; whoever is connected may do that, the controller hears of it either way."""
+        heard: list[Event] = []
+        store, _ = controller_of(world, heard)
+        assert dict(store.read_configs("orders")) == {UNCLEAN: "true", MIN_INSYNC: "2"}
+        assert (dict(store.read_configs("empty.topic")), dict(store.read_configs(None))) == ({}, {})
+        other = opened(world)
+        other.write_configs("orders", {"retention.ms": "5", UNCLEAN: "false"})
+        store.write_configs(None, {MIN_INSYNC: "2"})
+        store.write_configs("empty.topic", {})
+        world.settle()
+        assert heard == [TopicSettingsChanged("orders"), BrokerDefaultsChanged(), TopicSettingsChanged("empty.topic")]
+        assert dict(store.read_configs("orders")) == {"retention.ms": "5", UNCLEAN: "false"}
+        assert dict(other.read_configs(None)) == {MIN_INSYNC: "2"}
+        assert store.read_topic_settings(("orders", "empty.topic")) == (
+            TopicSettings(0, UNSET),
+            TopicSettings(UNSET, UNSET),
+        )
+
+    def test_assignment_with_fewer_partitions_drops_the_others(self, world: StoreWorld) -> None:
+        """What was added to a topic can be taken back (``spec/controller.md`` 9.3)."""
+        store, _ = controller_of(world)
+        assert store.write_assignments(small_table({"empty.topic": [(1, 2)]})) == (OK,)
+        assert table_as_read(store.read_topics(("empty.topic",))) == {"empty.topic": [((1, 2), (), ())]}
 
     def test_deleted_topics_are_gone_with_all_that_is_theirs(self, world: StoreWorld) -> None:
         """States, settings and marks; a topic of the same name is another one."""

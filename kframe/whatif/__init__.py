@@ -1,28 +1,45 @@
-"""The engine asked "what if?": brokers of a snapshot fail, restart or shut down, leaders are elected; what follows."""
+"""The engine asked "what if?" of a snapshot: brokers fail, restart or shut down, leaders are elected, partitions are
+moved, topics are created or deleted; what follows."""
 
 from __future__ import annotations
 
 from kframe.whatif.changes import PartitionChanges
+from kframe.whatif.create import create
+from kframe.whatif.delete import delete
+from kframe.whatif.fates import Fate, TopicFate
+from kframe.whatif.moves import Moves
 from kframe.whatif.outcome import Answer, FailOn, Impact, Operation, Outcome, StepOutcome, Verb
+from kframe.whatif.plan import Plan, read_plan
+from kframe.whatif.reassign import reassign
 from kframe.whatif.standing import CONDITIONS, Skew, Standing
 from kframe.whatif.study import WhatIf
-from kframe.whatif.timeline import ElectionHeld, Happening, RequestsSent, StatesStored
+from kframe.whatif.timeline import ElectionHeld, Happening, RequestsSent, StatesStored, TopicAction, TopicsWritten
 
 __all__ = [
     "CONDITIONS",
     "Answer",
     "ElectionHeld",
     "FailOn",
+    "Fate",
     "Happening",
     "Impact",
+    "Moves",
     "Operation",
     "Outcome",
     "PartitionChanges",
+    "Plan",
     "RequestsSent",
     "Skew",
     "Standing",
     "StatesStored",
     "StepOutcome",
+    "TopicAction",
+    "TopicFate",
+    "TopicsWritten",
     "Verb",
     "WhatIf",
+    "create",
+    "delete",
+    "read_plan",
+    "reassign",
 ]

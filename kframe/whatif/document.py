@@ -31,7 +31,14 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
     ``cluster`` is the one that the outcome is about: it has the names. Unknown facts are None.
     """
     operation = asdict(outcome.operation)
-    operation.update(verb=str(outcome.operation.verb), brokers=list(outcome.operation.brokers))
+    operation.update(
+        verb=str(outcome.operation.verb), brokers=list(outcome.operation.brokers), topics=list(outcome.operation.topics)
+    )
+    more: dict[str, Any] = {}
+    if outcome.reassignment is not None:
+        more["reassignment"] = outcome.reassignment.document()
+    if outcome.topics:
+        more["topics"] = [topic.record() for topic in outcome.topics]
     return {
         "schema": SCHEMA,
         "operation": {"text": outcome.operation.text(), **operation},
@@ -50,6 +57,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
         "before": _standing(outcome.before),
         "after": _standing(outcome.after),
         "steps": [_step(step, cluster) for step in outcome.steps],
+        **more,
         "brokers": list(broker_records(outcome)),
         "bytes_unknown": outcome.bytes_unknown,
         "assumptions": list(outcome.assumptions),
@@ -76,6 +84,7 @@ def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
             "leaders_before": int(before.leaders[index]),
             "leaders_after": int(after.leaders[index]),
             "preferred_leaders": int(after.preferred[index]),
+            "replicas_before": int(before.replicas[index]),
             "replicas": int(after.replicas[index]),
             "in_sync_before": int(before.in_sync[index]),
             "in_sync_after": int(after.in_sync[index]),
@@ -111,12 +120,13 @@ def _step(step: StepOutcome, cluster: ClusterState) -> dict[str, Any]:
 
 
 def _answer(answer: Answer, cluster: ClusterState) -> dict[str, Any]:
-    """A ControlledShutdown answer tells what remains; one to ElectLeaders counts errors and names who got one."""
+    """A ControlledShutdown answer tells what remains; others count errors, and name who got one."""
     document: dict[str, Any] = {"error": answer.error.name}
     if answer.codes is None:
-        named = answer.rows
         document["remaining"] = len(answer.rows)
     else:
-        named = answer.rows[answer.codes != ErrorCode.NONE]
-        document["partitions"] = answer.counts()
+        document[answer.unit] = answer.counts()
+    if answer.named is not None:
+        return {**document, "named": list(answer.named[:NAMES_MAX])}
+    named = answer.rows if answer.codes is None else answer.rows[answer.codes != ErrorCode.NONE]
     return {**document, "named": [cluster.name(row) for row in named[:NAMES_MAX].tolist()]}

@@ -31,7 +31,7 @@ _TIMELINE: Final = {
     "step": "int32", "name": "string", "what": "string", "text": "string", "kind": "string", "api": "string",
     "partitions": "int64", "elected": "int64", "unclean": "int64", "created": "int64", "shrunk": "int64",
     "leaderless": "int64", "refused": "int64", "brokers": "int64", "requests": "int64", "entries": "int64",
-    "bytes": "int64",
+    "bytes": "int64", "grown": "int64", "action": "string", "topics": "int64", "adding": "int64", "removing": "int64",
 }  # fmt: skip
 
 
@@ -94,6 +94,8 @@ def partitions_table(outcome: Outcome) -> pa.Table:
             "leader_after": pa.array(changes.leader_after),
             "isr_before": _lists(changes.isr_before),
             "isr_after": _lists(changes.isr_after),
+            "replicas_before": _lists(changes.replicas_before),
+            "replicas_after": _lists(changes.replicas_after),
             "leader_epoch_before": _known(changes.leader_epoch_before, count),
             "leader_epoch_after": _known(changes.leader_epoch_after, count),
             "zk_version_before": _known(changes.partition_epoch_before, count),

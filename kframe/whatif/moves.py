@@ -20,9 +20,9 @@ class Moves:
     """``k`` partitions of a plan, and what the move costs. Lists hold broker ids and have an entry a partition.
 
     ``codes``: Kafka's error for each. ``completed``: its assignment is the target, nothing is being added or removed.
-    ``adding``: replicas to be copied in, those of refused partitions left out; ``deleted``: replicas that it had and has
-    not any more. ``led``: it had a live leader to bring new replicas into the ISR, which ``isr_codes`` tells the answer
-    to. ``replicas_…`` (b,) count all replicas of each broker; the peak is that of the moment when every new replica is
+    ``adding``: replicas to be copied in, those of refused partitions left out; ``deleted``: replicas that it had, but
+    has no more. ``led``: it had a live leader to bring new replicas into the ISR; ``isr_codes`` is the answer to that.
+    ``replicas_…`` (b,) count all replicas of each broker; the peak is that of the moment when every new replica is
     assigned and no old one is gone yet.
     """
 
@@ -146,4 +146,3 @@ class Moves:
         if not self.led[position]:
             return "no live leader: nobody brings the new replicas into the ISR"
         return f"its leader's ISR was refused: {isr_error.name}" if isr_error else f"not in sync, being down: {absent}"
-

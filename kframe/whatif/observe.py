@@ -71,6 +71,8 @@ class Record:
     """Whether any topic's record changed."""
     turns: Turns | None = None
     """Where happenings go instead, while turns are taken that are to be told as one."""
+    then: Turns | None = None
+    """Where they go once the controller has answered the request of this turn."""
 
     def __post_init__(self) -> None:
         self.traffic = {api: Traffic.none(self.brokers) for api in Api}
@@ -78,10 +80,18 @@ class Record:
     def note(self, happening: Happening, receivers: Bool | None = None) -> None:
         """Write down what happened; ``receivers`` masks the brokers that requests went to."""
         self.topics_written |= isinstance(happening, TopicsWritten)
+        if isinstance(happening, ElectionHeld):
+            # It is held while the answer to a proposed ISR is still on its way out.
+            self.answered()
         if self.turns is None:
             self.happenings.append(happening)
         else:
             self.turns.add(happening, receivers)
+
+    def answered(self) -> None:
+        """The controller has answered; it may go on."""
+        if self.then is not None:
+            self.turns, self.then = self.then, None
 
     def take(self) -> tuple[Happening, ...]:
         """What happened since this was last asked, turns left out."""

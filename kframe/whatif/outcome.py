@@ -77,8 +77,8 @@ class Answer:
     """What the controller answered to a request: its error, and what it said of single partitions.
 
     To ControlledShutdown, ``rows`` are the partitions that the broker still leads, and ``codes`` is None; to
-    ElectLeaders, ``codes`` holds the error of each. To requests whose partitions or topics need not exist, ``named`` are
-    those that got an error, as far as an answer is to name them, and ``rows`` is empty.
+    ElectLeaders, ``codes`` holds the error of each. Where partitions or topics need not exist, ``rows`` is empty, and
+    ``named`` are some of those that got an error.
     """
 
     error: ErrorCode

@@ -18,7 +18,7 @@ from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32, Ragged, same_lists
+from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, same_lists
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.tables import Targets
@@ -26,7 +26,6 @@ from kframe.whatif.lists import absent, count, kept, loads, owners
 from kframe.whatif.moves import Moves
 from kframe.whatif.outcome import Answer, Operation, Outcome, Told, Verb
 from kframe.whatif.plan import Plan
-from kframe.whatif.standing import Standing, standing_of
 from kframe.whatif.study import WhatIf
 from kframe.whatif.timeline import Turns
 
@@ -145,8 +144,8 @@ class _Reassignment:
         """One leader's AlterPartition; the answer, and the change that it asks for."""
         cluster = self._study.cluster
         p, brokers = cluster.partitions, cluster.brokers
-        names = cluster.topics.names
-        partitions = tuple(zip((names[topic] for topic in p.topic[rows].tolist()), p.partition[rows].tolist(), strict=True))
+        names = map(cluster.topics.names.__getitem__, p.topic[rows].tolist())
+        partitions = tuple(zip(names, p.partition[rows].tolist(), strict=True))
         change = StateChange(
             rows, p.leader[rows], p.leader_epoch[rows], np.full(len(rows), RecoveryState.RECOVERED, np.uint8), isr,
             p.partition_epoch[rows], self._study.controller_epoch,
@@ -216,10 +215,10 @@ def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:
     return grown, joining.counts > 0
 
 
-def _flags(cluster: ClusterState, rows: Int32) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def _flags(cluster: ClusterState, rows: Int32) -> UInt8:
     """Flags of the assigned replicas of ``rows``."""
-    flags: np.ndarray[tuple[int], np.dtype[np.uint8]] = cluster.partitions.replica_flags[cluster.partitions.slots_of(rows)]
-    return flags
+    p = cluster.partitions
+    return p.replica_flags[p.slots_of(rows)]
 
 
 def _ids(cluster: ClusterState, lists: Ragged) -> Ragged:

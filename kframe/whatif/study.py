@@ -205,28 +205,30 @@ class WhatIf:
         return act
 
     def call(self, event: Callable[[int], Event], turns: tuple[Turns, Turns] | None = None) -> Any:
-        """Ask the controller, and return its answer. With ``turns``, this is a turn of what is told as one: what happens
-        up to the answer in the first of them, what the controller does after it in the second."""
-        future = self._loop.submit(event)
+        """Ask the controller, and return its answer. With ``turns``, this is a turn of what is told as one: the first
+        of them is told what happens up to the answer, the second what the controller does after it."""
+        record = self._record
         if turns is not None:
-            until_answer, after_answer = turns
-            future.add_done_callback(lambda _: setattr(self._record, "turns", after_answer))
-            after_answer.next_turn()
-            self._take_turn(until_answer)
+            record.turns, record.then = turns
+            for one in turns:
+                one.next_turn()
+
+        def read(response: Any) -> Any:
+            record.answered()
+            return response
+
+        future = self._loop.submit(event, read)
         self._settle()
-        self._record.turns = None
+        record.turns = record.then = None
         return future.result(timeout=0)
 
     def tell(self, event: Event, turns: Turns) -> None:
         """Let the controller handle what nobody waits for, as a turn of what is told as one."""
-        self._take_turn(turns)
+        turns.next_turn()
+        self._record.turns = turns
         self._loop.notify(event)
         self._settle()
         self._record.turns = None
-
-    def _take_turn(self, turns: Turns) -> None:
-        turns.next_turn()
-        self._record.turns = turns
 
     def _settle(self) -> None:
         self._loop.run_until_idle()

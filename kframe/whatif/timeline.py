@@ -121,13 +121,12 @@ class TopicsWritten:
 
     def text(self) -> str:
         """The event as a line for people."""
-        moving = [
-            f"{count:,} replicas being {what}"
-            for count, what in ((self.adding, "added"), (self.removing, "removed"))
-            if count
-        ]
-        what = "topic" if self.topics == 1 else "topics"
-        return f"{self.topics:,} {what} {self.action}" + (f": {', '.join(moving)}" if moving else "")
+        several = "" if self.topics == 1 else "s"
+        if self.action is not TopicAction.ASSIGNED:
+            return f"{self.topics:,} topic{several} {self.action}"
+        moves = {"being added": self.adding, "being removed": self.removing}
+        moving = ", ".join(f"{count:,} replicas {what}" for what, count in moves.items() if count)
+        return f"{self.topics:,} topic assignment{several} stored" + (f": {moving}" if moving else "")
 
     def record(self) -> dict[str, Any]:
         """The event as data."""
@@ -138,8 +137,8 @@ Happening: TypeAlias = ElectionHeld | StatesStored | RequestsSent | TopicsWritte
 
 
 class Turns:
-    """What happened in several turns of the same kind, told as if it had been one: like is added to like, in the order
-    of the first turn that had it.
+    """What happened in several turns of the same kind, told as if it had been one: like is added to like, and what only
+    some turns have stands where they have it.
 
     The turns are of different partitions, so that counts of partitions add up.
     """
@@ -148,10 +147,14 @@ class Turns:
         self._found: dict[tuple[object, ...], Happening] = {}
         self._receivers: dict[tuple[object, ...], Bool] = {}
         self._seen = Counter[tuple[object, ...]]()
+        self._order: list[tuple[object, ...]] = []
+        self._place = 0
+        """Where in the order this turn has come to."""
 
     def next_turn(self) -> None:
         """Another turn begins."""
         self._seen.clear()
+        self._place = 0
 
     def add(self, happening: Happening, receivers: Bool | None = None) -> None:
         """Something happened in this turn; ``receivers`` masks the brokers that requests went to."""
@@ -159,13 +162,16 @@ class Turns:
         key = (*kind, self._seen[kind])
         self._seen[kind] += 1
         before = self._found.get(key)
+        if before is None:
+            self._order.insert(self._place, key)
+        self._place = self._order.index(key) + 1
         if receivers is not None:
             self._receivers[key] = receivers | self._receivers.get(key, np.zeros(len(receivers), np.bool_))
         self._found[key] = happening if before is None else _sum(before, happening, self._receivers.get(key))
 
     def happenings(self) -> tuple[Happening, ...]:
         """All that happened."""
-        return tuple(self._found.values())
+        return tuple(self._found[key] for key in self._order)
 
 
 def _kind(happening: Happening) -> tuple[object, ...]:
@@ -182,10 +188,12 @@ def _kind(happening: Happening) -> tuple[object, ...]:
 
 def _sum(before: Happening, now: Happening, receivers: Bool | None) -> Happening:
     """Both together. Brokers are those of ``receivers``; of topics, how they stand now."""
-    old, new = asdict(before), asdict(now)
-    added = {name: old[name] + new[name] for name, value in new.items() if type(value) is int}
+    old = asdict(before)
+    added = {name: old[name] + value for name, value in asdict(now).items() if type(value) is int and name != "nbytes"}
     if isinstance(now, RequestsSent) and receivers is not None:
         added["brokers"] = int(np.count_nonzero(receivers))
+        sizes = (old["nbytes"], now.nbytes)
+        return replace(now, **added, nbytes=None if None in sizes else sum(sizes))
     if isinstance(now, TopicsWritten):
         added = {"topics": added["topics"]}
     return replace(now, **added)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kframe.model.columns import Int64
 from kframe.model.requests import ControlRequests
-from kframe.wire.primitives import boolean, int32, int64
+from kframe.wire.primitives import boolean, int32
 
 #: Above every version: the request never has the field.
 NEVER: Final = 1 << 15
@@ -40,11 +41,17 @@ class ControlApi:
         """How ``api_version`` lays out its partitions."""
         return Layout(api_version >= self.grouped, api_version >= self.flexible, api_version >= self.topic_ids)
 
-    def prefix(self, api_version: int, requests: ControlRequests, broker_epoch: int) -> bytes:
-        """The fields that begin every control request; ``isKRaftController`` is false."""
+    def prefixes(self, api_version: int, requests: ControlRequests, broker_epochs: Int64, more: bytes) -> list[bytes]:
+        """The fields that begin every control request, for brokers of these epochs, and ``more`` behind them.
+
+        ``isKRaftController`` is false.
+        """
         kraft_controller = boolean(False) if api_version >= self.kraft_controller else b""
-        told_epoch = int64(broker_epoch) if api_version >= self.broker_epoch else b""
-        return int32(requests.controller_id) + kraft_controller + int32(requests.controller_epoch) + told_epoch
+        same = int32(requests.controller_id) + kraft_controller + int32(requests.controller_epoch)
+        if api_version < self.broker_epoch:
+            return [same + more] * len(broker_epochs)
+        told = broker_epochs.astype(">i8").tobytes()
+        return [same + told[at : at + 8] + more for at in range(0, len(told), 8)]
 
 
 LEADER_AND_ISR: Final = ControlApi(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
+
+import numpy as np
 
 from kframe.errors import ConfigError
 from kframe.model.brokers import Brokers, Endpoint, Registration
@@ -15,33 +19,51 @@ SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SAS
 V0_LISTENER: Final = "PLAINTEXT"
 
 
-def live_leader(registration: Registration, listener: str, api_version: int) -> bytes:
-    """A broker as a live leader of a LeaderAndIsr request: its address on the inter-broker listener.
+class ToldBrokers:
+    """Brokers as requests of one kind name them: each is encoded when first asked for, and again once it registers."""
 
-    Raises ConfigError if it has no such listener.
+    def __init__(self, encode: Callable[[Registration], bytes]) -> None:
+        self._encode = encode
+        self._known: dict[int, tuple[Registration, bytes]] = {}
+
+    def of(self, index: int, registration: Registration) -> bytes:
+        """The broker of that index, which is registered like this. Raises ConfigError as ``encode`` does."""
+        known = self._known.get(index)
+        if known is None or known[0] is not registration:
+            self._known[index] = known = registration, self._encode(registration)
+        return known[1]
+
+
+def live_leaders(api_version: int, listener: str) -> ToldBrokers:
+    """Brokers as live leaders of a LeaderAndIsr request: by their address on the inter-broker listener.
+
+    Raises ConfigError of a broker that has no such listener.
     """
     compact = api_version >= LEADER_AND_ISR.flexible
-    endpoint = endpoint_on(registration, listener)
-    host = string(endpoint.host, compact=compact)
-    return int32(registration.broker_id) + host + int32(endpoint.port) + end_of_struct(compact=compact)
+
+    def encode(registration: Registration) -> bytes:
+        endpoint = endpoint_on(registration, listener)
+        host = string(endpoint.host, compact=compact)
+        return int32(registration.broker_id) + host + int32(endpoint.port) + end_of_struct(compact=compact)
+
+    return ToldBrokers(encode)
 
 
-def live_brokers(brokers: Brokers, api_version: int) -> bytes:
-    """What follows the partitions of an UpdateMetadata request: all registered brokers, ascending by id.
+def live_brokers(api_version: int) -> ToldBrokers:
+    """Brokers as live brokers of an UpdateMetadata request.
 
-    Version 0 tells the address on listener PLAINTEXT, later ones all endpoints. Raises ConfigError if the version
-    cannot tell a broker's endpoints: 0 without that listener, 1 and 2 with one not called after its protocol.
+    Version 0 tells the address on listener PLAINTEXT, later ones all endpoints. Raises ConfigError of a broker whose
+    endpoints the version cannot tell: 0 without that listener, 1 and 2 with one not called after its protocol.
     """
-    compact = api_version >= UPDATE_METADATA.flexible
-    told = [_live_broker(registration, api_version) for _, registration in registered(brokers)]
-    return array(told, compact=compact) + end_of_struct(compact=compact)
+    return ToldBrokers(partial(_live_broker, api_version))
 
 
 def registered(brokers: Brokers) -> list[tuple[int, Registration]]:
     """Index and registration of the brokers that are registered, ascending by id."""
-    standing = zip(brokers.registrations, brokers.registered, strict=True)
-    found = [(index, one) for index, (one, here) in enumerate(standing) if one is not None and here]
-    return sorted(found, key=lambda pair: pair[1].broker_id)
+    found = np.flatnonzero(brokers.registered)
+    by_id = found[np.argsort(brokers.ids[found])].tolist()
+    standing = [(index, brokers.registrations[index]) for index in by_id]
+    return [(index, registration) for index, registration in standing if registration is not None]
 
 
 def endpoint_on(registration: Registration, listener: str) -> Endpoint:
@@ -53,7 +75,7 @@ def endpoint_on(registration: Registration, listener: str) -> Endpoint:
     raise ConfigError(f"listeners of broker {registration.broker_id}", names, f"a listener named {listener}")
 
 
-def _live_broker(registration: Registration, api_version: int) -> bytes:
+def _live_broker(api_version: int, registration: Registration) -> bytes:
     broker_id = int32(registration.broker_id)
     if api_version == 0:
         endpoint = endpoint_on(registration, V0_LISTENER)

@@ -11,3 +11,4 @@ if os.environ.get("KFRAME_KERNELS", "compiled") == "naive":
     from kframe._naive_wire import *  # noqa: F403
 else:
     from kframe._wire import *  # noqa: F403
+    from kframe._wire_sections import *  # noqa: F403

@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
+from kframe.model.columns import Int32, Int64, UInt8
 from kframe.model.requests import ControlRequests
 from kframe.wire import kernels
 from kframe.wire.apis import LEADER_AND_ISR
-from kframe.wire.brokers import live_leader, registered
+from kframe.wire.brokers import ToldBrokers, registered
 from kframe.wire.primitives import array, end_of_struct, int8
-from kframe.wire.request import EncodedRequest
-from kframe.wire.sections import Cutter, Section, check_topics, require_as_measured
+from kframe.wire.request import EncodedRequest, requests_of
+from kframe.wire.sections import Cutter, Frame, Group, Lists, check_topics, require_as_measured
 
 #: Where ``is_new`` stands in an entry, counted from its end, by version; 0 where it has none. Behind it come the
 #: recovery state (6+) and the count of tagged fields (4+).
@@ -45,57 +45,62 @@ class EntryPool:
         )  # fmt: skip
         require_as_measured(written, len(rows))
 
-    def copy(self, section: Section, is_new: UInt8) -> None:
-        """Fill in the entries of ``section``; ``is_new`` stands beside its rows."""
+    def copy(self, group: Group, is_new: UInt8, frame: Frame) -> None:
+        """Fill in the entries of ``group``; ``is_new`` stands beside its rows."""
         kernels.copy_entries(
-            section.rows, is_new, self._is_new_back, section.row_size, self._pool_at, self._pool,
-            section.entry_at, section.out,
+            group.rows, is_new, self._is_new_back, group.row_size, self._pool_at, self._pool,
+            frame.entry_at, frame.out,
         )  # fmt: skip
 
 
 class LiveLeaders:
     """The registered brokers that lead some of ``rows``, as the requests that tell of them end with them."""
 
-    def __init__(self, cluster: ClusterState, rows: Int32, listener: str, api_version: int) -> None:
-        """Raises ConfigError if one of them is not on ``listener``."""
-        self._brokers, self._leader = cluster.brokers, cluster.partitions.leader
-        self._compact = api_version >= LEADER_AND_ISR.flexible
-        self._most = len(self._brokers)
-        leads = self._leads(rows)
-        self._most = int(np.count_nonzero(leads))
-        self._told = {
-            index: live_leader(registration, listener, api_version)
-            for index, registration in registered(self._brokers)
-            if leads[index]
-        }
+    def __init__(self, cluster: ClusterState, rows: Int32, told: ToldBrokers, compact: bool) -> None:
+        """Raises ConfigError as ``told`` does, of the brokers that lead."""
+        self._leader, self._compact = cluster.partitions.leader, compact
+        self._told_size = cluster.brokers.registered.astype(np.int32)
+        self._named = np.empty(len(cluster.brokers), np.int32)
+        # The rows as one section, whose tail would name all of them.
+        self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._told_size)))
+        leads = [(index, one) for index, one in registered(cluster.brokers) if self._named[index] == 0]
+        encoded = [told.of(index, registration) for index, registration in leads]
+        self._brokers = np.array([index for index, _ in leads], np.int32)
+        self._told_size[:] = 0
+        self._told_size[self._brokers] = [len(one) for one in encoded]
+        self._told = b"".join(encoded)
+        self.nbytes_max = len(array(encoded, compact=compact) + end_of_struct(compact=compact))
+        """Bytes of a tail that names them all."""
 
-    @property
-    def nbytes_max(self) -> int:
-        """Bytes of the suffix that names them all."""
-        return len(self._suffix(list(self._told.values())))
+    def measure(self, group: Group) -> Int64:
+        """(s,) bytes of each section's tail."""
+        return self._measure(group.start, group.rows, len(self._brokers))
 
-    def suffix(self, rows: Int32) -> bytes:
-        """What follows the partitions ``rows``, some of the rows, in their request."""
-        leads = self._leads(rows)
-        return self._suffix([told for index, told in self._told.items() if leads[index]])
+    def write(self, group: Group, tail_length: Int64, frame: Frame) -> None:
+        """Write the tails of ``group``."""
+        written = kernels.write_leaders(
+            group.start, group.rows, self._leader, self._told_size, self._brokers, self._told, self._compact,
+            frame.at, tail_length, self._named, frame.out,
+        )  # fmt: skip
+        require_as_measured(written, len(tail_length))
 
-    def _suffix(self, told: list[bytes]) -> bytes:
-        return array(told, compact=self._compact) + end_of_struct(compact=self._compact)
-
-    def _leads(self, rows: Int32) -> UInt8:
-        """(b,) 1 where the broker leads one of ``rows``."""
-        leads = np.zeros(len(self._brokers), np.uint8)
-        kernels.mark_leaders(rows, self._leader, self._most, leads)
-        return leads
+    def _measure(self, start: Int32, rows: Int32, most: int) -> Int64:
+        tail_length = np.empty(len(start) - 1, np.int64)
+        kernels.measure_leaders(
+            start, rows, self._leader, self._told_size, most, self._compact, self._named, tail_length
+        )
+        return tail_length
 
 
 def leader_and_isr_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, listener: str, byte_limit: int
+    cluster: ClusterState, requests: ControlRequests, api_version: int, told: ToldBrokers, byte_limit: int
 ) -> Iterator[EncodedRequest]:
-    """Each broker's LeaderAndIsr; one without rows gets none. Raises ConfigError if a leader is not on ``listener``."""
+    """Each broker's LeaderAndIsr; one without rows gets none. Raises ConfigError if a leader cannot be told."""
+    if not len(requests.leader_and_isr.rows):
+        return iter(())
     once = distinct(requests.leader_and_isr.rows, len(cluster))
     check_topics(LEADER_AND_ISR.name, cluster, once)
-    leaders = LiveLeaders(cluster, once, listener, api_version)
+    leaders = LiveLeaders(cluster, once, told, LEADER_AND_ISR.layout(api_version).compact)
     return _encode(cluster, requests, api_version, EntryPool(cluster, once, api_version), leaders, byte_limit)
 
 
@@ -108,17 +113,19 @@ def _encode(
     byte_limit: int,
 ) -> Iterator[EncodedRequest]:
     batch, cutter = requests.leader_and_isr, Cutter(cluster, LEADER_AND_ISR.layout(api_version))
-    for broker, where in batch.slices():
-        prefix = LEADER_AND_ISR.prefix(api_version, requests, int(cluster.brokers.broker_epoch[broker]))
-        if api_version >= 5:
-            prefix += int8(TYPE_UNKNOWN)
-        rows, is_new = batch.rows[where], requests.is_new[where]
-        if not len(rows):
-            continue
-        for section in cutter.cut(rows, pool.entry_size, byte_limit - len(prefix) - leaders.nbytes_max):
-            pool.copy(section, is_new[section.taken])
-            chunks = (prefix, section.view, leaders.suffix(section.rows))
-            yield EncodedRequest(broker, LEADER_AND_ISR.api_key, api_version, chunks)
+    request_type = int8(TYPE_UNKNOWN) if api_version >= LEADER_AND_ISR.topic_ids else b""
+    prefixes = LEADER_AND_ISR.prefixes(api_version, requests, cluster.brokers.broker_epoch[batch.brokers], request_type)
+    brokers, room = batch.brokers.tolist(), byte_limit - len(prefixes[0]) - leaders.nbytes_max
+    for group in cutter.cut(Lists(batch.offsets, batch.rows), pool.entry_size, room, leaders.nbytes_max):
+        tail_length = leaders.measure(group)
+        frame = cutter.frame(group, b"", tail_length)
+        pool.copy(group, requests.is_new[group.taken], frame)
+        leaders.write(group, tail_length, frame)
+        lists = group.lists.tolist()
+        yield from requests_of(
+            LEADER_AND_ISR.api_key, api_version,
+            [brokers[one] for one in lists], [prefixes[one] for one in lists], frame.bodies(),
+        )  # fmt: skip
 
 
 def distinct(rows: Int32, count: int) -> Int32:

@@ -33,11 +33,6 @@ def int32(value: int) -> bytes:
     return struct.pack(">i", value)
 
 
-def int64(value: int) -> bytes:
-    """An int64."""
-    return struct.pack(">q", value)
-
-
 def unsigned_varint(value: int) -> bytes:
     """An unsigned varint: seven bits a byte, the lowest first, the top bit set on all but the last."""
     encoded = bytearray()

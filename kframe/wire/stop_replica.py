@@ -13,8 +13,8 @@ from kframe.model.requests import ControlRequests
 from kframe.wire import kernels
 from kframe.wire.apis import STOP_REPLICA
 from kframe.wire.primitives import boolean, end_of_struct
-from kframe.wire.request import EncodedRequest
-from kframe.wire.sections import Cutter, check_topics, require_as_measured
+from kframe.wire.request import EncodedRequest, requests_of
+from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
 
 #: From this version on each partition says for itself whether it is to be deleted; before, the request says it for all.
 FLAG_PER_PARTITION = 3
@@ -22,10 +22,11 @@ FLAG_PER_PARTITION = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stops:
-    """What one request says; arrays (k,)."""
+    """List i goes to ``brokers[i]``, behind ``prefixes[i]``; arrays stand beside the lists' rows."""
 
-    flag: bytes
-    rows: Int32
+    brokers: list[int]
+    prefixes: list[bytes]
+    lists: Lists
     leader_epoch: Int32
     delete: UInt8
 
@@ -38,40 +39,48 @@ def stop_replica_requests(
     Before version 3 a broker gets two, deletions first, as far as there are both.
     """
     check_topics(STOP_REPLICA.name, cluster, requests.stop_replica.rows)
+    if not len(requests.stop_replica.rows):
+        return iter(())
     return _encode(cluster, requests, api_version, byte_limit)
 
 
 def _encode(
     cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int
 ) -> Iterator[EncodedRequest]:
-    p, batch, layout = cluster.partitions, requests.stop_replica, STOP_REPLICA.layout(api_version)
-    cutter = Cutter(cluster, layout)
+    p, layout = cluster.partitions, STOP_REPLICA.layout(api_version)
+    cutter, stops = Cutter(cluster, layout), _stops(cluster, requests, api_version)
     entry_size = np.empty(len(p), np.int32)
     # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
-    entry_size[batch.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
+    entry_size[stops.lists.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
     tail = end_of_struct(compact=layout.compact)
-    for broker, where in batch.slices():
-        prefix = STOP_REPLICA.prefix(api_version, requests, int(cluster.brokers.broker_epoch[broker]))
-        for stops in _parts(requests, where, api_version):
-            room = byte_limit - len(prefix) - len(stops.flag) - len(tail)
-            for section in cutter.cut(stops.rows, entry_size, room):
-                written = kernels.write_stop_replica(
-                    section.rows, api_version, p.partition, stops.leader_epoch[section.taken],
-                    stops.delete[section.taken], section.row_size, section.entry_at, section.out,
-                )  # fmt: skip
-                require_as_measured(written, len(section.rows))
-                chunks = (prefix + stops.flag, section.view, tail)
-                yield EncodedRequest(broker, STOP_REPLICA.api_key, api_version, chunks)
+    room = byte_limit - len(stops.prefixes[0]) - len(tail)
+    for group in cutter.cut(stops.lists, entry_size, room, len(tail)):
+        frame = cutter.frame(group, tail, len(tail))
+        written = kernels.write_stop_replica(
+            group.rows, api_version, p.partition, stops.leader_epoch[group.taken], stops.delete[group.taken],
+            group.row_size, frame.entry_at, frame.out,
+        )  # fmt: skip
+        require_as_measured(written, len(group.rows))
+        lists = group.lists.tolist()
+        yield from requests_of(
+            STOP_REPLICA.api_key, api_version,
+            [stops.brokers[one] for one in lists], [stops.prefixes[one] for one in lists], frame.bodies(),
+        )  # fmt: skip
 
 
-def _parts(requests: ControlRequests, where: slice, api_version: int) -> Iterator[_Stops]:
-    rows, leader_epoch = requests.stop_replica.rows[where], requests.stop_leader_epoch[where]
-    delete = requests.stop_delete[where]
+def _stops(cluster: ClusterState, requests: ControlRequests, api_version: int) -> _Stops:
+    batch, leader_epoch, delete = requests.stop_replica, requests.stop_leader_epoch, requests.stop_delete
+    brokers = batch.brokers.tolist()
+    prefixes = STOP_REPLICA.prefixes(api_version, requests, cluster.brokers.broker_epoch[batch.brokers], b"")
     if api_version >= FLAG_PER_PARTITION:
-        if len(rows):
-            yield _Stops(b"", rows, leader_epoch, delete)
-        return
-    for flag in (True, False):
-        chosen = np.flatnonzero((delete != 0) == flag)
-        if len(chosen):
-            yield _Stops(boolean(flag), rows[chosen], leader_epoch[chosen], delete[chosen])
+        return _Stops(brokers, prefixes, Lists(batch.offsets, batch.rows), leader_epoch, delete)
+    # Two lists of each broker, the deletions first; sorting is stable, so each stays grouped by topic.
+    of_list = 2 * np.repeat(np.arange(len(brokers)), np.diff(batch.offsets)) + (delete == 0)
+    order = np.argsort(of_list, kind="stable")
+    offsets = np.zeros(2 * len(brokers) + 1, np.int32)
+    np.cumsum(np.bincount(of_list, minlength=2 * len(brokers)), out=offsets[1:])
+    return _Stops(
+        [broker for broker in brokers for _ in range(2)],
+        [prefix + boolean(flag) for prefix in prefixes for flag in (True, False)],
+        Lists(offsets, batch.rows[order]), leader_epoch[order], delete[order],
+    )  # fmt: skip

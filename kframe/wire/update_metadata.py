@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -11,48 +12,62 @@ from kframe.model.columns import Int32
 from kframe.model.requests import ControlRequests
 from kframe.wire import kernels
 from kframe.wire.apis import UPDATE_METADATA
-from kframe.wire.brokers import live_brokers
-from kframe.wire.request import EncodedRequest
-from kframe.wire.sections import Cutter, Section, check_topics, require_as_measured
+from kframe.wire.brokers import ToldBrokers, registered
+from kframe.wire.primitives import array, end_of_struct
+from kframe.wire.request import EncodedRequest, requests_of
+from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
 
 
 def update_metadata_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int
+    cluster: ClusterState, requests: ControlRequests, api_version: int, told: ToldBrokers, byte_limit: int
 ) -> Iterator[EncodedRequest]:
-    """The UpdateMetadata of each broker of the batch, one at least. Raises ConfigError as ``live_brokers`` does."""
+    """The UpdateMetadata of each broker of the batch, one at least. Raises ConfigError if a broker cannot be told."""
     check_topics(UPDATE_METADATA.name, cluster, requests.metadata_rows)
-    told = live_brokers(cluster.brokers, api_version) if len(requests.metadata_brokers) else b""
-    return _encode(cluster, requests, api_version, told, byte_limit)
+    if not len(requests.metadata_brokers):
+        return iter(())
+    tail = live_brokers(cluster, told, UPDATE_METADATA.layout(api_version).compact)
+    return _encode(cluster, requests, api_version, tail, byte_limit)
+
+
+def live_brokers(cluster: ClusterState, told: ToldBrokers, compact: bool) -> bytes:
+    """What follows the partitions of a request: all registered brokers, ascending by id, and the end of the struct."""
+    every = [told.of(index, registration) for index, registration in registered(cluster.brokers)]
+    return array(every, compact=compact) + end_of_struct(compact=compact)
 
 
 def _encode(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, told: bytes, byte_limit: int
+    cluster: ClusterState, requests: ControlRequests, api_version: int, tail: bytes, byte_limit: int
 ) -> Iterator[EncodedRequest]:
-    prefixes = [
-        (broker, UPDATE_METADATA.prefix(api_version, requests, int(cluster.brokers.broker_epoch[broker])))
-        for broker in requests.metadata_brokers.tolist()
-    ]
-    if not prefixes:
-        return
-    room = byte_limit - len(prefixes[0][1]) - len(told)
-    sections = [section.view for section in _sections(cluster, requests.metadata_rows, api_version, room)]
-    for broker, prefix in prefixes:
-        for partitions in sections:
-            yield EncodedRequest(broker, UPDATE_METADATA.api_key, api_version, (prefix, partitions, told))
+    brokers = requests.metadata_brokers
+    prefixes = UPDATE_METADATA.prefixes(api_version, requests, cluster.brokers.broker_epoch[brokers], b"")
+    room = byte_limit - len(prefixes[0]) - len(tail)
+    bodies = list(_bodies(cluster, requests.metadata_rows, api_version, tail, room))
+    count = len(bodies)
+    yield from requests_of(
+        UPDATE_METADATA.api_key, api_version,
+        np.repeat(brokers, count).tolist(), chain.from_iterable([one] * count for one in prefixes),
+        bodies * len(prefixes),
+    )  # fmt: skip
 
 
-def _sections(cluster: ClusterState, rows: Int32, api_version: int, byte_limit: int) -> Iterator[Section]:
+def _bodies(cluster: ClusterState, rows: Int32, api_version: int, tail: bytes, byte_limit: int) -> Iterator[memoryview]:
+    """Sections of at most ``byte_limit`` bytes, each with ``tail``; without rows an empty one."""
     p, brokers, live = cluster.partitions, cluster.brokers, cluster.brokers.live
+    layout = UPDATE_METADATA.layout(api_version)
+    if not len(rows):
+        yield memoryview(array([], compact=layout.compact) + tail)
     # Only the rows of the batch are written to or read, so that memory for the others is never touched.
     entry_size = np.empty(len(p), np.int32)
     kernels.size_update_metadata(
         rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags, live, entry_size
     )
-    for section in Cutter(cluster, UPDATE_METADATA.layout(api_version)).cut(rows, entry_size, byte_limit):
+    cutter = Cutter(cluster, layout)
+    for group in cutter.cut(Lists(np.array([0, len(rows)], np.int32), rows), entry_size, byte_limit, len(tail)):
+        frame = cutter.frame(group, tail, len(tail))
         written = kernels.write_update_metadata(
-            section.rows, api_version, p.topic, p.partition, p.leader, p.leader_epoch, p.controller_epoch,
+            group.rows, api_version, p.topic, p.partition, p.leader, p.leader_epoch, p.controller_epoch,
             p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags,
-            brokers.ids, live, cluster.topics.deleting, section.row_size, section.entry_at, section.out,
+            brokers.ids, live, cluster.topics.deleting, group.row_size, frame.entry_at, frame.out,
         )  # fmt: skip
-        require_as_measured(written, len(section.rows))
-        yield section
+        require_as_measured(written, len(group.rows))
+        yield from frame.bodies()

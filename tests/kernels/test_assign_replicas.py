@@ -34,7 +34,8 @@ def assigned(kernels: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragg
     longest, departed = int(p.replica_count.max(initial=0)), np.empty(len(rows), np.int32)
     total = kernels.assign_replicas(
         rows, wanted.offsets, wanted.values, flags, p.slot_start, p.replica_count, p.replica, p.replica_state,
-        p.replica_flags, np.empty(longest, np.int32), np.empty(longest, np.uint8), departed,
+        p.replica_flags, np.empty(longest, np.int32), np.empty(longest, np.uint8), np.empty(longest, np.uint8),
+        departed,
     )  # fmt: skip
     columns = [p.replica_count, p.replica, p.replica_state, p.replica_flags]
     return total, departed.tolist(), [column.tolist() for column in columns], twin

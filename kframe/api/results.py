@@ -1,0 +1,166 @@
+"""Answers of a running controller in terms that mean something outside of it: topics by name, brokers by id.
+
+A controller answers in rows of its own columns, which may be gone by the time anybody looks. So an answer is translated
+when it is given. What is one per partition stays in arrays; iterating makes the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.core.admin import ReassignmentResponse, ReassignmentsListed
+from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.core.elections import ElectionResponse
+from kframe.core.shutdown import ControlledShutdownResponse
+from kframe.errors import ErrorCode
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8
+from kframe.model.events import TopicPartition
+from kframe.model.ids import NO_LEADER, ReplicaFlag
+from kframe.model.tables import Targets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionList:
+    """``k`` partitions: partition ``partition[i]`` of topic ``names[topic[i]]``."""
+
+    names: tuple[str, ...]
+    topic: Int32
+    partition: Int32
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        for topic, partition in zip(self.topic.tolist(), self.partition.tolist(), strict=True):
+            yield self.names[topic], partition
+
+    @staticmethod
+    def of_rows(cluster: ClusterState, rows: Int32) -> PartitionList:
+        """The partitions at these rows."""
+        topics, topic = np.unique(cluster.partitions.topic[rows], return_inverse=True)
+        names = tuple(cluster.topics.names[index] for index in topics)
+        return PartitionList(names, topic.astype(np.int32), cluster.partitions.partition[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionCodes:
+    """A Kafka error code beside each partition; ``error`` is that of the whole request, and is NONE if it was looked
+    at."""
+
+    error: ErrorCode
+    partitions: PartitionList
+    codes: Int16
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def by_partition(self) -> dict[TopicPartition, ErrorCode]:
+        """The code of each partition by (topic, partition)."""
+        return {name: ErrorCode(code) for name, code in zip(self.partitions, self.codes.tolist(), strict=True)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemainingPartitions:
+    """The answer to a controlled shutdown: an error, or the partitions that the broker still leads although they have
+    other replicas."""
+
+    error: ErrorCode
+    partitions: PartitionList
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reassignments:
+    """Partitions that are being moved; the lists (broker ids) stand beside ``partitions``."""
+
+    error: ErrorCode
+    partitions: PartitionList
+    replicas: Ragged
+    adding_replicas: Ragged
+    removing_replicas: Ragged
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlteredPartitions:
+    """The answer to AlterPartition: an error, or a code beside each proposal and, where ``known``, the state that the
+    partition has now. Leaders and ISRs are broker ids; a leader is -1 where there is none."""
+
+    error: ErrorCode
+    codes: Int16
+    known: Bool
+    leader: Int32
+    leader_epoch: Int32
+    partition_epoch: Int32
+    recovery: UInt8
+    isr: Ragged
+
+
+def read_election(cluster: ClusterState, response: ElectionResponse) -> PartitionCodes:
+    """Known partitions by row, then those that are not known, in the order in which they were named."""
+    known = PartitionList.of_rows(cluster, response.rows)
+    unknown = [name for name, _ in response.unknown]
+    names = known.names + tuple(dict.fromkeys(topic for topic, _ in unknown))
+    behind = {name: len(known.names) + place for place, name in enumerate(names[len(known.names) :])}
+    partitions = PartitionList(
+        names,
+        np.append(known.topic, np.array([behind[topic] for topic, _ in unknown], np.int32)),
+        np.append(known.partition, np.array([partition for _, partition in unknown], np.int32)),
+    )
+    codes = np.append(response.codes, np.array([code for _, code in response.unknown], np.int16))
+    return PartitionCodes(response.error, partitions, codes)
+
+
+def read_shutdown(cluster: ClusterState, response: ControlledShutdownResponse) -> RemainingPartitions:
+    """The partitions that are left."""
+    return RemainingPartitions(response.error, PartitionList.of_rows(cluster, response.remaining))
+
+
+def read_reassignment(targets: Targets, response: ReassignmentResponse) -> PartitionCodes:
+    """A code beside each target; if the request as a whole was refused, that refusal beside each."""
+    codes = response.codes
+    if response.error is not ErrorCode.NONE:
+        codes = np.full(len(targets), response.error, np.int16)
+    return PartitionCodes(response.error, PartitionList(targets.names, targets.topic, targets.partition), codes)
+
+
+def read_reassignments(cluster: ClusterState, response: ReassignmentsListed) -> Reassignments:
+    """Replica lists as they are now."""
+    p, rows = cluster.partitions, response.rows
+    replicas = p.lists("replica", rows)
+    flags = p.replica_flags[p.slots_of(rows)]
+    ids = Ragged(replicas.offsets, cluster.brokers.ids[replicas.values])
+    return Reassignments(
+        response.error, PartitionList.of_rows(cluster, rows), ids, _flagged(ids, flags, ReplicaFlag.ADDING),
+        _flagged(ids, flags, ReplicaFlag.REMOVING),
+    )  # fmt: skip
+
+
+def read_altered(cluster: ClusterState, response: AlterPartitionResponse) -> AlteredPartitions:
+    """States with broker ids in place of indexes."""
+    states = response.states
+    if states is None:
+        nothing = np.empty(0, np.int32)
+        return AlteredPartitions(
+            response.error, response.codes, np.empty(0, np.bool_), nothing, nothing, nothing, np.empty(0, np.uint8),
+            Ragged.empty(0),
+        )  # fmt: skip
+    ids = np.append(cluster.brokers.ids, np.int32(NO_LEADER))
+    return AlteredPartitions(
+        response.error, response.codes, states.found, ids[states.leader], states.leader_epoch, states.partition_epoch,
+        states.recovery, Ragged(states.isr.offsets, ids[states.isr.values]),
+    )  # fmt: skip
+
+
+def _flagged(lists: Ragged, flags: UInt8, flag: ReplicaFlag) -> Ragged:
+    """Those values of each list that carry ``flag``."""
+    carry = (flags & np.uint8(flag)) != 0
+    owner = np.repeat(np.arange(len(lists)), lists.counts)
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(np.bincount(owner[carry], minlength=len(lists)), out=offsets[1:])
+    return Ragged(offsets, lists.values[carry])

@@ -1,0 +1,165 @@
+"""``kframe plan``: check and show plans of partitions to be moved. Nothing is played, nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.output import ReportingGroup, Table, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.progress import progress
+from kframe.cli.snapshot import FORMAT_NAMES
+from kframe.cli.studies import PATH
+
+if TYPE_CHECKING:
+    from kframe.whatif.plan_check import Held
+    from kframe.whatif.plan_report import PlanReport
+
+#: The exit code of a check that found an error.
+UNSOUND: Final = 1
+_FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
+_PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing", "leader", "valid")
+_BROKERS: Final = (
+    "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_before", "preferred_after",
+)  # fmt: skip
+
+_FROM = click.option("--from", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of SNAPSHOT.")
+_LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True,
+                      help="Rows that a table lists; data has them all.")  # fmt: skip
+
+
+@click.group("plan", cls=ReportingGroup)
+def group() -> None:
+    """Check and show plans of partitions to be moved: Kafka's reassignment JSON."""
+
+
+@group.command()
+@click.argument("plan", metavar="PLAN", type=PATH)
+@click.option("--snapshot", "source", type=PATH, metavar="SNAPSHOT", help="Also hold it against this cluster.")
+@_FROM
+@_LIMIT
+@output_option
+def check(plan: Path, source: Path | None, source_format: str | None, limit: int, output: str) -> None:
+    """Check PLAN by itself and against a cluster, a finding a row.
+
+    Exit code 0: nothing keeps it from being carried out. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
+    """
+    from kframe.whatif.plan import read_plan
+    from kframe.whatif.plan_report import PlanReport
+
+    if source is None:
+        report = PlanReport.of(read_plan(plan), None)
+    else:
+        held = _held(plan, source, source_format)
+        report = PlanReport.of(held.plan, held)
+    _emit_report(report, output, limit)
+    if not report.sound:
+        click.get_current_context().exit(UNSOUND)
+
+
+@group.command()
+@click.argument("plan", metavar="PLAN", type=PATH)
+@click.argument("source", metavar="SNAPSHOT", type=PATH)
+@_FROM
+@_LIMIT
+@output_option
+def show(plan: Path, source: Path, source_format: str | None, limit: int, output: str) -> None:
+    """List every partition of PLAN: as it is in SNAPSHOT, as it is to be, and what that takes."""
+    held = _held(plan, source, source_format)
+    _emit_partitions(held.partition_rows(), len(held.plan), "kframe.plan/v1", output, limit)
+
+
+@group.command()
+@click.argument("plan", metavar="PLAN", type=PATH)
+@click.argument("source", metavar="SNAPSHOT", type=PATH)
+@_FROM
+@_LIMIT
+@output_option
+def diff(plan: Path, source: Path, source_format: str | None, limit: int, output: str) -> None:
+    """Print what PLAN changes in SNAPSHOT: the assignment that goes and the one that comes."""
+    held = _held(plan, source, source_format)
+    rows = list(held.partition_rows(changes_only=True))
+    if output not in ("table", "wide"):
+        _emit_partitions(iter(rows), len(rows), "kframe.plan-diff/v1", output, limit)
+        return
+    for row in rows[:limit]:
+        for line in _diff_lines(row):
+            click.echo(line)
+    _echo_more(len(rows) - limit)
+    click.echo(f"{len(rows):,} of {len(held.plan):,} partitions change")
+
+
+def _held(plan: Path, source: Path, source_format: str | None) -> Held:
+    from kframe.snapshot import read_snapshot
+    from kframe.whatif.plan import read_plan
+    from kframe.whatif.plan_check import hold
+
+    planned = read_plan(plan)
+    with progress("reading") as tick:
+        return hold(planned, read_snapshot(source, source_format, tick))
+
+
+def _emit_report(report: PlanReport, output: str, limit: int) -> None:
+    """Data has everything; CSV and JSON lines have the findings alone."""
+    from kframe.whatif.plan_report import SCHEMA
+
+    if output in ("csv", "jsonl"):
+        emit_rows(Table(SCHEMA, _FINDINGS, report.rows()), output)
+        return
+    document = report.document()
+    if output in ("json", "yaml"):
+        emit_record(SCHEMA, document, output)
+        return
+    plan, counts = document["plan"], document["counts"]
+    emit_heading(f"{plan['name']}: {_counted(plan['partitions'], 'partition')} of {_counted(plan['topics'], 'topic')}")
+    emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
+    if document["findings"] and limit:
+        click.echo()
+        emit_rows(Table("", _FINDINGS, document["findings"][:limit]), output)
+        _echo_more(len(document["findings"]) - limit)
+    if document["moves"] is not None:
+        _emit_moves(document["moves"], output)
+
+
+def _emit_moves(moves: dict[str, Any], output: str) -> None:
+    skews = ("replica_skew_before", "replica_skew_after", "preferred_skew_before", "preferred_skew_after")
+    click.echo()
+    emit_record("", {name: value for name, value in moves.items() if name not in (*skews, "brokers")}, output)
+    click.echo()
+    rows = [{"load": name.replace("_", " "), **moves[name]} for name in skews]
+    emit_rows(Table("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)
+    click.echo()
+    emit_rows(Table("", _BROKERS, moves["brokers"]), output)
+
+
+def _emit_partitions(rows: Iterator[dict[str, Any]], count: int, schema: str, output: str, limit: int) -> None:
+    if output not in ("table", "wide"):
+        emit_rows(Table(schema, _PARTITIONS, rows), output)
+        return
+    shown = [row for _, row in zip(range(limit), rows, strict=False)]
+    emit_rows(Table(schema, _PARTITIONS, [{**row, "leader": _leader(row["leader"])} for row in shown]), output)
+    _echo_more(count - limit)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _leader(leader: int | None) -> int | str | None:
+    return "none" if leader == -1 else leader
+
+
+def _diff_lines(row: dict[str, Any]) -> Iterator[str]:
+    name = click.style(f"{row['topic']}-{row['partition']} ({row['change']})", bold=True)
+    note = "" if row["valid"] else "  cannot be carried out: see kframe plan check"
+    yield f"{name}{note}"
+    if row["replicas"] is not None:
+        yield f"- {','.join(map(str, row['replicas']))}"
+    yield f"+ {','.join(map(str, row['target']))}"
+
+
+def _echo_more(count: int) -> None:
+    if count > 0:
+        click.echo(f"and {count:,} more (--limit N; -o json, csv and jsonl list them all)")

@@ -1,0 +1,131 @@
+"""Moving partitions the way Kafka 0.8 did (``reassignment.protocol=0.8``): twelve steps, no cancel, no override.
+
+Storage knows only the assigned replicas, OAR + RAR while the move is under way, and what an operator has left there to
+be reassigned; that record alone says where a partition is going, so that the next controller finds it.
+(Kafka 0.8.2 ``onPartitionReassignment``; ``spec/controller.md`` section 7.8. OAR: original, RAR: reassigned replicas.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.core import replica_machine
+from kframe.core.assignment import Assignments, assign
+from kframe.core.context import Context, Operation, ask
+from kframe.core.reassignment import (
+    behind,
+    forget_stored,
+    lead_by_target,
+    locate,
+    raise_epochs,
+    stop,
+    store,
+)
+from kframe.model.asks import ReadReassignments, WriteReassignments
+from kframe.model.columns import Bool, Int32, Ragged, members, same_lists
+from kframe.model.ids import ReplicaState
+from kframe.model.tables import Targets
+
+
+def enabled(context: Context) -> bool:
+    """Whether this controller moves partitions this way."""
+    return bool(context.config["reassignment.protocol"] == "0.8")
+
+
+def submit(context: Context, rows: Int32, targets: Ragged) -> Operation[Int32]:
+    """Begin moves of ``rows`` (unique, ascending) to ``targets`` (broker indexes); return the rows that are refused.
+
+    Refused are moves to the present list, to a replica that is not live, and of partitions that move already.
+    """
+    refused = _refused(context, rows, targets)
+    chosen, wanted = rows[~refused], targets.take(np.flatnonzero(~refused))
+    left = yield from ask(ReadReassignments())
+    if left is None and len(chosen):
+        yield from ask(WriteReassignments(_as_targets(context, chosen, wanted)))
+    yield from _begin(context, chosen, wanted)
+    done = [row for row in chosen.tolist() if _in_sync(context, row)]
+    yield from complete(context, np.array(done, np.int32))
+    return rows[refused]
+
+
+def submit_stored(context: Context) -> Operation[Int32]:
+    """Take up what an operator has left in storage, as a new controller does too; what is refused is taken out."""
+    left = yield from ask(ReadReassignments())
+    if left is None:
+        return np.empty(0, np.int32)
+    rows, known = locate(context, left)
+    order = known[np.argsort(rows[known])]
+    wanted = Ragged(left.replicas.offsets, context.cluster.brokers.index_of(left.replicas.values)).take(order)
+    refused = yield from submit(context, rows[order], wanted)
+    yield from forget_stored(context, refused, only_if_reached=False)
+    return np.setdiff1d(rows[order], refused).astype(np.int32)
+
+
+def complete(context: Context, rows: Int32) -> Operation[None]:
+    """Steps 5 to 12, for those of ``rows`` that move and whose RAR is in sync."""
+    cluster = context.cluster
+    p, brokers = cluster.partitions, cluster.brokers
+    ready = [row for row in np.unique(rows).tolist() if row in context.moves and _in_sync(context, row)]
+    if not ready:
+        return
+    chosen = np.array(ready, np.int32)
+    reached = Ragged.of([brokers.index_of(context.moves[row]).tolist() for row in ready])
+    target = members(p.lists("replica", chosen), reached)
+    arrived = replica_machine.of_rows(context, chosen).where(target)
+    yield from replica_machine.move(context, arrived, ReplicaState.ONLINE)
+    departed = assign(p, chosen, Assignments(reached, np.zeros(len(reached.values), np.uint8)))
+    yield from lead_by_target(context, chosen)
+    yield from stop(context, behind(context, chosen, departed))
+    yield from store(context, chosen)
+    yield from forget_stored(context, chosen, only_if_reached=True)
+    for row in ready:
+        del context.moves[row]
+    p.reassigning[chosen] = 0
+    yield from context.announce(context.registered(), chosen)
+
+
+def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
+    """Steps 1 to 3: the assigned replicas grow to OAR + RAR, the old ones learn of it, the new ones start."""
+    if len(rows) == 0:
+        return
+    p = context.cluster.partitions
+    before = p.lists("replica", rows)
+    added = ~members(targets, before)
+    grown = [
+        [*before[i].tolist(), *targets[i][added[targets.offsets[i] : targets.offsets[i + 1]]].tolist()]
+        for i in range(len(rows))
+    ]
+    lists = Ragged.of(grown)
+    assign(p, rows, Assignments(lists, np.zeros(len(lists.values), np.uint8)))
+    for i, row in enumerate(rows.tolist()):
+        context.moves[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
+    p.reassigning[rows] = 1
+    yield from store(context, rows)
+    yield from raise_epochs(context, rows, before)
+    replicas = replica_machine.of_rows(context, rows)
+    fresh = p.replica_state[replicas.slots] == ReplicaState.NON_EXISTENT
+    yield from replica_machine.move(context, replicas.where(fresh), ReplicaState.NEW)
+
+
+def _refused(context: Context, rows: Int32, targets: Ragged) -> Bool:
+    p, live = context.cluster.partitions, context.cluster.brokers.live
+    same = same_lists(targets, p.lists("replica", rows))
+    dead = np.bincount(np.repeat(np.arange(len(rows)), targets.counts), live[targets.values] == 0, len(rows)) > 0
+    moving = np.array([row in context.moves for row in rows.tolist()], np.bool_)
+    refused: Bool = same | dead | moving | (targets.counts == 0)
+    return refused
+
+
+def _in_sync(context: Context, row: int) -> bool:
+    cluster = context.cluster
+    return set(context.moves[row]) <= set(cluster.brokers.ids_of(cluster.partitions.isr_of(row)))
+
+
+def _as_targets(context: Context, rows: Int32, targets: Ragged) -> Targets:
+    cluster = context.cluster
+    p = cluster.partitions
+    wanted = [
+        ((cluster.topics.names[p.topic[row]], int(p.partition[row])), cluster.brokers.ids_of(targets[i]))
+        for i, row in enumerate(rows.tolist())
+    ]
+    return Targets.of(wanted)

@@ -1,0 +1,83 @@
+"""What if this topic were created? Its placement as Kafka's automatic assignment does it, or as given."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kframe.core.admin import TopicsResponse
+from kframe.errors import ErrorCode, InputError
+from kframe.model.events import CreateTopicsRequested, NewTopic
+from kframe.whatif.fates import Fate, TopicFate
+from kframe.whatif.outcome import Answer, Operation, Outcome, Verb
+from kframe.whatif.study import WhatIf
+
+
+def create(
+    study: WhatIf,
+    name: str,
+    partitions: int = -1,
+    replication_factor: int = -1,
+    *,
+    assignments: Sequence[Sequence[int]] | None = None,
+    seed: int = 0,
+) -> Outcome:
+    """Create a topic: with counts (-1: the configured default), or with the replicas of each partition.
+
+    ``seed`` draws the two numbers that Kafka draws to place replicas. Raises InputError for a replica on a broker that
+    the snapshot does not know, of which nothing could be said. All else that is wrong the controller answers.
+    """
+    _check_brokers(study, assignments or ())
+    lists = None if assignments is None else tuple((number, tuple(one)) for number, one in enumerate(assignments))
+    topic = NewTopic(name, partitions, replication_factor, lists)
+    count = topic.counts(study.config)[0] if lists is None else len(lists)
+    fates: list[TopicFate] = []
+
+    def act() -> Answer:
+        start, shift = _drawn(seed, len(study.registered))
+        response: TopicsResponse = study.call(
+            lambda token: CreateTopicsRequested((topic,), start_index=start, shift=shift, token=token)
+        )
+        fates.append(_fate(study, name, response.codes[name]))
+        return answer_of(response)
+
+    outcome = study.play(Operation(Verb.CREATE, partitions=count, topics=(name,)), [("the topic is created", act)])
+    return replace(outcome, topics=tuple(fates))
+
+
+def answer_of(response: TopicsResponse) -> Answer:
+    """What was answered about topics; those with an error are named."""
+    codes = np.array(list(response.codes.values()), np.int16)
+    wrong = tuple(name for name, code in response.codes.items() if code is not ErrorCode.NONE)
+    return Answer(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")
+
+
+def _check_brokers(study: WhatIf, assignments: Sequence[Sequence[int]]) -> None:
+    known = study.cluster.brokers
+    for number, replicas in enumerate(assignments):
+        for one in replicas:
+            if one not in known:
+                raise InputError(f"assignments[{number}]", f"broker {one}", "brokers that the snapshot knows")
+
+
+def _drawn(seed: int, brokers: int) -> tuple[int, int]:
+    """Start index and shift, both below the number of brokers."""
+    drawn = random.Random(seed)
+    most = max(brokers, 1)
+    return drawn.randrange(most), drawn.randrange(most)
+
+
+def _fate(study: WhatIf, name: str, error: ErrorCode) -> TopicFate:
+    """A topic exists once it is stored, even if a partition of it has no leader: then the request times out."""
+    cluster = study.cluster
+    index = cluster.topics.find(name)
+    if index is None or error not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
+        return TopicFate(name, Fate.REFUSED, error, 0, 0)
+    p, rows = cluster.partitions, cluster.topics.rows_of(index)
+    down = np.unique(p.replica[p.slots_of(rows[p.leader[rows] < 0])])
+    fate = Fate.WAITING if len(down) else Fate.COMPLETED
+    waiting_for = tuple(sorted(cluster.brokers.ids_of(down)))
+    return TopicFate(name, fate, error, len(rows), int(p.replica_count[rows].sum()), waiting_for)

@@ -1,0 +1,105 @@
+"""What if these topics were deleted? First their replicas are stopped, then the brokers confirm, then they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from kframe.core.admin import TopicsResponse
+from kframe.errors import ErrorCode, InputError
+from kframe.model.events import DeleteTopicsRequested, StopReplicaAnswered
+from kframe.model.ids import ReplicaState
+from kframe.whatif.create import answer_of
+from kframe.whatif.fates import Fate, TopicFate
+from kframe.whatif.outcome import Answer, Operation, Outcome, Told, Verb
+from kframe.whatif.study import WhatIf
+from kframe.whatif.timeline import Turns
+
+
+def delete(study: WhatIf, names: Iterable[str]) -> Outcome:
+    """Delete topics. Every registered broker confirms; topics with a replica on another one wait for it.
+
+    Raises InputError for no topic at all, or one that is named twice. Unknown ones the controller refuses.
+    """
+    topics = tuple(names)
+    if not topics:
+        raise InputError("topics", "no topic", "at least one")
+    for position, name in enumerate(topics):
+        if name in topics[:position]:
+            raise InputError("topics", f"topic {name} twice", "each topic once")
+    deletion = _Deletion(study, topics)
+    outcome = study.play(Operation(Verb.DELETE, topics=topics), [
+        ("the replicas are stopped", deletion.begin),
+        ("the brokers confirm", deletion.confirm),
+    ])  # fmt: skip
+    return replace(outcome, topics=tuple(deletion.fates()))
+
+
+class _Deletion:
+    """A deletion that is being played."""
+
+    def __init__(self, study: WhatIf, names: tuple[str, ...]) -> None:
+        self._study = study
+        self._names = names
+        self._codes: dict[str, ErrorCode] = {}
+        self._sizes = {name: self._size(name) for name in names}
+
+    def begin(self) -> Answer:
+        """The request."""
+        response: TopicsResponse = self._study.call(lambda token: DeleteTopicsRequested(self._names, token=token))
+        self._codes = dict(response.codes)
+        return answer_of(response)
+
+    def confirm(self) -> Told:
+        """Each broker confirms the replicas that it was told to delete."""
+        study, turns = self._study, Turns()
+        cluster = study.cluster
+        p = cluster.partitions
+        rows = np.flatnonzero(np.append(cluster.topics.deleting, 0)[p.topic]).astype(np.int32)
+        slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
+        started = p.replica_state[slots] == ReplicaState.DELETION_STARTED
+        broker, owner = p.replica[slots][started], owner[started]
+        brokers = np.unique(broker).tolist()
+        for done, index in enumerate(brokers, 1):
+            told = owner[broker == index]
+            study.tell(
+                StopReplicaAnswered(
+                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), study.controller_epoch, told
+                ),
+                turns,
+            )  # fmt: skip
+            study.step_progress(done, len(brokers))
+        return Told(happenings=turns.happenings())
+
+    def fates(self) -> Iterator[TopicFate]:
+        """What became of each topic."""
+        topics = self._study.cluster.topics
+        for name in self._names:
+            error, (partitions, replicas) = self._codes[name], self._sizes[name]
+            if name not in topics and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                yield TopicFate(name, Fate.COMPLETED, error, partitions, replicas)
+            elif error in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
+                yield TopicFate(name, Fate.WAITING, error, partitions, replicas, self._missing(name))
+            else:
+                yield TopicFate(name, Fate.REFUSED, error, 0, 0)
+
+    def _size(self, name: str) -> tuple[int, int]:
+        cluster = self._study.cluster
+        index = cluster.topics.find(name)
+        if index is None:
+            return 0, 0
+        rows = cluster.topics.rows_of(index)
+        return len(rows), int(cluster.partitions.replica_count[rows].sum())
+
+    def _missing(self, name: str) -> tuple[int, ...]:
+        """Brokers (ids) that hold a replica of a topic and have not confirmed its deletion."""
+        cluster = self._study.cluster
+        index = cluster.topics.find(name)
+        if index is None:
+            return ()
+        p = cluster.partitions
+        slots = p.slots_of(cluster.topics.rows_of(index))
+        left = p.replica_state[slots] != ReplicaState.DELETION_SUCCESSFUL
+        return tuple(sorted(cluster.brokers.ids_of(np.unique(p.replica[slots][left]))))

@@ -1,0 +1,338 @@
+"""A plan held against itself and against a snapshot, without playing it: what is wrong, and what it would move.
+
+All checks are array passes; only what is found becomes objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.model.columns import Bool, Int32, Int64, Ragged, same_lists
+from kframe.model.topics import topic_name_problem
+from kframe.snapshot import Snapshot
+from kframe.whatif.lists import absent, count, kept, loads, owners, repeated
+from kframe.whatif.plan import Plan
+
+
+class Severity(StrEnum):
+    """How bad a finding is: an error keeps the plan, or that partition, from being carried out at all."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Check(StrEnum):
+    """What can be found. The values are the names in the output."""
+
+    EMPTY_PLAN = "empty-plan"
+    TOPIC_NAME = "topic-name"
+    PARTITION_NUMBER = "partition-number"
+    DUPLICATE_PARTITION = "duplicate-partition"
+    EMPTY_REPLICAS = "empty-replicas"
+    DUPLICATE_BROKER = "duplicate-broker"
+    BROKER_ID = "broker-id"
+    LOG_DIRS = "log-dirs"
+    UNKNOWN_TOPIC = "unknown-topic"
+    TOPIC_BEING_DELETED = "topic-being-deleted"
+    UNKNOWN_PARTITION = "unknown-partition"
+    UNKNOWN_BROKER = "unknown-broker"
+    DEAD_BROKER = "dead-broker"
+    DEAD_BROKER_STAYS = "dead-broker-stays"
+    NO_LEADER = "no-leader"
+    ALREADY_MOVING = "already-moving"
+    FEWER_REPLICAS = "fewer-replicas"
+    RACKS = "racks"
+    UNEVEN_REPLICATION = "uneven-replication"
+    MORE_REPLICAS = "more-replicas"
+    PARTIAL_TOPIC = "partial-topic"
+    ORDER_ONLY = "order-only"
+    NO_OP = "no-op"
+
+
+_WARNINGS: Final = frozenset(
+    {Check.DEAD_BROKER_STAYS, Check.NO_LEADER, Check.ALREADY_MOVING, Check.FEWER_REPLICAS, Check.RACKS,
+     Check.UNEVEN_REPLICATION}
+)  # fmt: skip
+_INFOS: Final = frozenset({Check.MORE_REPLICAS, Check.PARTIAL_TOPIC, Check.ORDER_ONLY, Check.NO_OP})
+SEVERITY: Final = {
+    check: Severity.WARNING if check in _WARNINGS else Severity.INFO if check in _INFOS else Severity.ERROR
+    for check in Check
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """What one check found: positions in the plan (ascending), or topics by their number in it."""
+
+    check: Check
+    positions: Int32
+    of_topics: bool = False
+
+    def __len__(self) -> int:
+        return max(len(self.positions), self.check is Check.EMPTY_PLAN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A plan beside what a snapshot has. Lists are of broker ids, a list a partition of the plan, empty where it is not
+    known.
+
+    ``rows`` (k,): rows of the snapshot, -1 where there is no such partition. ``current``: the replicas as they are;
+    ``origin``: without those that are being added. ``adding`` and ``removing``: what the plan would copy and delete.
+    ``valid``: partitions for which the plan could be carried out.
+    """
+
+    plan: Plan
+    snapshot: Snapshot
+    rows: Int32
+    current: Ragged
+    origin: Ragged
+    adding: Ragged
+    removing: Ragged
+    valid: Bool
+
+    @property
+    def unchanged(self) -> Bool:
+        """(k,) the plan wants exactly what is there."""
+        return (self.rows >= 0) & same_lists(self.plan.targets.replicas, self.origin)
+
+    def partition_rows(self, *, changes_only: bool = False) -> Iterator[dict[str, Any]]:
+        """A row a partition of the plan, in its order: as it is, as it is to be, and what that takes."""
+        targets, leader = self.plan.targets, self.snapshot.partitions.leader
+        kind = self.kinds()
+        for position in range(len(self.plan)):
+            if changes_only and kind[position] == "none":
+                continue
+            row = int(self.rows[position])
+            yield {
+                "topic": targets.names[targets.topic[position]],
+                "partition": int(targets.partition[position]),
+                "change": kind[position],
+                "replicas": None if row < 0 else self.current[position].tolist(),
+                "target": targets.replicas[position].tolist(),
+                "adding": self.adding[position].tolist(),
+                "removing": self.removing[position].tolist(),
+                "leader": None if row < 0 or leader is None else int(leader[row]),
+                "valid": bool(self.valid[position]),
+            }
+
+    def kinds(self) -> list[str]:
+        """In a word, what the plan does to each partition."""
+        names = np.array(["unknown", "none", "order", "grow", "shrink", "move"])
+        more, less = self.adding.counts > 0, self.removing.counts > 0
+        kind = np.select([self.rows < 0, self.unchanged, ~more & ~less, ~less, ~more], range(5), 5)
+        chosen: list[str] = names[kind].tolist()
+        return chosen
+
+
+def hold(plan: Plan, snapshot: Snapshot) -> Held:
+    """Find the plan's partitions in a snapshot."""
+    topics, partitions, targets = snapshot.topics, snapshot.partitions, plan.targets
+    numbers = {name: index for index, name in enumerate(topics.names)}
+    topic = np.array([numbers.get(name, -1) for name in targets.names], np.int32)[targets.topic]
+    sizes, firsts = np.append(topics.partition_counts, 0)[topic], np.append(topics.first_rows, 0)[topic]
+    known = (targets.partition >= 0) & (targets.partition < sizes)
+    rows = np.where(known, firsts + targets.partition, -1).astype(np.int32)
+    current = _chosen(partitions.replicas, rows)
+    origin = current
+    if partitions.adding_replicas is not None:
+        origin = kept(current, absent(current, _chosen(partitions.adding_replicas, rows)))
+    begun = np.repeat(known, targets.replicas.counts)
+    adding = kept(targets.replicas, absent(targets.replicas, origin) & begun)
+    removing = kept(origin, absent(origin, targets.replicas))
+    valid = known & _well_formed(plan) & (count(adding, ~_among(adding, _brokers(snapshot, True, None))) == 0)
+    if topics.deleting is not None:
+        valid &= np.append(topics.deleting, 0)[topic] == 0
+    return Held(plan, snapshot, rows, current, origin, adding, removing, valid)
+
+
+def check_alone(plan: Plan) -> list[Findings]:
+    """What is wrong with a plan whatever the cluster is."""
+    targets = plan.targets
+    lists = targets.replicas
+    bad_names = [index for index, name in enumerate(targets.names) if topic_name_problem(name) is not None]
+    found = [
+        _at(Check.TOPIC_NAME, np.isin(targets.topic, bad_names)),
+        _at(Check.PARTITION_NUMBER, targets.partition < 0),
+        Findings(Check.DUPLICATE_PARTITION, plan.again()),
+        _at(Check.EMPTY_REPLICAS, lists.counts == 0),
+        _at(Check.DUPLICATE_BROKER, repeated(lists)),
+        _at(Check.BROKER_ID, count(lists, lists.values < 0) > 0),
+        _at(Check.LOG_DIRS, plan.log_dirs_differ),
+        Findings(Check.UNEVEN_REPLICATION, _uneven(plan), of_topics=True),
+    ]
+    if len(plan) == 0:
+        found.append(Findings(Check.EMPTY_PLAN, targets.topic))
+    return [one for one in found if len(one)]
+
+
+def check_against(held: Held) -> list[Findings]:
+    """What is wrong, or worth knowing, with a plan for this cluster."""
+    plan, snapshot, rows = held.plan, held.snapshot, held.rows
+    targets, known = plan.targets, rows >= 0
+    names = set(snapshot.topics.names)
+    topic_known = np.array([name in names for name in targets.names], np.bool_)[targets.topic]
+    lists, adding = targets.replicas, held.adding
+    everybody, dead = _brokers(snapshot, True, False, None), _brokers(snapshot, False)
+    stays = kept(lists, ~absent(lists, held.origin))
+    more = lists.counts - held.origin.counts
+    moved = known & ~held.unchanged
+    found = [
+        _at(Check.UNKNOWN_TOPIC, ~topic_known),
+        _at(Check.TOPIC_BEING_DELETED, _deleting(held)),
+        _at(Check.UNKNOWN_PARTITION, topic_known & ~known),
+        _at(Check.UNKNOWN_BROKER, count(lists, ~_among(lists, everybody)) > 0),
+        _at(Check.DEAD_BROKER, count(adding, _among(adding, dead)) > 0),
+        _at(Check.DEAD_BROKER_STAYS, moved & (count(stays, _among(stays, dead)) > 0)),
+        _at(Check.NO_LEADER, moved & _leaderless(held)),
+        _at(Check.ALREADY_MOVING, known & _moving(held)),
+        _at(Check.FEWER_REPLICAS, known & (more < 0)),
+        _at(Check.RACKS, known & _crowded(held)),
+        _at(Check.MORE_REPLICAS, known & (more > 0)),
+        Findings(Check.PARTIAL_TOPIC, _partial(held), of_topics=True),
+        _at(Check.ORDER_ONLY, moved & (adding.counts == 0) & (held.removing.counts == 0)),
+        _at(Check.NO_OP, held.unchanged),
+    ]
+    return [one for one in found if len(one)]
+
+
+def replica_loads(held: Held) -> tuple[Int32, dict[str, Int64]]:
+    """Broker ids, and by name what each carries: replicas and preferred leaders before and after, copied, deleted.
+
+    What is not valid is left as it is.
+    """
+    ids = np.array([one.broker_id for one in held.snapshot.brokers], np.int32)
+    lists, partitions = held.plan.targets.replicas, held.snapshot.partitions
+    per_value = {name: held.valid[owners(one)] for name, one in (("to", lists), ("from", held.current))}
+    replicas, preferred = loads(partitions.replicas, ids), loads(_firsts(partitions.replicas), ids)
+    valid = np.flatnonzero(held.valid)
+    return ids, {
+        "replicas_before": replicas,
+        "copied": loads(held.adding.take(valid), ids),
+        "deleted": loads(kept(held.current, absent(held.current, lists)).take(valid), ids),
+        "replicas_after": replicas + loads(kept(lists, per_value["to"]), ids)
+        - loads(kept(held.current, per_value["from"]), ids),
+        "preferred_before": preferred,
+        "preferred_after": preferred + loads(_firsts(lists.take(valid)), ids)
+        - loads(_firsts(held.current.take(valid)), ids),
+    }  # fmt: skip
+
+
+def brokers_in(held: Held, position: int, *registered: bool | None) -> list[int]:
+    """Brokers (ids) of one target list of whom the snapshot says one of ``registered``."""
+    among = set(_brokers(held.snapshot, *registered).tolist())
+    return [one for one in held.plan.targets.replicas[position].tolist() if one in among]
+
+
+def racks_of(held: Held, position: int) -> list[str | None]:
+    """The rack of each broker of one target list."""
+    racks = {one.broker_id: one.rack for one in held.snapshot.brokers}
+    return [racks.get(one) for one in held.plan.targets.replicas[position].tolist()]
+
+
+def _at(check: Check, mask: Bool) -> Findings:
+    return Findings(check, np.flatnonzero(mask).astype(np.int32))
+
+
+def _well_formed(plan: Plan) -> Bool:
+    lists = plan.targets.replicas
+    well: Bool = (lists.counts > 0) & ~repeated(lists) & (count(lists, lists.values < 0) == 0)
+    well[plan.again()] = False
+    return well
+
+
+def _uneven(plan: Plan) -> Int32:
+    """Topics whose partitions in the plan differ in replication factor."""
+    topic, widths, topics = plan.targets.topic, plan.targets.replicas.counts, len(plan.targets.names)
+    least, most = np.full(topics, np.iinfo(np.int32).max, np.int32), np.zeros(topics, np.int32)
+    np.minimum.at(least, topic, widths)
+    np.maximum.at(most, topic, widths)
+    return np.flatnonzero(least < most).astype(np.int32)
+
+
+def _partial(held: Held) -> Int32:
+    """Topics of which the plan has some partitions, but not all."""
+    targets, topics = held.plan.targets, held.snapshot.topics
+    sizes = dict(zip(topics.names, topics.partition_counts.tolist(), strict=True))
+    wanted = np.array([sizes.get(name, 0) for name in targets.names], np.int64)
+    held_rows = np.unique(held.rows[held.rows >= 0], return_index=True)[1]
+    topic = targets.topic[np.flatnonzero(held.rows >= 0)][held_rows]
+    planned = np.bincount(topic, minlength=len(targets.names))
+    return np.flatnonzero((planned > 0) & (planned < wanted)).astype(np.int32)
+
+
+def _deleting(held: Held) -> Bool:
+    topics, targets = held.snapshot.topics, held.plan.targets
+    if topics.deleting is None:
+        return np.zeros(len(targets), np.bool_)
+    gone = {topics.names[index] for index in np.flatnonzero(topics.deleting).tolist()}
+    return np.array([name in gone for name in targets.names], np.bool_)[targets.topic]
+
+
+def _leaderless(held: Held) -> Bool:
+    leader = held.snapshot.partitions.leader
+    if leader is None:
+        return np.zeros(len(held.plan), np.bool_)
+    dead = _brokers(held.snapshot, False)
+    now = np.append(leader, -1)[held.rows]
+    leaderless: Bool = (held.rows >= 0) & ((now < 0) | np.isin(now, dead))
+    return leaderless
+
+
+def _moving(held: Held) -> Bool:
+    moving = np.zeros(len(held.plan), np.bool_)
+    partitions = held.snapshot.partitions
+    for lists in (partitions.adding_replicas, partitions.removing_replicas):
+        if lists is not None:
+            moving |= (held.rows >= 0) & (np.append(lists.counts, 0)[held.rows] > 0)
+    return moving
+
+
+def _crowded(held: Held) -> Bool:
+    """Whether a target spans fewer racks than it could, as far as all of its brokers' racks are known."""
+    facts = held.snapshot.brokers
+    numbers = {rack: number for number, rack in enumerate(sorted({one.rack for one in facts if one.rack is not None}))}
+    lists = held.plan.targets.replicas
+    if len(numbers) < 2 or not len(lists.values):
+        return np.zeros(len(lists), np.bool_)
+    ids = np.array([one.broker_id for one in facts], np.int32)
+    order = np.argsort(ids)
+    racks = np.array([-1 if one.rack is None else numbers[one.rack] for one in facts], np.int32)[order]
+    at = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
+    rack = np.where(ids[order][at] == lists.values, racks[at], -1)
+    pairs = np.unique(owners(lists) * len(numbers) + np.maximum(rack, 0))
+    spanned = np.bincount(pairs // len(numbers), minlength=len(lists))
+    crowded: Bool = (count(lists, rack < 0) == 0) & (spanned < np.minimum(lists.counts, len(numbers)))
+    return crowded
+
+
+def _brokers(snapshot: Snapshot, *registered: bool | None) -> Int32:
+    """Ids of the brokers of which the snapshot says one of ``registered``."""
+    return np.array([one.broker_id for one in snapshot.brokers if one.registered in registered], np.int32)
+
+
+def _among(lists: Ragged, ids: Int32) -> Bool:
+    among: Bool = np.isin(lists.values, ids)
+    return among
+
+
+def _chosen(lists: Ragged, rows: Int32) -> Ragged:
+    """The lists of these rows, an empty one for -1."""
+    counts = np.where(rows >= 0, lists.counts[rows], 0) if len(lists) else np.zeros(len(rows), np.int32)
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return Ragged(offsets, lists.take(rows[rows >= 0]).values)
+
+
+def _firsts(lists: Ragged) -> Ragged:
+    """The first value of each list, as lists."""
+    some = lists.counts > 0
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(some, out=offsets[1:])
+    return Ragged(offsets, lists.values[lists.offsets[:-1][some]])

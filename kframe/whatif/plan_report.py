@@ -1,0 +1,203 @@
+"""What a check of a plan found, as rows and as one document under the schema ``kframe.plan-check/v1``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.errors import ErrorCode
+from kframe.model.columns import Int64
+from kframe.whatif.plan import Plan
+from kframe.whatif.plan_check import (
+    SEVERITY,
+    Check,
+    Findings,
+    Held,
+    Severity,
+    brokers_in,
+    check_against,
+    check_alone,
+    racks_of,
+    replica_loads,
+)
+from kframe.whatif.standing import Skew
+
+SCHEMA: Final = "kframe.plan-check/v1"
+
+#: What a controller, or Kafka's own tool, says to what is found; the others are its business no more than ours.
+_ERRORS: Final = {
+    Check.EMPTY_REPLICAS: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    Check.DUPLICATE_BROKER: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    Check.BROKER_ID: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    Check.UNKNOWN_BROKER: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    Check.DEAD_BROKER: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    Check.UNKNOWN_TOPIC: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    Check.UNKNOWN_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    Check.TOPIC_BEING_DELETED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    Check.TOPIC_NAME: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    Check.PARTITION_NUMBER: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+_PLAIN: Final = {
+    Check.EMPTY_PLAN: "no partition in it",
+    Check.TOPIC_NAME: "not a topic name that Kafka allows",
+    Check.PARTITION_NUMBER: "a negative partition number",
+    Check.DUPLICATE_PARTITION: "stands in the plan before",
+    Check.EMPTY_REPLICAS: "an empty replica list",
+    Check.BROKER_ID: "a negative broker id",
+    Check.LOG_DIRS: "another number of log directories than of replicas",
+    Check.UNKNOWN_TOPIC: "no such topic in the snapshot",
+    Check.TOPIC_BEING_DELETED: "the topic is being deleted",
+    Check.NO_LEADER: "it has no live leader: it cannot be completed before it has one",
+    Check.ALREADY_MOVING: "a reassignment is under way; this one takes its place",
+    Check.UNEVEN_REPLICATION: "its partitions get different replication factors",
+    Check.ORDER_ONLY: "the same replicas in another order: only the preferred leader may change",
+    Check.NO_OP: "it has these replicas already",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanReport:
+    """A checked plan: what was found, the errors first; and where it is held against a snapshot, what it would move."""
+
+    plan: Plan
+    held: Held | None
+    findings: tuple[Findings, ...]
+
+    @staticmethod
+    def of(plan: Plan, held: Held | None) -> PlanReport:
+        """Check a plan by itself, and against the snapshot that it is held against."""
+        found = check_alone(plan) + ([] if held is None else check_against(held))
+        order = list(Severity)
+        ordered = sorted(found, key=lambda one: (order.index(SEVERITY[one.check]), list(Check).index(one.check)))
+        return PlanReport(plan, held, tuple(ordered))
+
+    def counts(self) -> dict[str, int]:
+        """How many findings there are of each severity."""
+        counts = Counter[Severity]()
+        for one in self.findings:
+            counts[SEVERITY[one.check]] += len(one)
+        return {str(severity): counts[severity] for severity in Severity}
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found that keeps any part of the plan from being carried out."""
+        return not any(SEVERITY[one.check] is Severity.ERROR for one in self.findings)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row a finding."""
+        targets = self.plan.targets
+        for one in self.findings:
+            error = _ERRORS.get(one.check)
+            same = {
+                "severity": str(SEVERITY[one.check]),
+                "check": str(one.check),
+                "error": None if error is None else error.name,
+            }
+            if one.check is Check.EMPTY_PLAN:
+                yield {**same, "topic": None, "partition": None, "detail": _PLAIN[one.check]}
+            for position in one.positions.tolist():
+                topic = position if one.of_topics else int(targets.topic[position])
+                partition = None if one.of_topics else int(targets.partition[position])
+                yield {
+                    **same,
+                    "topic": targets.names[topic],
+                    "partition": partition,
+                    "detail": self._detail(one.check, position),
+                }
+
+    def document(self) -> dict[str, Any]:
+        """Everything as data."""
+        snapshot = None if self.held is None else self.held.snapshot
+        return {
+            "plan": {
+                "name": self.plan.name,
+                "topics": len(self.plan.targets.names),
+                "partitions": len(self.plan),
+                "replicas": len(self.plan.targets.replicas.values),
+            },
+            "snapshot": None if snapshot is None else {
+                "format": snapshot.source.format,
+                "name": snapshot.source.name,
+                "brokers": len(snapshot.brokers),
+                "topics": len(snapshot.topics),
+                "partitions": len(snapshot),
+            },
+            "sound": self.sound,
+            "counts": self.counts(),
+            "moves": None if self.held is None else moves_document(self.held),
+            "findings": list(self.rows()),
+            "assumptions": [] if snapshot is None else list(snapshot.assumptions),
+        }  # fmt: skip
+
+    def _detail(self, check: Check, position: int) -> str:
+        if check in _PLAIN:
+            return _PLAIN[check]
+        wanted = self.plan.targets.replicas
+        if check is Check.DUPLICATE_BROKER:
+            return f"broker {_named(sorted(_twice(wanted[position].tolist())))} twice in {wanted[position].tolist()}"
+        if self.held is None:
+            raise ValueError(f"{check} says something about a snapshot")
+        return _held_detail(self.held, check, position)
+
+
+def moves_document(held: Held) -> dict[str, Any]:
+    """What a plan would move; partitions for which it cannot be carried out are left as they are."""
+    ids, loads = replica_loads(held)
+    registered = np.array([one.registered is not False for one in held.snapshot.brokers], np.bool_)
+    kinds = Counter(kind for kind, valid in zip(held.kinds(), held.valid.tolist(), strict=True) if valid)
+    return {
+        "partitions": {kind: kinds[kind] for kind in ("none", "order", "grow", "shrink", "move")},
+        "not_valid": int(np.count_nonzero(~held.valid)),
+        "replicas_copied": int(loads["copied"].sum()),
+        "replicas_deleted": int(loads["deleted"].sum()),
+        "replica_skew_before": _skew(loads["replicas_before"][registered]),
+        "replica_skew_after": _skew(loads["replicas_after"][registered]),
+        "preferred_skew_before": _skew(loads["preferred_before"][registered]),
+        "preferred_skew_after": _skew(loads["preferred_after"][registered]),
+        "brokers": [
+            {"broker_id": broker_id, **{name: int(column[index]) for name, column in loads.items()}}
+            for index, broker_id in enumerate(ids.tolist())
+        ],
+    }
+
+
+def _held_detail(held: Held, check: Check, position: int) -> str:
+    targets = held.plan.targets
+    wanted, now = targets.replicas[position].tolist() if check is not Check.PARTIAL_TOPIC else [], held.snapshot
+    match check:
+        case Check.UNKNOWN_PARTITION | Check.PARTIAL_TOPIC:
+            topic = position if check is Check.PARTIAL_TOPIC else int(targets.topic[position])
+            has = int(now.topics.partition_counts[now.topics.names.index(targets.names[topic])])
+            planned = len(np.unique(held.rows[(targets.topic == topic) & (held.rows >= 0)]))
+            if check is Check.PARTIAL_TOPIC:
+                return f"the plan has {planned:,} of its {has:,} partitions"
+            return f"the topic has partitions 0 to {has - 1}"
+        case Check.UNKNOWN_BROKER:
+            known = {one.broker_id for one in now.brokers}
+            return f"broker {_named([one for one in wanted if one not in known])} is not in the snapshot"
+        case Check.DEAD_BROKER:
+            dead = [one for one in brokers_in(held, position, False) if one in held.adding[position]]
+            return f"broker {_named(dead)} is to be added, but is not registered"
+        case Check.DEAD_BROKER_STAYS:
+            dead = [one for one in brokers_in(held, position, False) if one not in held.adding[position]]
+            return f"broker {_named(dead)} stays, but is not registered: complete only while it is in the ISR"
+        case Check.FEWER_REPLICAS | Check.MORE_REPLICAS:
+            return f"replication factor {len(held.origin[position])} becomes {len(wanted)}"
+        case _:
+            return f"racks {', '.join(map(str, racks_of(held, position)))}: fewer than there could be"
+
+
+def _skew(loads: Int64) -> dict[str, Any]:
+    return asdict(Skew.of(loads.astype(np.int32)))
+
+
+def _named(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids))
+
+
+def _twice(values: Sequence[int]) -> set[int]:
+    return {value for value in values if values.count(value) > 1}
