@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from kframe.errors import KframeError as KframeError
     from kframe.hookspecs import hookimpl as hookimpl
     from kframe.model import events as events
+    from kframe.model.admin import NewPartitions as NewPartitions
+    from kframe.model.admin import NewTopic as NewTopic
     from kframe.model.cluster import ClusterState as ClusterState
     from kframe.model.events import ElectionType as ElectionType
-    from kframe.model.events import NewPartitions as NewPartitions
-    from kframe.model.events import NewTopic as NewTopic
     from kframe.model.ids import ElectionKind as ElectionKind
     from kframe.plug.registry import build_registry as build_registry
     from kframe.runtime.metrics import exposition as exposition

@@ -8,9 +8,10 @@ kernel has a naive twin of the same name and signature in ``_naive.py``.
 ``_hosting.pyx`` has the kernels of who hosts what and who is told.
 
 Arguments that recur: ``rows`` (k,) partition rows, unique; ``slot_start``, ``replica_count``, ``isr_count`` (n,) row
-columns and ``replica``, ``isr``, ``replica_flags`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where a
-broker is registered and not shutting down. A replica is *online* if its broker is live and its OFFLINE_DIR flag is
-clear (Kafka 3.9 ``ControllerContext.isReplicaOnline``); an ISR member that is not assigned is judged by its broker alone.
+columns and ``replica``, ``isr``, ``replica_flags`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where
+a broker is registered and not shutting down. A replica is *online* if its broker is live and its OFFLINE_DIR flag is
+clear (Kafka 3.9 ``ControllerContext.isReplicaOnline``); an ISR member that is not assigned is judged by its broker
+alone.
 """
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
@@ -89,7 +90,8 @@ def choose_leaders(
     const uint8_t[::1] unclean_allowed,  # IN   (k,) 1 where an out-of-sync leader is permitted
     int32_t[::1] leader,                 # OUT  (k,) broker index, or NO_LEADER
 ):
-    """Choose each row's leader by Kafka's built-in rule (3.9 ``PartitionLeaderElectionAlgorithms``); return how many have one.
+    """Choose each row's leader by Kafka's built-in rule (3.9 ``PartitionLeaderElectionAlgorithms``); return how many have
+    one.
 
     Candidates stand in assignment order; the first online one that is in the ISR wins. REASSIGN leaves out replicas
     that are being removed, PREFERRED looks at the first replica only, INITIAL does not ask for the ISR, and OFFLINE
@@ -376,7 +378,8 @@ def start_replicas(
     const uint8_t[::1] live,             # IN   (b,)
     uint8_t[::1] replica_state,          # OUT  (s,)
 ):
-    """Give every replica its first state: Online where it is, else ReplicaDeletionIneligible; return how many are Online.
+    """Give every replica its first state: Online where it is, else ReplicaDeletionIneligible; return how many are
+    Online.
 
     Kafka 3.9 ``ReplicaStateMachine.initializeReplicaState``. Cost O(s).
     """

@@ -82,7 +82,7 @@ def assign_replicas(
 ):
     """Give rows new replica lists; return how many replicas left a list.
 
-    Replicas that stay keep their state and their OFFLINE_DIR flag; new ones are NonExistent. Those that left keep theirs
+    Replicas that stay keep their state and OFFLINE_DIR flag; new ones are NonExistent. Those that left keep theirs
     too, in the slots behind the list, until the row is given another one: they still have to be stopped.
     Cost O(k * r^2).
     """

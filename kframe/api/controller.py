@@ -16,9 +16,10 @@ from kframe.api import results
 from kframe.api.results import AlteredPartitions, PartitionCodes, Reassignments, RemainingPartitions
 from kframe.errors import ErrorCode
 from kframe.model import events
+from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
-from kframe.model.events import ElectionType, Event, NewPartitions, NewTopic, TopicPartition
+from kframe.model.events import ElectionType, Event, TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
 from kframe.model.ports import Store, Transport
 from kframe.model.tables import Targets

@@ -12,6 +12,7 @@ from kframe.core.context import Context, Operation, ask
 from kframe.core.placement import assign_automatically
 from kframe.core.validation import creation_error, growth_error
 from kframe.errors import ErrorCode
+from kframe.model.admin import NewTopic
 from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Bool, Int16, Int32, Ragged, members
@@ -20,11 +21,11 @@ from kframe.model.events import (
     CreateTopicsRequested,
     DeleteTopicsRequested,
     ListReassignmentsRequested,
-    NewTopic,
     ReassignmentRequested,
 )
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.model.tables import Targets, TopicTable
+from kframe.model.topics import metric_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,13 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
     listed = [topic.name for topic in request.topics]
     codes: dict[str, ErrorCode] = {}
     wanted: list[tuple[NewTopic, list[tuple[int, ...]]]] = []
+    stored: set[str] = set()
     for topic in request.topics:
-        error = ErrorCode.INVALID_REQUEST if listed.count(topic.name) > 1 else creation_error(context, topic)
+        error = ErrorCode.INVALID_REQUEST if listed.count(topic.name) > 1 else creation_error(context, topic, stored)
         codes[topic.name] = error
         if error is ErrorCode.NONE:
+            if not request.validate_only:
+                stored.add(metric_name(topic.name))
             wanted.append((topic, _assignment(context, topic, request)))
     if wanted and not request.validate_only:
         table = TopicTable.of([topic.name for topic, _ in wanted], [lists for _, lists in wanted])
@@ -86,8 +90,9 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
     """Check and store further partitions of topics, and bring them online."""
     cluster = context.cluster
     codes: dict[str, ErrorCode] = {}
+    listed = [growth.name for growth in request.topics]
     for growth in request.topics:
-        error = growth_error(context, growth)
+        error = ErrorCode.INVALID_REQUEST if listed.count(growth.name) > 1 else growth_error(context, growth)
         codes[growth.name] = error
         topic = cluster.topics.find(growth.name)
         if error is not ErrorCode.NONE or topic is None or request.validate_only:
@@ -127,7 +132,13 @@ def _told(context: Context, name: str) -> bool:
 
 def alter_reassignments(context: Context, request: ReassignmentRequested) -> Operation[ReassignmentResponse]:
     """Begin, change or cancel reassignments (Kafka 3.9 ``processApiPartitionReassignment``)."""
-    targets = request.targets
+    kept, owner = np.unique(request.targets.last_named(), return_inverse=True)
+    response = yield from _alter_distinct(context, request.targets.take(kept))
+    return ReassignmentResponse(response.error, response.codes[owner])
+
+
+def _alter_distinct(context: Context, targets: Targets) -> Operation[ReassignmentResponse]:
+    """The same for targets of which no two name the same partition."""
     codes = np.zeros(len(targets), np.int16)
     rows, known = reassignment.locate(context, targets, queued=True)
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT

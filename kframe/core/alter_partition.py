@@ -9,7 +9,7 @@ import numpy as np
 from kframe.core.context import Context, Operation, stale
 from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, StoredStates
-from kframe.model.columns import Bool, Int16, Int32, Ragged, members, same_lists
+from kframe.model.columns import Bool, Int16, Int32, Ragged, last_of_equal, members, same_lists
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
 
@@ -55,7 +55,8 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
         return refused(ErrorCode.STALE_BROKER_EPOCH)
     rows, codes = _resolve(context, request)
     isr = Ragged(request.isr.offsets, cluster.brokers.look_up(request.isr.values))
-    accepted = np.flatnonzero(_judge(context, request, sender, rows, isr, codes))
+    last = last_of_equal(np.where(rows >= 0, rows, -1 - np.arange(len(rows))))
+    accepted = np.flatnonzero(_judge(context, request, sender, rows, isr, codes) & (last == np.arange(len(rows))))
     change = StateChange(
         rows[accepted], np.full(len(accepted), sender, np.int32), request.leader_epoch[accepted],
         request.recovery[accepted], isr.take(accepted), request.partition_epoch[accepted], context.controller_epoch,
@@ -63,6 +64,7 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     result = yield from context.write(change)
     codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
     codes[accepted[~result.accepted & ~stale(result)]] = ErrorCode.UNKNOWN_SERVER_ERROR
+    codes = codes[last]
     told = np.unique(rows[rows >= 0])
     yield from context.announce(context.registered(), told)
     return AlterPartitionResponse(ErrorCode.NONE, codes, _states(context, rows, codes == ErrorCode.NONE))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.context import Context
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, members, same_lists
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, distinct, members, same_lists
 from kframe.model.ids import ReplicaFlag
 
 _ADDING, _REMOVING = np.uint8(ReplicaFlag.ADDING), np.uint8(ReplicaFlag.REMOVING)
@@ -99,8 +99,10 @@ def targets_in_sync(context: Context, rows: Int32) -> Bool:
 def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments:
     """What ``rows`` are to be assigned to reach ``targets`` (broker indexes): the target first, then what leaves.
 
+    A broker that a target names twice counts once.
     replicas = target ++ (origin - target); adding = target - origin; removing = origin - target.
     """
+    targets = distinct(targets)
     origin = current(context, rows).origin().replicas
     added, leaving = ~members(targets, origin), ~members(origin, targets)
     counts = targets.counts + _count(origin, leaving)

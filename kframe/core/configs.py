@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from kframe.core import partition_machine, topics
 from kframe.core.context import Context, Operation, ask
 from kframe.errors import ConfigError, ErrorCode
+from kframe.model.admin import ConfigChange, ConfigOperation
 from kframe.model.asks import ReadConfigs, WriteConfigs
 from kframe.model.config import KEYS, UNCLEAN, ControllerConfig
-from kframe.model.events import AlterConfigsRequested, ConfigChange, ConfigOperation
+from kframe.model.events import AlterConfigsRequested
 from kframe.model.topic_configs import LIST_CONFIGS, TOPIC_CONFIGS
 
 

@@ -94,6 +94,7 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     left = yield from ask(ReadReassignments())
     if left is None:
         return _NONE
+    left = left.take(np.unique(left.last_named()))
     rows, known = locate(context, left)
     wanted = Ragged(left.replicas.offsets, context.cluster.brokers.index_of(left.replicas.values)).take(known)
     order = np.argsort(rows[known])

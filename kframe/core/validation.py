@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kframe.core.assignment import is_moving
 from kframe.core.context import Context
 from kframe.errors import ErrorCode
-from kframe.model.events import NewPartitions, NewTopic
+from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.topic_configs import config_problem
-from kframe.model.topics import topic_name_problem
+from kframe.model.topics import metric_name, topic_name_problem
 
 #: KRaft's own topic, which nobody may create.
 CLUSTER_METADATA = "__cluster_metadata"
@@ -18,8 +20,8 @@ CLUSTER_METADATA = "__cluster_metadata"
 DEFAULT = -1
 
 
-def creation_error(context: Context, topic: NewTopic) -> ErrorCode:
-    """Why a topic cannot be created; NONE if it can."""
+def creation_error(context: Context, topic: NewTopic, others: Collection[str] = ()) -> ErrorCode:
+    """Why a topic cannot be created, given the metric names of ``others`` that are about to be; NONE if it can."""
     topics = context.cluster.topics
     if topic.name == CLUSTER_METADATA:
         return ErrorCode.INVALID_REQUEST
@@ -34,7 +36,8 @@ def creation_error(context: Context, topic: NewTopic) -> ErrorCode:
         error = ErrorCode.UNKNOWN_SERVER_ERROR if racks_disagree(context) else _counts_error(context, topic)
         if error is not ErrorCode.NONE:
             return error
-    if topic_name_problem(topic.name) is not None or topics.collides(topic.name):
+    collides = topics.collides(topic.name) or metric_name(topic.name) in others
+    if topic_name_problem(topic.name) is not None or collides:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     error = _assignment_error(topic)
     if error is ErrorCode.NONE and config_problem(topic.config) is not None:
@@ -64,6 +67,8 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     if cluster.topics.deleting[topic]:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     rows = cluster.topics.rows_of(topic)
+    if len(rows) == 0:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if is_moving(context, rows).any():
         return ErrorCode.REASSIGNMENT_IN_PROGRESS
     known = int(cluster.topics.partition_count[topic])

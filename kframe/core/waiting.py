@@ -42,15 +42,23 @@ def answer_or_wait(
     event: CreateTopicsRequested | CreatePartitionsRequested | DeleteTopicsRequested,
     response: TopicsResponse,
 ) -> Operation[None]:
-    """Answer now what is done or refused; else wait as long as the caller allows."""
+    """Answer now what is done or refused; else wait as long as the caller allows.
+
+    Who allows no time is told REQUEST_TIMED_OUT even of what is done (Kafka 3.9 ``ZkAdminManager``).
+    """
     names = tuple(name for name, code in response.codes.items() if code is ErrorCode.NONE)
     if isinstance(event, DeleteTopicsRequested):
         waiter = Waiter(event.token, response.codes, names, _announced)
     else:
         waiter = Waiter(event.token, response.codes, () if event.validate_only else names, unled)
-    late = waiter.pending(context, waiter.names)
-    if not late or event.timeout_ms <= 0:
-        yield Reply(event.token, waiter.response(late))
+    if not waiter.names:
+        yield Reply(event.token, response)
+        return
+    if event.timeout_ms <= 0:
+        yield Reply(event.token, waiter.response(set(waiter.names)))
+        return
+    if not waiter.pending(context, waiter.names):
+        yield Reply(event.token, response)
         return
     number = context.waiters_seen = context.waiters_seen + 1
     context.waiters[number] = waiter

@@ -93,11 +93,12 @@ class StoredTopics:
         return ids
 
     def assign(self, table: TopicTable) -> None:
-        """Replace the assignments of topics that exist; partitions that were not there are added."""
+        """Replace the assignments of topics that exist: more partitions are added, surplus ones dropped."""
         cluster = self._states.cluster
         found = [cluster.topics.find(name) for name in table.names]
         topics = np.array([-1 if index is None else index for index in found], np.int32)
-        known = np.minimum(np.append(cluster.topics.partition_count, 0)[topics], table.partition_counts)
+        held = np.append(cluster.topics.partition_count, 0)[topics]
+        known = np.minimum(held, table.partition_counts)
         starts = np.cumsum(table.partition_counts) - table.partition_counts
         here = ragged_positions(starts, known)
         rows = cluster.topics.locate(np.repeat(topics, known), ragged_positions(np.zeros_like(known), known))
@@ -110,6 +111,8 @@ class StoredTopics:
         for position in np.flatnonzero((table.partition_counts > known) & (topics >= 0)).tolist():
             added = np.arange(starts[position] + known[position], starts[position] + table.partition_counts[position])
             cluster.grow_topic(int(topics[position]), table.replicas.take(added))
+        for position in np.flatnonzero((held > table.partition_counts) & (topics >= 0)).tolist():
+            cluster.shrink_topic(int(topics[position]), int(table.partition_counts[position]))
 
     def delete(self, session: int, names: tuple[str, ...]) -> None:
         """Delete topics with their states and configs; those that are gone are passed over."""

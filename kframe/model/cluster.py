@@ -126,15 +126,23 @@ class ClusterState:
         self.topics.note_rows(topic, first, int(rows[0]), count)
         return rows
 
+    def shrink_topic(self, topic: int, count: int) -> None:
+        """Forget the partitions of a topic from number ``count`` on."""
+        self._empty(self.topics.rows_of(topic)[count:])
+        self.topics.cut_rows(topic, count)
+
     def drop_topic(self, topic: int) -> None:
         """Forget a topic and its partitions; their rows are left empty and never used again."""
-        rows, p = self.topics.rows_of(topic), self.partitions
+        self._empty(self.topics.rows_of(topic))
+        self.topics.drop(topic)
+
+    def _empty(self, rows: Int32) -> None:
+        p = self.partitions
         slots = p.slots_of(rows)
         p.replica_state[slots] = ReplicaState.NON_EXISTENT
         p.topic[rows] = p.leader[rows] = p.partition_epoch[rows] = -1
         p.state[rows] = PartitionState.NON_EXISTENT
         p.replica_count[rows] = p.isr_count[rows] = p.reassigning[rows] = 0
-        self.topics.drop(topic)
 
     def table_of(self, topics: NDArray[Any]) -> TopicTable:
         """Names, ids and assignments of topics as storage would have them; brokers are ids."""

@@ -140,6 +140,26 @@ def members(lists: Ragged, others: Ragged) -> Bool:
     return found
 
 
+def last_of_equal(keys: NDArray[Any]) -> Int32:
+    """Beside each key the position of the last one that is equal to it."""
+    place = np.unique(keys[::-1], return_index=True)[1]
+    _, owner = np.unique(keys, return_inverse=True)
+    last: Int32 = (len(keys) - 1 - place)[owner].astype(np.int32)
+    return last
+
+
+def distinct(lists: Ragged) -> Ragged:
+    """Each list with only the first of its equal values."""
+    owner = np.repeat(np.arange(len(lists), dtype=np.int64), lists.counts)
+    first = np.unique(owner << 32 | lists.values.astype(np.int64) & 0xFFFFFFFF, return_index=True)[1]
+    if len(first) == len(lists.values):
+        return lists
+    first.sort()
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(np.bincount(owner[first], minlength=len(lists)), out=offsets[1:])
+    return Ragged(offsets, lists.values[first])
+
+
 def same_lists(left: Ragged, right: Ragged) -> Bool:
     """Whether list ``i`` of both has the same values in the same order, for every ``i``."""
     same: Bool = left.counts == right.counts

@@ -7,14 +7,13 @@ arrive while an operation is under way. ``state`` is the ControllerState that Ka
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, TypeAlias
 
 from kframe.errors import ErrorCode, KframeError
+from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.columns import Int32, Int64, Ragged, UInt8
-from kframe.model.config import ControllerConfig
 from kframe.model.tables import Targets
 
 #: A partition named by people and protocols: (topic, partition).
@@ -210,23 +209,6 @@ class LogDirEventsLeft(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic to create: with replica lists by partition, or with counts (-1: the configured default)."""
-
-    name: str
-    partitions: int = -1
-    replication_factor: int = -1
-    assignments: tuple[tuple[int, tuple[int, ...]], ...] | None = None
-    config: Mapping[str, str] = field(default_factory=dict)
-
-    def counts(self, config: ControllerConfig) -> tuple[int, int]:
-        """Partitions and replicas, defaults filled in."""
-        partitions = config["num.partitions"] if self.partitions == -1 else self.partitions
-        factor = config["default.replication.factor"] if self.replication_factor == -1 else self.replication_factor
-        return partitions, factor
-
-
-@dataclass(frozen=True, slots=True)
 class CreateTopicsRequested(Event):
     """A client asks for new topics (CreateTopics). ``start_index`` and ``shift`` place automatic assignments; whoever
     makes the event draws them. The answer comes when every partition has a leader, or after ``timeout_ms``."""
@@ -238,15 +220,6 @@ class CreateTopicsRequested(Event):
     shift: int = 0
     token: int = NOBODY
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
-
-
-@dataclass(frozen=True, slots=True)
-class NewPartitions:
-    """A topic that is to have ``count`` partitions in all; ``assignments`` has the replicas of the new ones."""
-
-    name: str
-    count: int
-    assignments: tuple[tuple[int, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,23 +277,6 @@ class BrokerDefaultsChanged(Event):
     state: ClassVar[ControllerState] = ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE
 
 
-class ConfigOperation(IntEnum):
-    """What is done to a setting (IncrementalAlterConfigs)."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
-    """Changes of the settings of a topic, or of all brokers if ``topic`` is None."""
-
-    topic: str | None
-    operations: tuple[tuple[ConfigOperation, str, str | None], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class AlterConfigsRequested(Event):
     """A client asks for settings to be changed (IncrementalAlterConfigs); with ``replace`` for all settings to be
@@ -330,15 +286,6 @@ class AlterConfigsRequested(Event):
     replace: bool = False
     validate_only: bool = False
     token: int = NOBODY
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureUpdate:
-    """A feature level to finalise; ``downgrade`` allows a lower one."""
-
-    name: str
-    level: int
-    downgrade: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, members, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, last_of_equal, members, ragged_positions
 from kframe.model.ids import ReplicaFlag
 
 Item = TypeVar("Item")
@@ -78,6 +78,10 @@ class Targets:
         return Targets(
             self.names, self.topic[chosen], self.partition[chosen], self.replicas.take(chosen), self.cancel[chosen]
         )
+
+    def last_named(self) -> Int32:
+        """Beside each target the position of the last one of the same partition, which is the one that counts."""
+        return last_of_equal(self.topic.astype(np.int64) << 32 | self.partition.astype(np.int64) & 0xFFFFFFFF)
 
     @staticmethod
     def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:

@@ -36,7 +36,8 @@ def topic_name_problem(name: str) -> str | None:
     return "a topic name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', other than '.' and '..'"
 
 
-def _mapped(name: str) -> str:
+def metric_name(name: str) -> str:
+    """The name of a topic as metrics have it, where dots and underscores are the same."""
     return name.replace(".", "_")
 
 
@@ -85,7 +86,7 @@ class Topics:
 
     def collides(self, name: str) -> bool:
         """Whether a topic has this name once dots are taken for underscores, as metric names do."""
-        return _mapped(name) in self._mapped_names
+        return metric_name(name) in self._mapped_names
 
     def find_id(self, topic_id: bytes) -> int | None:
         """Index of the topic that has this id, or None."""
@@ -96,7 +97,7 @@ class Topics:
         first, count = len(self.names), len(names)
         for offset, name in enumerate(names):
             self._index[name] = first + offset
-            self._mapped_names.add(_mapped(name))
+            self._mapped_names.add(metric_name(name))
         self.names += names
         given = ids if ids is not None else [None] * count
         self._index_by_id.update(
@@ -134,6 +135,16 @@ class Topics:
         self.block_length[topics] = counts
         self.partition_count[topics] = counts
 
+    def cut_rows(self, topic: int, count: int) -> None:
+        """Record that ``topic`` has no partitions from number ``count`` on any more."""
+        self.block_length[topic] = min(int(self.block_length[topic]), count)
+        left = [
+            (first, row, min(held, count - first)) for first, row, held in self._later.pop(topic, ()) if first < count
+        ]
+        if left:
+            self._later[topic] = left
+        self.partition_count[topic] = count
+
     def row_of(self, topic: int, partition: int) -> int | None:
         """Row of a partition, or None."""
         if 0 <= partition < self.block_length[topic]:
@@ -168,7 +179,7 @@ class Topics:
     def drop(self, topic: int) -> None:
         """Forget a topic's name and rows; its index is not used again."""
         del self._index[self.names[topic]]
-        self._mapped_names.discard(_mapped(self.names[topic]))
+        self._mapped_names.discard(metric_name(self.names[topic]))
         self._index_by_id.pop(self.ids[topic].tobytes(), None)
         self._later.pop(topic, None)
         self.block_length[topic] = self.partition_count[topic] = 0

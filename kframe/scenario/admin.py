@@ -9,13 +9,12 @@ import numpy as np
 
 from kframe.core.admin import ReassignmentResponse, ReassignmentsListed, TopicsResponse
 from kframe.errors import ErrorCode, ScenarioError
+from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
     DeleteTopicsRequested,
     ListReassignmentsRequested,
-    NewPartitions,
-    NewTopic,
     ReassignmentRequested,
 )
 from kframe.model.tables import Targets

@@ -10,10 +10,11 @@ import numpy as np
 
 from kframe.core.admin import TopicsResponse
 from kframe.errors import ErrorCode, InputError
-from kframe.model.events import CreateTopicsRequested, NewTopic
+from kframe.model.admin import NewTopic
+from kframe.model.events import CreateTopicsRequested
 from kframe.whatif.fates import Fate, TopicFate
 from kframe.whatif.outcome import Answer, Operation, Outcome, Verb
-from kframe.whatif.study import WhatIf
+from kframe.whatif.study import PATIENCE_MS, WhatIf
 
 
 def create(
@@ -39,7 +40,7 @@ def create(
     def act() -> Answer:
         start, shift = _drawn(seed, len(study.registered))
         response: TopicsResponse = study.call(
-            lambda token: CreateTopicsRequested((topic,), start_index=start, shift=shift, token=token)
+            lambda token: CreateTopicsRequested((topic,), PATIENCE_MS, start_index=start, shift=shift, token=token)
         )
         fates.append(_fate(study, name, response.codes[name]))
         return answer_of(response)

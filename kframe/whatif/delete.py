@@ -14,7 +14,7 @@ from kframe.model.ids import ReplicaState
 from kframe.whatif.create import answer_of
 from kframe.whatif.fates import Fate, TopicFate
 from kframe.whatif.outcome import Answer, Operation, Outcome, Told, Verb
-from kframe.whatif.study import WhatIf
+from kframe.whatif.study import PATIENCE_MS, WhatIf
 from kframe.whatif.timeline import Turns
 
 
@@ -48,7 +48,9 @@ class _Deletion:
 
     def begin(self) -> Answer:
         """The request."""
-        response: TopicsResponse = self._study.call(lambda token: DeleteTopicsRequested(self._names, token=token))
+        response: TopicsResponse = self._study.call(
+            lambda token: DeleteTopicsRequested(self._names, PATIENCE_MS, token)
+        )
         self._codes = dict(response.codes)
         return answer_of(response)
 

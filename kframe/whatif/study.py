@@ -49,6 +49,9 @@ _PROTOCOL: Final = "inter.broker.protocol.version"
 #: all that is to be told of it.
 Step = tuple[str, Callable[[], Answer | Told | None]]
 
+#: How long a caller waits for what cannot be done at once, by the clock of the study.
+PATIENCE_MS = 1_000
+
 
 class WhatIf:
     """A cluster to try things on. Every operation goes on from where the last one ended and returns its Outcome.
@@ -98,7 +101,8 @@ class WhatIf:
         self._selection = WatchedSelection(self._selectors, self._note_election)
         store = watched(self._ensemble.connect(), self._note_written)
         controller = Controller(_controller_id(snapshot), self.config, self._selection)
-        self._loop = ControllerLoop(controller, store, self._transport, clock)
+        self._clock = VirtualClock()
+        self._loop = ControllerLoop(controller, store, self._transport, self._clock)
         self._loop.adopt()
 
     @property
@@ -219,6 +223,8 @@ class WhatIf:
 
         future = self._loop.submit(event, read)
         self._settle()
+        if not future.done():
+            self._clock.advance(PATIENCE_MS / 1000, self._settle)
         record.turns = record.then = None
         return future.result(timeout=0)
 

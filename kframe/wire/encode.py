@@ -43,10 +43,10 @@ class Encoder:
     def encode(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[EncodedRequest]:
         """The requests of a batch: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica.
 
-        They are encoded as they are taken: take them all before the columns change. Those of one kind share memory, up
-        to 8 MiB, unless one alone is longer. Raises, before there is any
-        request, ShapeError if the batch names rows or brokers that the cluster does not have, and ConfigError if a
-        broker that must be named cannot be (see ``kframe.wire.brokers``).
+        They are encoded as they are taken: take them all before the columns change. Those of one kind share memory,
+        8 MiB at most unless one alone is longer. Raises, before there is any request, ShapeError if the batch names
+        rows or brokers that the cluster does not have, and ConfigError if a broker that must be named cannot be (see
+        ``kframe.wire.brokers``).
         """
         check_batch(cluster, requests)
         versions, byte_limit = self._versions, self._byte_limit

@@ -16,8 +16,10 @@ from kframe.core.replica_machine import Replicas
 from kframe.core.selection import Selection
 from kframe.embedded import Api, MemoryEnsemble, RecordingTransport, Request, VirtualClock
 from kframe.embedded.describe import describe_requests
+from kframe.embedded.topics import topic_path
 from kframe.errors import KframeError
 from kframe.model.asks import WriteStates
+from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import Int32
@@ -25,8 +27,9 @@ from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect, Send
 from kframe.model.events import Answer, Event, Failed
 from kframe.model.ids import NO_STATE
+from kframe.model.tables import TopicTable
 from kframe.runtime.perform import Performer
-from kframe.testing.clusters import registration, rows_of
+from kframe.testing.clusters import PartitionSpec, cluster_of, registration, rows_of
 
 Result = TypeVar("Result")
 
@@ -64,8 +67,10 @@ class Driver:
         self.replies: dict[int, Any] = {}
         self._ambushes: list[Ambush] = []
         self._failures: list[tuple[type[Effect], KframeError]] = []
+        self._somebody = self.ensemble.records.open_session(lambda _event: None)
+        self.clock = VirtualClock()
         self._performer = Performer(
-            self.controller, self.store, RecordingTransport(), VirtualClock(), self._reply, self.events.append
+            self.controller, self.store, RecordingTransport(), self.clock, self._reply, self.events.append
         )
 
     # -- what it does
@@ -80,6 +85,18 @@ class Driver:
     def handle(self, event: Event) -> None:
         """Handle one event to its end."""
         self._settle(self.controller.step(event))
+
+    def ask(self, event: Any) -> Any:
+        """Handle the event of somebody who waits under a token, and what it set off; what he was answered."""
+        self.handle(event)
+        if event.token not in self.replies:
+            self.follow()
+        return self.replies[event.token]
+
+    def follow(self) -> None:
+        """Handle what was notified until nothing is left, as the loop does."""
+        while self.events:
+            self.handle(self.events.pop(0))
 
     def run(self, operation: Operation[Result]) -> Result:
         """Drive one operation by itself to its end."""
@@ -106,6 +123,12 @@ class Driver:
     def start_broker(self, broker_id: int) -> None:
         """Let a broker register, for ``BrokersChanged`` to find."""
         self.ensemble.register_brokers([registration(broker_id)])
+
+    def write_topics(self, table: TopicTable) -> None:
+        """Let somebody else write the assignments of topics, past every controller."""
+        self.ensemble.topics.assign(table)
+        for name in table.names:
+            self.ensemble.records.set(self._somebody, topic_path(name), b"")
 
     # -- what it saw
 
@@ -154,6 +177,14 @@ class Driver:
     def requests(self, api: Api) -> list[Request]:
         return [request for batch in self.batches for request in batch if request["api"] == api]
 
+    def entries(self, api: Api, name: str) -> dict[int, dict[str, Any]]:
+        """What each broker, by id, was last sent of this partition."""
+        return {
+            request["broker"]: request["partitions"][name]
+            for request in self.requests(api)
+            if name in request.get("partitions", {})
+        }
+
     def told(self, api: Api, name: str) -> list[int]:
         """Ids of the brokers that were sent this partition, as often as they were."""
         return [request["broker"] for request in self.requests(api) if name in request.get("partitions", {})]
@@ -187,6 +218,23 @@ class Driver:
 def state_of(view: PartitionView) -> tuple[int | None, tuple[int, ...], int]:
     """(leader, ISR, leader epoch): what most rules are about."""
     return view.leader, view.isr, view.leader_epoch
+
+
+def quiet(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
+          **config: object) -> Driver:  # fmt: skip
+    """An adopted world in which leaders stay where they are; configuration keys with underscores for dots."""
+    given = {key.replace("_", "."): value for key, value in config.items()}
+    cluster = cluster_of({name: tuple(specs) for name, specs in topics.items()}, live)
+    driver = Driver(cluster, {"auto.leader.rebalance.enable": False, **given})
+    driver.adopt()
+    driver.forget()
+    driver.events.clear()
+    return driver
+
+
+def assigned(view: PartitionView) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """(replicas, adding replicas, removing replicas)."""
+    return view.replicas, view.adding_replicas, view.removing_replicas
 
 
 def kinds(effects: Iterable[Effect]) -> list[str]:

@@ -169,6 +169,14 @@ def test_the_ends_of_a_deletion_are_state_only(given: ReplicaState, target: Repl
     assert replica_state(driver, "t-0@2") is target
 
 
+def test_a_replica_that_is_gone_has_no_state() -> None:
+    """state-machines 3.2: NonExistent drops its state and sends nothing."""
+    driver = world(STATED)
+    move(driver, ReplicaState.NON_EXISTENT, "t-0@2", given=ReplicaState.DELETION_SUCCESSFUL)
+    assert driver.effects == []
+    assert replica_state(driver, "t-0@2") is ReplicaState.NON_EXISTENT
+
+
 # -- 3.3 to Offline
 
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from kframe.embedded import SILENT, Api, EmbeddedBrokers, VirtualClock
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event, LeaderAndIsrAnswered, UpdateMetadataAnswered
+from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, TopicPartition, UpdateMetadataAnswered
 from kframe.testing.clusters import StateSpec, change_of, cluster_of, healthy, requests_of
 
+NOBODY = np.empty(0, np.int32)
 NONE, STORAGE, STALE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.STALE_CONTROLLER_EPOCH
+
+
+Errors = tuple[tuple[TopicPartition, ErrorCode], ...]
+
+
+def led(broker_id: int, error: ErrorCode, errors: Errors = (), controller_epoch: int = 1) -> LeaderAndIsrAnswered:
+    """An answer to LeaderAndIsr; rows are not compared."""
+    return LeaderAndIsrAnswered(broker_id, error, errors, controller_epoch, NOBODY)
 
 
 class World:
@@ -89,9 +99,9 @@ def test_answers(
     world.lead(1, *BOTH)
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
     assert world.heard == [
-        LeaderAndIsrAnswered(2, top, expected),
+        led(2, top, expected),
         UpdateMetadataAnswered(2, metadata),
-        LeaderAndIsrAnswered(1, NONE),
+        led(1, NONE),
     ]
 
 
@@ -99,10 +109,37 @@ def test_dead_log_dir_answers_storage_error_to_leader_and_isr(world: World) -> N
     world.brokers.fail_log_dir(3, ["t-1"])
     world.lead(3, *BOTH)
     world.update(3)
-    assert world.heard == [LeaderAndIsrAnswered(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataAnswered(3, NONE)]
+    assert world.heard == [led(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataAnswered(3, NONE)]
 
 
-def test_stop_replica_is_taken_and_tells_the_controller_nothing(world: World) -> None:
+def test_answer_to_leader_and_isr_names_the_rows_that_were_sent(world: World) -> None:
+    world.lead(2, "t-1", controller_epoch=3)
+    (answer,) = world.heard
+    assert isinstance(answer, LeaderAndIsrAnswered)
+    assert (answer.controller_epoch, answer.rows.tolist()) == (3, [1])
+
+
+@pytest.mark.parametrize(
+    "said, top, errors",
+    [(None, NONE, {}), ([], STALE, {"t-0": STALE, "t-1": STALE}), (["t-0"], NONE, {"t-0": STALE}),
+     (["t-1"], NONE, {"t-1": STALE})],
+    ids=["by itself", "top level", "a deleted one", "a stopped one"],
+)  # fmt: skip
+def test_stop_replica_that_deletes_is_answered_with_the_deleted_rows(
+    world: World, said: list[str] | None, top: ErrorCode, errors: dict[str, ErrorCode]
+) -> None:
+    if said is not None:
+        world.brokers.answer(2, STALE.name, Api.STOP_REPLICA, said)
+    stopped = {"t-0": (0, True), "t-1": (0, False)}
+    world.brokers.send(world.cluster, requests_of(world.cluster, stop_replica={2: stopped}, controller_epoch=4))
+    expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
+    assert world.heard == [StopReplicaAnswered(2, top, expected, 4, NOBODY)]
+    (answer,) = world.heard
+    assert isinstance(answer, StopReplicaAnswered)
+    assert answer.rows.tolist() == [0]
+
+
+def test_stop_replica_without_deletion_is_taken_and_tells_the_controller_nothing(world: World) -> None:
     world.brokers.send(world.cluster, requests_of(world.cluster, stop_replica={2: {"t-0": (0, False)}}))
     world.update(2)
     assert world.received() == [(2, "StopReplica", 1), (2, "UpdateMetadata", 1)]
@@ -119,7 +156,7 @@ def test_impossible_answer_is_refused_and_changes_nothing(
     with pytest.raises(InputError, match="answer of broker 2"):
         world.brokers.answer(2, error, None, partitions)
     world.lead(2, "t-0")
-    assert world.heard == [LeaderAndIsrAnswered(2, NONE)]
+    assert world.heard == [led(2, NONE)]
 
 
 def test_silent_broker_holds_back_its_own_queue_only(world: World) -> None:
@@ -130,7 +167,7 @@ def test_silent_broker_holds_back_its_own_queue_only(world: World) -> None:
     world.lead(2, "t-1", controller_epoch=4)
     world.lead(1, "t-0", controller_epoch=5)
     assert world.received() == [(1, "LeaderAndIsr", 5), (2, "UpdateMetadata", 1), (2, "LeaderAndIsr", 2)]
-    assert world.heard == [UpdateMetadataAnswered(2, NONE), LeaderAndIsrAnswered(1, NONE)]
+    assert world.heard == [UpdateMetadataAnswered(2, NONE), led(1, NONE, controller_epoch=5)]
     assert (world.brokers.queue_size(2), world.brokers.queue_size(1), world.brokers.queue_size(9)) == (2, 0, 0)
 
 
@@ -145,7 +182,11 @@ def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in
         (2, "UpdateMetadata", 1),
         *((2, api, controller_epoch) for controller_epoch in (2, 3) for api in ("LeaderAndIsr", "UpdateMetadata")),
     ]
-    assert world.heard == [LeaderAndIsrAnswered(2, NONE), UpdateMetadataAnswered(2, NONE)] * 3
+    assert world.heard == [
+        answer
+        for controller_epoch in (1, 2, 3)
+        for answer in (led(2, NONE, controller_epoch=controller_epoch), UpdateMetadataAnswered(2, NONE))
+    ]
     assert world.clock.pending == {}
     assert world.brokers.queue_size(2) == 0
 
@@ -159,7 +200,7 @@ def test_restoring_one_api_leaves_the_other_silent(world: World) -> None:
     assert world.heard == []
     world.brokers.answer(2, SILENT, Api.UPDATE_METADATA)
     world.brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
-    assert world.heard == [LeaderAndIsrAnswered(2, NONE)]
+    assert world.heard == [led(2, NONE)]
     assert world.received() == [(2, "LeaderAndIsr", 1), (2, "UpdateMetadata", 1)]
     assert world.brokers.queue_size(2) == 1
 
@@ -171,8 +212,8 @@ def test_error_instead_of_silence_answers_what_was_held_back_as_it_was_received(
     world.lead(2, *BOTH)
     world.brokers.answer(2, "STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR)
     assert world.heard == [
-        LeaderAndIsrAnswered(2, NONE, ((("t", 0), STORAGE),)),
-        LeaderAndIsrAnswered(2, STALE, ((("t", 0), STORAGE), (("t", 1), STALE))),
+        led(2, NONE, ((("t", 0), STORAGE),)),
+        led(2, STALE, ((("t", 0), STORAGE), (("t", 1), STALE))),
     ]
 
 
@@ -187,7 +228,7 @@ def test_request_to_a_silent_broker_is_sent_again_every_thirty_seconds(world: Wo
     world.brokers.answer(2, "NONE")
     world.clock.advance(300)
     assert world.received() == [(2, "UpdateMetadata", 1)]
-    assert world.heard == [LeaderAndIsrAnswered(2, NONE), UpdateMetadataAnswered(2, NONE)]
+    assert world.heard == [led(2, NONE, controller_epoch=7), UpdateMetadataAnswered(2, NONE)]
 
 
 @pytest.mark.parametrize("how", ["bounce", "go and come"])

@@ -19,12 +19,16 @@ def test_defaults_are_those_of_kafka_3_9() -> None:
     config = ControllerConfig()
     assert {name: config[name] for name in KEYS} == {
         "auto.leader.rebalance.enable": True,
+        "default.replication.factor": 1,
         "delete.topic.enable": True,
         LISTENER: "PLAINTEXT",
         PROTOCOL: LATEST,
         INTERVAL: 300,
+        "kframe.alter.partition.strict": False,
         PERCENTAGE: 10,
         "min.insync.replicas": 1,
+        "num.partitions": 1,
+        "reassignment.protocol": "3.9",
         "request.timeout.ms": 30_000,
         UNCLEAN: False,
     }

@@ -16,7 +16,8 @@ from kframe.model.events import (
     RebalanceLeaders,
     SessionExpired,
 )
-from kframe.runtime.queue import SAMPLES_MAX, EventQueue
+from kframe.runtime.queue import EventQueue
+from kframe.runtime.samples import SAMPLES_MAX
 
 FIRST, SECOND, THIRD = (BrokerModified(broker_id) for broker_id in (1, 2, 3))
 
@@ -81,12 +82,12 @@ def test_every_other_event_counts(queue: EventQueue, event: Event) -> None:
 
 
 def test_queue_time_is_from_put_to_take(queue: EventQueue, clock: VirtualClock) -> None:
-    assert queue.queue_time_ms(0.5) == 0.0
+    assert queue.times.quantile(0.5) == 0.0
     for waited in (10.0, 20.0, 30.0, 40.0):
         queue.put(FIRST)
         clock.advance(waited / 1_000.0)
         queue.take()
-    found = [queue.queue_time_ms(quantile) for quantile in (0.0, 0.25, 0.5, 0.75, 0.99, 1.0)]
+    found = [queue.times.quantile(quantile) for quantile in (0.0, 0.25, 0.5, 0.75, 0.99, 1.0)]
     assert found == pytest.approx([10.0, 20.0, 30.0, 40.0, 40.0, 40.0])
 
 
@@ -100,7 +101,7 @@ def test_queue_times_are_forgotten_after_five_idle_minutes(
     clock.advance(idle_s)
     queue.put(SECOND)
     queue.take()
-    assert queue.queue_time_ms(1.0) == pytest.approx(remembered)
+    assert queue.times.quantile(1.0) == pytest.approx(remembered)
 
 
 def test_a_long_operation_is_not_an_idle_queue(queue: EventQueue, clock: VirtualClock) -> None:
@@ -110,7 +111,7 @@ def test_a_long_operation_is_not_an_idle_queue(queue: EventQueue, clock: Virtual
     queue.take()
     clock.advance(400.0)
     queue.take()
-    assert queue.queue_time_ms(0.0) == pytest.approx(50.0)
+    assert queue.times.quantile(0.0) == pytest.approx(50.0)
 
 
 def test_only_the_last_queue_times_are_kept(queue: EventQueue, clock: VirtualClock) -> None:
@@ -120,4 +121,4 @@ def test_only_the_last_queue_times_are_kept(queue: EventQueue, clock: VirtualClo
     for _ in range(SAMPLES_MAX):
         queue.put(FIRST)
         queue.take()
-    assert queue.queue_time_ms(1.0) == 0.0
+    assert queue.times.quantile(1.0) == 0.0

@@ -51,7 +51,7 @@ def test_a_table_has_a_line_a_step(scenario: Path) -> None:
     "damage, said",
     [
         (("schema: kframe.scenario/v1", "schema: x"), "schema: found 'x'"),
-        (("broker_failure: [1]", "reassign: {t-0: [2, 1]}"), "steps[1]: found step 'reassign'"),
+        (("broker_failure: [1]", "move: {t-0: [2, 1]}"), "steps[1]: found unknown step 'move'"),
         (("broker_failure: [1]", "broker_failure: [9]"), "steps[1].broker_failure: found broker 9"),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_selector_decides(scenario: Path) -> None:
 
 def test_check_tells_of_every_file(scenario: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
-    bad.write_text(GOOD.replace("broker_failure", "reassign"))
+    bad.write_text(GOOD.replace("broker_failure", "move"))
     done = run("check", scenario, bad, "-o", "json")
     rows = json.loads(done.stdout)["rows"]
     assert [(row["playable"], row["steps"]) for row in rows] == [(True, 2), (False, None)]

@@ -49,7 +49,7 @@ def test_an_empty_batch_is_no_request() -> None:
 def test_chunks_cannot_be_written_to() -> None:
     case = told_of(partition([1]), brokers=[broker(1)])
     chunks = [memoryview(chunk) for one in Encoder(NEWEST).encode(*build(case)) for chunk in one.chunks]
-    assert len(chunks) == 6
+    assert len(chunks) == 4
     assert all(chunk.readonly for chunk in chunks)
 
 
@@ -168,6 +168,17 @@ def test_a_broker_without_any_listener_is_named_as_such() -> None:
         Encoder(NEWEST).encode(*build(case))
 
 
+def test_an_encoder_tells_where_a_broker_is_now() -> None:
+    encoder = Encoder(NEWEST)
+    for host in ("before", "after"):
+        case = told_of(partition([1]), brokers=[broker(1, endpoints=[["PLAINTEXT", host, 9092, "PLAINTEXT"]])])
+        for _ in range(2):
+            leaders, metadata = (body(one) for one in encoder.encode(*build(case)))
+            assert kio_decode(kio_class("LeaderAndIsr", 7), leaders).live_leaders[0].host_name == host
+            [told] = kio_decode(kio_class("UpdateMetadata", 8), metadata).live_brokers
+            assert told.endpoints[0].host == host
+
+
 def test_a_broker_that_leads_nothing_needs_no_inter_broker_listener() -> None:
     case = told_of(partition([1]), brokers=[broker(1), broker(2, endpoints=[])])
     assert len(list(Encoder(NEWEST).encode(*build(case)))) == 2
@@ -219,6 +230,8 @@ BAD_BATCHES: list[tuple[str, dict[str, Any], str]] = [
     ("no-is-new", {"leader_and_isr": rows([0], [0, 1], [0])}, "LeaderAndIsr: 1 brokers, 2 offsets, arrays of"),
     ("no-delete", {"stop_replica": rows([0], [0, 1], [0]), "stop_leader_epoch": ROW}, "StopReplica: 1 brokers"),
     ("short-offsets", {"leader_and_isr": rows([0], [1], [0]), "is_new": FLAG}, "LeaderAndIsr: 1 brokers, 1 offsets"),
+    ("offsets-from-1", {"leader_and_isr": rows([0], [1, 1], [0]), "is_new": FLAG}, "LeaderAndIsr: offsets do not asc"),
+    ("offsets-fall", {"leader_and_isr": rows([0, 0], [0, 2, 1], [0]), "is_new": FLAG}, "offsets do not ascend from 0"),
     ("gone-leader-and-isr", {"leader_and_isr": rows([0], [0, 1], [1]), "is_new": FLAG}, "LeaderAndIsr: row 1 is of a"),
     ("gone-update-metadata", {"metadata_rows": ROW + 1}, "UpdateMetadata: row 1 is of a topic that is gone"),
     (

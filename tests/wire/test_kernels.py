@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kframe import _core, _naive_wire, _wire
+from kframe import _core, _naive_wire, _wire, _wire_sections
 from tests.wire.cases import broker, build, case_of, partition, topic
 
 CLUSTER, _ = build(case_of([broker(1), broker(2)], [topic("t", *(partition([1, 2]) for _ in range(4)))]))
@@ -18,7 +19,9 @@ SHAPE = P.slot_start, P.replica_count, P.isr_count
 SLOTS = P.replica, P.isr, P.replica_flags
 EPOCHS = P.partition, P.leader, P.leader_epoch, P.controller_epoch, P.partition_epoch
 
-kernels_of_both = pytest.mark.parametrize("kernels", [_wire, _naive_wire], ids=["compiled", "naive"])
+#: The compiled kernels, of both modules, and their twins.
+COMPILED = SimpleNamespace(**vars(_wire), **{k: v for k, v in vars(_wire_sections).items() if k[0] != "_"})
+kernels_of_both = pytest.mark.parametrize("kernels", [COMPILED, _naive_wire], ids=["compiled", "naive"])
 
 
 def write_leader_and_isr(kernels: Any, sizes: list[int], pool: np.ndarray[Any, Any]) -> tuple[int, list[int]]:
@@ -55,35 +58,111 @@ def test_an_entry_of_another_length_than_measured_stops_the_writing(kernels: Any
     assert stops == done
 
 
+def fit(kernels: Any, lengths: list[int], first: int, most: int, limits: dict[str, int]) -> list[tuple[int, int, int]]:
+    """(list, first row, bytes) of each section cut from lists of these lengths, of flat entries of 4 + 3 bytes each."""
+    offsets = np.cumsum([0, *lengths], dtype=np.int32)
+    count, zeros = int(offsets[-1]), np.zeros(int(offsets[-1]), np.int32)
+    columns = zeros + 4, zeros, np.array([0, 1], np.int32)
+    of_list, start, items = (np.full(most + 1, -7, np.int32) for _ in range(3))
+    length = np.full(most, -7, np.int64)
+    found = kernels.fit_sections(
+        offsets, np.arange(count, dtype=np.int32), first, limits["byte_limit"], limits["group_limit"],
+        limits["tail_max"], *columns, False, False, False, np.empty_like(zeros), np.empty_like(zeros),
+        of_list[:most], start, items, length,
+    )  # fmt: skip
+    return [(int(of_list[s]), int(start[s]), int(length[s])) for s in range(found)] + [(-1, int(start[found]), 0)]
+
+
+NO_LIMIT = {"byte_limit": 1000, "group_limit": 1000, "tail_max": 0}
+FITS: list[tuple[str, tuple[list[int], int, int], dict[str, int], list[tuple[int, int, int]]]] = [
+    ("lists-without-rows", ([0, 2, 0, 1, 0], 0, 9), {}, [(1, 0, 18), (3, 2, 11), (-1, 3, 0)]),
+    ("from-a-row", ([0, 2, 0, 1, 0], 1, 9), {}, [(1, 0, 11), (3, 1, 11), (-1, 2, 0)]),
+    ("full-sections", ([3], 0, 9), {"byte_limit": 18}, [(0, 0, 18), (0, 2, 11), (-1, 3, 0)]),
+    ("one-byte-short", ([3], 0, 9), {"byte_limit": 17}, [(0, 0, 11), (0, 1, 11), (0, 2, 11), (-1, 3, 0)]),
+    ("entry-beyond-any-limit", ([2], 0, 9), {"byte_limit": -5}, [(0, 0, 11), (0, 1, 11), (-1, 2, 0)]),
+    ("full-group", ([2, 1, 1], 0, 9), {"group_limit": 29}, [(0, 0, 18), (1, 2, 11), (-1, 3, 0)]),
+    ("group-one-byte-short", ([2, 1, 1], 0, 9), {"group_limit": 28}, [(0, 0, 18), (-1, 2, 0)]),
+    ("tails-count", ([2, 1, 1], 0, 9), {"group_limit": 29, "tail_max": 1}, [(0, 0, 18), (-1, 2, 0)]),
+    ("section-beyond-any-group", ([2, 1], 0, 9), {"group_limit": 1}, [(0, 0, 18), (-1, 2, 0)]),
+    ("most-sections", ([1, 1, 1], 0, 2), {}, [(0, 0, 11), (1, 1, 11), (-1, 2, 0)]),
+]
+
+
 @kernels_of_both
-def test_leaders_are_only_added_and_no_more_of_them_than_there_can_be(kernels: Any) -> None:
-    leader = np.array([3, 0, 3, -1, 0, 1, 2], np.int32)
-    rows = np.array([1, 3, 4, 5, 6], np.int32)
-    for most, found, marked in [(0, 0, [0, 1, 0, 0]), (1, 1, [1, 1, 0, 0]), (2, 2, [1, 1, 1, 0]), (4, 2, [1, 1, 1, 0])]:
-        leads = np.array([0, 1, 0, 0], np.uint8)
-        assert kernels.mark_leaders(rows, leader, most, leads) == found
-        assert leads.tolist() == marked
+@pytest.mark.parametrize(("call", "limits", "found"), [row[1:] for row in FITS], ids=[row[0] for row in FITS])
+def test_sections_and_groups_are_as_full_as_can_be(
+    kernels: Any, call: tuple[list[int], int, int], limits: dict[str, int], found: list[tuple[int, int, int]]
+) -> None:
+    assert fit(kernels, *call, NO_LIMIT | limits) == found
 
 
-def frame(entry_at: int, out: int) -> int:
-    """Frame a section of one entry of 4 bytes, 11 bytes in all, into arrays of these lengths."""
-    names, topic_ids, zero = b"t", np.zeros(16, np.uint8), np.zeros(1, np.int32)
-    arrays = np.zeros(entry_at, np.int64), np.zeros(out, np.uint8)
-    return _wire.frame_section(
-        zero, zero + 4, np.array([0, 1], np.int32), names, topic_ids, 1, False, False, False, *arrays
-    )
+#: Broker 3 is not to be named; the others are told in the order 2, 0, 1.
+TOLD = np.array([3, 1, 2, 0], np.int32)
+LEADER = np.array([3, 0, 3, -1, 0, 1, 2], np.int32)
+
+
+def tails(kernels: Any, length_change: int = 0) -> tuple[list[int], bytes, list[int], int]:
+    """Measured lengths, tails, the last section that names each broker, and how many came out as measured."""
+    start, rows = np.array([0, 3, 5, 7], np.int32), np.arange(7, dtype=np.int32)
+    named, length = np.full(4, -7, np.int32), np.empty(3, np.int64)
+    assert kernels.measure_leaders(start, rows, LEADER, TOLD, 3, True, named, length) == length.sum()
+    assert named.tolist() == [1, 2, 2, -1]
+    measured = length.tolist()
+    length[1] += length_change
+    at, out = np.cumsum([0, *length]), np.full(length.sum() + 8, 99, np.uint8)
+    told = np.array([2, 0, 1], np.int32), b"CCAAAB"
+    done = kernels.write_leaders(start, rows, LEADER, TOLD, *told, True, at, length, named, out)
+    return measured, out.tobytes(), named.tolist(), done
+
+
+@kernels_of_both
+def test_each_section_names_the_brokers_that_lead_in_it(kernels: Any) -> None:
+    expected = b"\2AAA\0" + b"\2AAA\0" + b"\3CCB\0"
+    assert tails(kernels) == ([5, 5, 5], expected + b"c" * 8, [1, 2, 2, -1], 3)
+
+
+@kernels_of_both
+@pytest.mark.parametrize("length_change", [-1, 1])
+def test_a_tail_of_another_length_than_measured_stops_the_writing(kernels: Any, length_change: int) -> None:
+    assert tails(kernels, length_change)[3] == 1
+
+
+@kernels_of_both
+def test_no_more_leaders_are_looked_for_than_there_can_be(kernels: Any) -> None:
+    start, rows = np.array([0, 7], np.int32), np.arange(7, dtype=np.int32)
+    for most, marked in [(0, [-1, -1, -1, -1]), (1, [0, -1, -1, -1]), (2, [0, 0, -1, -1]), (4, [0, 0, 0, -1])]:
+        named = np.full(4, -7, np.int32)
+        kernels.measure_leaders(start, rows, LEADER, TOLD, most, False, named, np.empty(1, np.int64))
+        assert named.tolist() == marked
+
+
+def frame(kernels: Any, *, length: int = 11, entry_at: int = 2, out: int = 26) -> int:
+    """Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths; tails take 2 each."""
+    names, topic_ids, zeros = b"t", np.zeros(16, np.uint8), np.zeros(2, np.int32)
+    done: int = kernels.frame_sections(
+        np.arange(3, dtype=np.int32), zeros + 1, np.array([11, length]), np.array([0, 13, 26]), zeros, zeros + 4,
+        np.array([0, 1], np.int32), names, topic_ids, False, False, False, b"xy",
+        np.zeros(entry_at, np.int64), np.zeros(out, np.uint8),
+    )  # fmt: skip
+    return done
+
+
+@kernels_of_both
+@pytest.mark.parametrize(("length", "done"), [(10, 1), (11, 2), (12, 1)])
+def test_a_section_of_another_length_than_measured_stops_the_framing(kernels: Any, length: int, done: int) -> None:
+    assert frame(kernels, length=length) == done
 
 
 @pytest.mark.skipif(not _core.DEBUG, reason="only a debug build checks every index")
 def test_a_debug_build_notices_an_overrun(monkeypatch: pytest.MonkeyPatch) -> None:
     noticed: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: noticed.append(unraisable.exc_type))
-    assert frame(entry_at=1, out=11) == 11
+    assert frame(_wire_sections) == 2
     assert noticed == []
-    frame(entry_at=1, out=6)
+    frame(_wire_sections, out=19)
     assert set(noticed) == {IndexError}
     with pytest.raises(IndexError):
-        frame(entry_at=0, out=11)
+        frame(_wire_sections, entry_at=1)
 
 
 WRONG = [
@@ -96,4 +175,4 @@ WRONG = [
 @pytest.mark.parametrize(("rows", "error"), WRONG, ids=[row[1] for row in WRONG])
 def test_an_array_of_another_kind_is_refused(rows: np.ndarray[Any, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        _wire.mark_leaders(rows, P.leader, 2, np.zeros(2, np.uint8))
+        _wire.size_leader_and_isr(rows, 0, *SHAPE, P.replica_flags, np.zeros(4, np.int32))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kframe.wire import EncodedRequest
+from kframe.wire import EncodedRequest, sections
 from tests.wire.cases import Case, build, random_case
 from tests.wire.content import EVERY_VERSION, kio_class, kio_decode
 from tests.wire.encoding import CASES, body, encoded
@@ -79,8 +79,40 @@ def test_metadata_is_one_object_for_all_brokers(version: int, byte_limit: int) -
     assert len(requests.metadata_brokers) > 1
     shared: dict[int, list[int]] = {}
     for request in encoded(cluster, requests, "UpdateMetadata", version, byte_limit):
-        _, partitions, brokers = request.chunks
-        shared.setdefault(request.broker, []).append(id(partitions))
-        shared[request.broker].append(id(brokers))
+        _, told = request.chunks
+        shared.setdefault(request.broker, []).append(id(told))
     assert len(shared) == len(requests.metadata_brokers)
     assert len({tuple(chunks) for chunks in shared.values()}) == 1
+
+
+def check_groups(case: Case, api: str, version: int, byte_limit: int) -> None:
+    """Requests say the same whatever shares their memory, which is all used and bounded unless there is one in it."""
+    expected = [(one.broker, body(one)) for one in encoded(*build(case), api, version, byte_limit)]
+    for group_bytes, group_sections in ((1, 4096), (500, 4096), (3000, 4096), (2**20, 1), (2**20, 2)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sections, "GROUP_BYTES", group_bytes)
+            patch.setattr(sections, "GROUP_SECTIONS", group_sections)
+            requests = encoded(*build(case), api, version, byte_limit)
+        assert [(one.broker, body(one)) for one in requests] == expected
+        memory = {id(view.obj): view for view in views(requests)}
+        lent = Counter(dict.fromkeys(memory, 0))
+        sharing = {(id(view), id(view.obj)): len(view) for view in views(requests)}
+        for (_, key), nbytes in sharing.items():
+            lent[key] += nbytes
+        for key, view in memory.items():
+            assert lent[key] == len(memoryview(view.obj))
+            count = sum(of == key for _, of in sharing)
+            assert count <= group_sections
+            assert lent[key] <= group_bytes or count == 1
+
+
+def views(requests: list[EncodedRequest]) -> list[memoryview]:
+    """The chunks that may share memory with other requests."""
+    return [chunk for request in requests for chunk in request.chunks if isinstance(chunk, memoryview)]
+
+
+@settings(max_examples=15)
+@given(case=CASES, byte_limit=st.sampled_from([1, 300, 2**20]))
+def test_requests_share_memory_up_to_a_limit(case: Case, byte_limit: int) -> None:
+    for api, version in EVERY_VERSION:
+        check_groups(case, api, version, byte_limit)

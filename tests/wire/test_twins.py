@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kframe import _naive_wire, _wire
+from kframe import _naive_wire, _wire, _wire_sections
 from kframe.wire import leader_and_isr, sections, stop_replica, update_metadata
 from tests.wire.cases import Case, broker, build, case_of, partition, topic
 from tests.wire.content import EVERY_VERSION
 from tests.wire.encoding import CASES, encoded
 
+COMPILED = {
+    name: member
+    for module in (_wire, _wire_sections)
+    for name, member in vars(module).items()
+    if callable(member) and name[0] != "_"
+}
 KERNELS = sorted(name for name, member in vars(_naive_wire).items() if inspect.isfunction(member) and name[0] != "_")
 
 
@@ -30,7 +36,7 @@ class BesideTheirTwins:
         def call(*args: Any) -> Any:
             copies = [one.copy() if isinstance(one, np.ndarray) else one for one in args]
             expected = getattr(_naive_wire, name)(*copies)
-            assert getattr(_wire, name)(*args) == expected
+            assert COMPILED[name](*args) == expected
             for one, copy in zip(args, copies, strict=True):
                 assert np.array_equal(one, copy)
             self.called.add(name)
@@ -40,9 +46,10 @@ class BesideTheirTwins:
 
 
 @settings(max_examples=40)
-@given(case=CASES, byte_limit=st.sampled_from([1, 200, 2**20]))
-def test_kernels_agree_with_their_twins(case: Case, byte_limit: int) -> None:
+@given(case=CASES, byte_limit=st.sampled_from([1, 200, 2**20]), group_bytes=st.sampled_from([1, 500, 2**20]))
+def test_kernels_agree_with_their_twins(case: Case, byte_limit: int, group_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "GROUP_BYTES", group_bytes)
         for module in (leader_and_isr, sections, stop_replica, update_metadata):
             patch.setattr(module, "kernels", BesideTheirTwins())
         for api, version in EVERY_VERSION:
@@ -61,9 +68,8 @@ def test_every_kernel_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_twins_have_the_same_names_and_arguments() -> None:
-    compiled = {name: member for name, member in vars(_wire).items() if callable(member) and name[0] != "_"}
-    assert sorted(compiled) == KERNELS
+    assert sorted(COMPILED) == KERNELS
     for name in KERNELS:
-        assert list(inspect.signature(compiled[name]).parameters) == list(
+        assert list(inspect.signature(COMPILED[name]).parameters) == list(
             inspect.signature(getattr(_naive_wire, name)).parameters
         )

@@ -1,0 +1,226 @@
+"""A store of one's own: a cluster that outlives its process, in one SQLite file.
+
+It keeps kframe's store in memory, with all its rules of versions, watches and fences, and writes every topic that a
+call has changed to the file before the call returns. One process uses a file at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kframe.embedded import MemoryEnsemble, MemoryStore
+from kframe.embedded.states import StateColumns
+from kframe.hookspecs import Ragged, StoreSpec, hookimpl
+from kframe.model.changes import StateChange, WriteCode, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.ids import NO_LEADER, ReplicaFlag
+from kframe.model.tables import TopicTable
+
+#: With this journal a write is safe when the process dies; when the machine dies, the last ones may be lost.
+SCHEMA = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, document TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS partitions (
+    topic TEXT, partition INTEGER, document TEXT NOT NULL, PRIMARY KEY (topic, partition)
+);
+CREATE TABLE IF NOT EXISTS controller_epoch (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL);
+"""
+STATE = ("leader_epoch", "controller_epoch", "partition_epoch", "recovery")
+
+
+class SqliteEnsemble(MemoryEnsemble):
+    """The storage that controllers of one process share."""
+
+    def __init__(self, path: str, cluster: ClusterState | None = None) -> None:
+        """Take up the cluster in the file at ``path``; with ``cluster``, begin the file with that one."""
+        self.file = sqlite3.connect(path, check_same_thread=False)  # only the controller's thread writes
+        self.file.executescript(SCHEMA)
+        found = self._read()
+        last = self.file.execute("SELECT value FROM controller_epoch").fetchone()
+        stored = cluster if cluster is not None else _cluster(found)
+        super().__init__(StateColumns(stored), controller_epoch=last[0] if last else 0)
+        for name, document in found:
+            self.topics.configure(name, document["config"])
+        if cluster is not None:
+            registered = np.flatnonzero(cluster.brokers.registered).tolist()
+            self.register_brokers(one for i in registered if (one := cluster.brokers.registrations[i]) is not None)
+            self.save(cluster.topics.names)
+
+    def connect(self) -> MemoryStore:
+        """A new session for one controller, not open yet."""
+        return SqliteStore(self)
+
+    def close(self) -> None:
+        """Close the file; no store of this storage may be used any more."""
+        self.file.close()
+
+    def write_state(self, topic: str, partition: int, **state: Any) -> int:
+        """Write a state past every controller."""
+        version = super().write_state(topic, partition, **state)
+        self.save([topic])
+        return version
+
+    def save(self, names: Iterable[str]) -> None:
+        """Write these topics with their partitions to the file; those that are gone are deleted there."""
+        cluster = self.states.cluster
+        with self.file:
+            for name in names:
+                self.file.execute("DELETE FROM topics WHERE name = ?", (name,))
+                self.file.execute("DELETE FROM partitions WHERE topic = ?", (name,))
+                index = cluster.topics.find(name)
+                if index is not None:
+                    document = json.dumps(self._topic(name, index))
+                    self.file.execute("INSERT INTO topics VALUES (?, ?)", (name, document))
+                    self._save_rows(cluster.topics.rows_of(index).tolist())
+
+    def save_partitions(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Write these partitions to the file."""
+        rows = (self.states.cluster.row(*partition) for partition in partitions)
+        with self.file:
+            self._save_rows(row for row in rows if row is not None)
+
+    def save_controller_epoch(self, controller_epoch: int) -> None:
+        """Remember how many controllers there were."""
+        with self.file:
+            self.file.execute("INSERT OR REPLACE INTO controller_epoch VALUES (1, ?)", (controller_epoch,))
+
+    def _save_rows(self, rows: Iterable[int]) -> None:
+        cluster = self.states.cluster
+        named = ((cluster.view(row), json.dumps(self._partition(row))) for row in rows)
+        entries = [(one.topic, one.partition, document) for one, document in named]
+        self.file.executemany("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", entries)
+
+    def _partition(self, row: int) -> dict[str, Any]:
+        p, ids = self.states.cluster.partitions, self.states.cluster.brokers.ids_of
+        return {
+            "replicas": ids(p.replicas_of(row)),
+            "adding_replicas": ids(p.flagged_replicas(row, ReplicaFlag.ADDING)),
+            "removing_replicas": ids(p.flagged_replicas(row, ReplicaFlag.REMOVING)),
+            "leader": ids([p.leader[row]])[0],
+            "isr": ids(p.isr_of(row)),
+            **{column: int(getattr(p, column)[row]) for column in STATE},
+        }
+
+    def _topic(self, name: str, index: int) -> dict[str, Any]:
+        return {
+            "topic_id": self.states.cluster.topics.ids[index].tobytes().hex(),
+            "config": self.topics.configs.get(name, {}),
+            "deleting": self.marked(name),
+        }
+
+    def _read(self) -> list[tuple[str, dict[str, Any]]]:
+        """Every topic with its partitions, as the file has them."""
+        topics = [(name, json.loads(document)) for name, document in self.file.execute("SELECT * FROM topics")]
+        query = "SELECT document FROM partitions WHERE topic = ? ORDER BY partition"
+        for name, topic in topics:
+            topic["partitions"] = [json.loads(document) for (document,) in self.file.execute(query, (name,))]
+        return topics
+
+    def marked(self, name: str) -> bool:
+        """Whether a topic is marked for deletion."""
+        return self.records.exists(self._operator, f"/admin/delete_topics/{name}") is not None
+
+
+class SqliteStore(MemoryStore):
+    """One controller's session with such a storage."""
+
+    def __init__(self, ensemble: SqliteEnsemble, *, alone: bool = False) -> None:
+        """``alone``: there is no other session, and the file is closed with this one."""
+        super().__init__(ensemble.records, ensemble.states, ensemble.topics)
+        self.ensemble = ensemble
+        self.alone = alone
+
+    def close(self) -> None:
+        """Disconnect."""
+        super().close()
+        if self.alone:
+            self.ensemble.close()
+
+    def claim(self, controller_id: int) -> int | None:
+        """Take the role if it is free."""
+        controller_epoch = super().claim(controller_id)
+        if controller_epoch is not None:
+            self.ensemble.save_controller_epoch(controller_epoch)
+        return controller_epoch
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        """Create or compare-and-set each row."""
+        result = super().write_states(cluster, change)
+        topic, partition = cluster.partitions.topic[change.rows], cluster.partitions.partition[change.rows]
+        self.ensemble.save_partitions(
+            (cluster.topics.names[t], p) for t, p in zip(topic, partition.tolist(), strict=True)
+        )
+        return result
+
+    def create_topics(self, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> tuple[WriteCode, ...]:
+        """Store new topics."""
+        codes = super().create_topics(table, configs)
+        self.ensemble.save(table.names)
+        return codes
+
+    def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
+        """Replace whole assignments."""
+        codes = super().write_assignments(table)
+        self.ensemble.save(table.names)
+        return codes
+
+    def give_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
+        """Store a new id for each of these topics."""
+        ids = super().give_topic_ids(names)
+        self.ensemble.save(names)
+        return ids
+
+    def queue_deletions(self, names: tuple[str, ...]) -> None:
+        """Mark topics for deletion."""
+        super().queue_deletions(names)
+        self.ensemble.save(names)
+
+    def drop_deletions(self, names: tuple[str, ...]) -> None:
+        """Take marks away."""
+        super().drop_deletions(names)
+        self.ensemble.save(names)
+
+    def delete_topics(self, names: tuple[str, ...]) -> None:
+        """Delete topics with all that belongs to them."""
+        super().delete_topics(names)
+        self.ensemble.save(names)
+
+
+@hookimpl
+def kframe_stores() -> list[StoreSpec]:
+    """Offer it for URLs such as ``sqlite:cluster.db``."""
+    return [StoreSpec("sqlite", _open, "One SQLite file.")]
+
+
+def _open(url: str) -> SqliteStore:
+    return SqliteStore(SqliteEnsemble(url.partition(":")[2]), alone=True)
+
+
+def _cluster(found: list[tuple[str, dict[str, Any]]]) -> ClusterState:
+    """What the file says, in columns."""
+    cluster = ClusterState()
+    index_of = cluster.brokers.index_of
+    for name, document in found:
+        partitions = document["partitions"]
+        values = {column: np.array([one[column] for one in partitions], np.int32) for column in STATE}
+        leaders = [one["leader"] for one in partitions]
+        values["leader"] = np.array([NO_LEADER if one < 0 else index_of([one])[0] for one in leaders], np.int32)
+        rows = cluster.add_topics(
+            [name],
+            np.array([len(partitions)]),
+            Ragged.of([index_of(one["replicas"]).tolist() for one in partitions]),
+            Ragged.of([index_of(one["isr"]).tolist() for one in partitions]),
+            values,
+            [bytes.fromhex(document["topic_id"])],
+        )
+        cluster.topics.deleting[-1] = document["deleting"]
+        for row, one in zip(rows.tolist(), partitions, strict=True):
+            cluster.flag_replicas(row, index_of(one["adding_replicas"]), ReplicaFlag.ADDING)
+            cluster.flag_replicas(row, index_of(one["removing_replicas"]), ReplicaFlag.REMOVING)
+    return cluster

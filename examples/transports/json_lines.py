@@ -1,0 +1,61 @@
+"""A transport of one's own: every request becomes a line of JSON, for a log, a pipe or another process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TextIO
+
+from kframe.embedded.describe import describe_requests
+from kframe.hookspecs import TransportSpec, hookimpl
+from kframe.model.cluster import ClusterState
+from kframe.model.ports import Notify
+from kframe.model.requests import ControlRequests
+
+
+class JsonLinesTransport:
+    """Implements ``kframe.model.ports.Transport``: writes what each connected broker is sent. Nobody answers."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Append to the file at ``path``."""
+        self._path = path
+        self._lines: TextIO | None = None
+        self._connected: set[int] = set()
+
+    def open(self, notify: Notify) -> None:
+        """Get ready. A transport whose brokers answer would keep ``notify``, and tell it of each answer."""
+        self._lines = Path(self._path).open("a", encoding="utf-8")  # noqa: SIM115  # close closes it
+
+    def close(self) -> None:
+        """Drop every connection. It is opened again when its controller has resigned and stands for election anew."""
+        self._connected.clear()
+        if self._lines is not None:
+            self._lines.close()
+            self._lines = None
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """Send to these brokers from now on. They are indexes: ids outlive the columns of a controller."""
+        self._connected.update(cluster.brokers.ids_of(brokers))
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """Send nothing to these brokers any more."""
+        self._connected.difference_update(cluster.brokers.ids_of(brokers))
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Write a batch now: the columns change as soon as this returns."""
+        if self._lines is None:
+            return
+        for request in describe_requests(cluster, requests):
+            if request["broker"] in self._connected:
+                self._lines.write(json.dumps(request) + "\n")
+        self._lines.flush()
+
+
+@hookimpl
+def kframe_transports() -> list[TransportSpec]:
+    """Offer it for URLs such as ``jsonl:requests.jsonl``."""
+    return [TransportSpec("jsonl", _make, "Appends each request to a file, as a line of JSON.")]
+
+
+def _make(url: str) -> JsonLinesTransport:
+    return JsonLinesTransport(url.partition(":")[2])

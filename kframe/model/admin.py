@@ -1,0 +1,61 @@
+"""What administrators ask for, as plain records: topics, partitions, settings and feature levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from kframe.model.config import ControllerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create: with replica lists by partition, or with counts (-1: the configured default)."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def counts(self, config: ControllerConfig) -> tuple[int, int]:
+        """Partitions and replicas, defaults filled in."""
+        partitions = config["num.partitions"] if self.partitions == -1 else self.partitions
+        factor = config["default.replication.factor"] if self.replication_factor == -1 else self.replication_factor
+        return partitions, factor
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """A topic that is to have ``count`` partitions in all; ``assignments`` has the replicas of the new ones."""
+
+    name: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+class ConfigOperation(IntEnum):
+    """What is done to a setting (IncrementalAlterConfigs)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """Changes of the settings of a topic, or of all brokers if ``topic`` is None."""
+
+    topic: str | None
+    operations: tuple[tuple[ConfigOperation, str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """A feature level to finalise; ``downgrade`` allows a lower one."""
+
+    name: str
+    level: int
+    downgrade: bool = False

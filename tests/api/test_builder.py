@@ -1,0 +1,202 @@
+"""A controller is made of the parts that were named; what cannot be right is refused before anything starts."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, ClassVar
+
+import pytest
+
+import kframe
+from kframe.api.builder import ControllerBuilder
+from kframe.embedded import CountingTransport, MemoryEnsemble, MemoryStore, RecordingTransport
+from kframe.errors import ConfigError, PluginError
+from kframe.hookspecs import NO_LEADER, ElectionBatch, Int32, Observer, ObserverSpec, SelectorSpec, Tier, hookimpl
+from kframe.model.cluster import ClusterState
+from kframe.model.config import ControllerConfig
+from kframe.model.events import Answer, Event
+from kframe.model.ids import ElectionKind
+from kframe.plug.registry import Registry, build_registry
+from kframe.testing.clusters import PartitionSpec, cluster_of
+
+
+class Last:
+    """The last candidate that may lead and is in sync."""
+
+    name = "last"
+
+    def __init__(self, only: int = 0) -> None:
+        self.only = only
+
+    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
+        for position in range(len(batch)):
+            first, stop = batch.candidates.offsets[position : position + 2]
+            able = [slot for slot in range(first, stop) if batch.eligible[slot] and batch.in_sync[slot]]
+            leader[position] = batch.candidates.values[able[-1]] if able else NO_LEADER
+
+
+class Steps:
+    """Counts steps."""
+
+    made: ClassVar[list[Steps]] = []
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.made.append(self)
+
+    def stepped(self, cause: Event | Answer, effects: Any) -> None:
+        self.steps += 1
+
+
+class Plugin:
+    """Offers both."""
+
+    @hookimpl
+    def kframe_leader_selectors(self) -> list[SelectorSpec]:
+        return [SelectorSpec("last", Tier.BULK, Last, (ElectionKind.OFFLINE,), "The last.")]
+
+    @hookimpl
+    def kframe_observers(self) -> list[ObserverSpec]:
+        return [ObserverSpec("steps", Steps, "Counts.")]
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return build_registry(extra=[Plugin()], allowed=())
+
+
+def ensemble() -> MemoryEnsemble:
+    spec = PartitionSpec((1, 2, 3), 1, (1, 2, 3))
+    return MemoryEnsemble.from_cluster(cluster_of({"t": [spec]}, (1, 2, 3)))
+
+
+def leader_after_1_dies(builder: ControllerBuilder, storage: MemoryEnsemble) -> int | None:
+    controller = builder.build()
+    controller.open()
+    controller.run_until_idle()
+    storage.unregister_brokers([1])
+    controller.run_until_idle()
+    controller.stop()
+    leader: int | None = storage.states.cluster["t", 0].leader
+    return leader
+
+
+def test_kafka_decides_unless_a_selector_is_named() -> None:
+    storage = ensemble()
+    assert leader_after_1_dies(ControllerBuilder(9, storage.connect(), RecordingTransport()), storage) == 2
+
+
+@pytest.mark.parametrize(
+    "selectors",
+    [["last"], {ElectionKind.OFFLINE: "last"}, {ElectionKind.OFFLINE: Last()}],
+    ids=["name", "kind", "object"],
+)
+def test_a_selector_by_name_by_kind_or_as_an_object(registry: Registry, selectors: Any) -> None:
+    storage = ensemble()
+    builder = ControllerBuilder(9, storage.connect(), RecordingTransport(), selectors=selectors, registry=registry)
+    assert leader_after_1_dies(builder, storage) == 3
+
+
+def test_ports_are_objects_or_urls(registry: Registry) -> None:
+    made = ControllerBuilder(9, store="memory:", transport="counting:", registry=registry).build()
+    assert isinstance(made.store, MemoryStore)
+    assert isinstance(made.transport, CountingTransport)
+    store, transport = ensemble().connect(), RecordingTransport()
+    made = ControllerBuilder(9, store=store, transport=transport).build()
+    assert (made.store, made.transport) == (store, transport)
+
+
+def test_urls_make_ports_of_their_own_each_time(registry: Registry) -> None:
+    builder = ControllerBuilder(9, store="memory:", transport="recording:", registry=registry)
+    first, second = builder.build(), builder.build()
+    assert first.store is not second.store
+    assert first.transport is not second.transport
+
+
+@pytest.mark.parametrize("as_object", [False, True])
+def test_config_is_read_by_kafkas_keys(as_object: bool) -> None:
+    values = {"unclean.leader.election.enable": "true"}
+    storage = MemoryEnsemble.from_cluster(cluster_of({"t": [PartitionSpec((1, 2), 1, (1,))]}, (1, 2)))
+    config = ControllerConfig(values) if as_object else values
+    builder = ControllerBuilder(9, storage.connect(), RecordingTransport(), config=config)
+    assert leader_after_1_dies(builder, storage) == 2
+
+
+def test_observers_by_name_and_as_objects(registry: Registry) -> None:
+    mine: Observer = Steps()
+    builder = ControllerBuilder(
+        9, ensemble().connect(), RecordingTransport(), observers=["steps", mine], registry=registry
+    )
+    controller = builder.build()
+    controller.open()
+    controller.run_until_idle()
+    by_name = Steps.made[-1]
+    assert by_name is not mine
+    assert by_name.steps > 0
+    assert isinstance(mine, Steps)
+    assert mine.steps == by_name.steps
+    controller.stop()
+
+
+WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
+    ("key", {"config": {"unclean.leader.elections": True}}, ConfigError, "unknown key"),
+    ("value", {"config": {"num.partitions": "many"}}, ConfigError, "num.partitions"),
+    ("store", {"store": "etcd:here"}, PluginError, "no store for the URL scheme 'etcd'"),
+    ("transport", {"transport": "smoke:"}, PluginError, "no transport for the URL scheme 'smoke'"),
+    ("selector", {"selectors": ["lost"]}, PluginError, "did you mean 'last'"),
+    ("kind", {"selectors": {ElectionKind.PREFERRED: "last"}}, PluginError, "not for PREFERRED elections"),
+    ("option", {"selectors": ["last"], "selector_options": {"last": {"x": 1}}}, ConfigError, "option 'x'"),
+    ("observer", {"observers": ["nobody"]}, PluginError, "no observer 'nobody'"),
+]
+
+
+@pytest.mark.parametrize("given, error, message", [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+def test_what_cannot_be_right_is_refused(
+    registry: Registry, given: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    parts: dict[str, Any] = {"store": ensemble().connect(), "transport": RecordingTransport(), "registry": registry}
+    with pytest.raises(error, match=message):
+        ControllerBuilder(9, **parts | given).build()
+
+
+def test_plugins_are_loaded_only_if_something_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> Registry:
+        raise AssertionError("plugins were loaded")
+
+    monkeypatch.setattr("kframe.api.builder.build_registry", refuse)
+    ControllerBuilder(9, ensemble().connect(), RecordingTransport(), selectors={ElectionKind.OFFLINE: Last()}).build()
+    with pytest.raises(AssertionError):
+        ControllerBuilder(9, "memory:", RecordingTransport()).build()
+
+
+def test_building_starts_nothing() -> None:
+    storage = ensemble()
+    store = storage.connect()
+    controller = ControllerBuilder(9, store, RecordingTransport()).build()
+    assert controller.run_until_idle() == 0
+    watcher = storage.connect()
+    watcher.open(lambda _event: None)
+    assert watcher.controller() == -1
+    controller.stop()
+
+
+def test_two_controllers_of_one_process_share_nothing() -> None:
+    worlds = [MemoryEnsemble.from_cluster(ClusterState()) for _ in range(2)]
+    controllers = [ControllerBuilder(7, one.connect(), RecordingTransport()).build() for one in worlds]
+    for controller in controllers:
+        controller.open()
+        controller.run_until_idle()
+    assert [one.status().controller_epoch for one in controllers] == [1, 1]
+    controllers[0].stop()
+    assert [one.status().active for one in controllers] == [False, True]
+    assert [one.metrics()["kafka_controller_kafkacontroller_activecontrollercount"] for one in controllers] == [0, 1]
+    controllers[1].stop()
+
+
+def test_public_names_are_those_of_their_modules() -> None:
+    assert kframe.ControllerBuilder is ControllerBuilder
+    assert isinstance(kframe.events, ModuleType)
+    assert kframe.events.ElectionRequested.__module__ == "kframe.model.events"
+    assert {"Controller", "ClusterState", "events", "__version__"} <= set(dir(kframe))
+    with pytest.raises(AttributeError, match="NoSuchThing"):
+        _ = kframe.NoSuchThing  # type: ignore[attr-defined]  # that is the point

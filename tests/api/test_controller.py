@@ -1,0 +1,347 @@
+"""A running controller answers in names, from any thread, whatever becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kframe
+from kframe.api.controller import Controller
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.errors import ErrorCode
+from kframe.model import events
+from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.effects import Effect
+from kframe.model.events import Answer, ControllerState, ElectionType, Event
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+
+ANSWER_S = 30.0
+"""Long enough for any machine; nothing waits that long unless it would wait for ever."""
+LED_BY_SECOND = PartitionSpec((1, 2), leader=2, isr=(2, 1))
+
+
+class World:
+    """A controller over brokers 1 to 3 and two topics, not open yet."""
+
+    def __init__(self) -> None:
+        cluster = cluster_of({"a": [LED_BY_SECOND, healthy(2, 3)], "b": [healthy(3)]}, (1, 2, 3))
+        self.ensemble = MemoryEnsemble.from_cluster(cluster)
+        self.store = self.ensemble.connect()
+        self.clock = VirtualClock()
+        self.transport = EmbeddedBrokers(self.clock)
+        config = {"auto.leader.rebalance.enable": False}
+        builder = kframe.ControllerBuilder(
+            1000, store=self.store, transport=self.transport, config=config, clock=self.clock
+        )
+        self.controller = builder.build()
+
+    def get(self, future: Future[Any]) -> Any:
+        """The answer, after the controller has done all there is to do."""
+        self.controller.run_until_idle()
+        return future.result(timeout=0)
+
+    def broker_epoch(self, broker_id: int) -> int:
+        return next(one.broker_epoch for one in self.ensemble.registrations() if one.broker_id == broker_id)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    world.controller.open()
+    world.controller.run_until_idle()
+    yield world
+    world.controller.stop()
+
+
+def test_election_of_partitions_answers_by_name(world: World) -> None:
+    named = [("zz", 4), ("a", 0), ("b", 0), ("a", 7)]
+    answer = world.get(world.controller.elect_leaders(ElectionType.PREFERRED, named))
+    assert answer.error is ErrorCode.NONE
+    assert answer.by_partition() == {
+        ("a", 0): ErrorCode.NONE,
+        ("b", 0): ErrorCode.ELECTION_NOT_NEEDED,
+        ("zz", 4): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("a", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert len(answer) == 4
+    assert world.ensemble.states.cluster["a", 0].leader == 1
+
+
+def test_election_of_all_answers_those_that_needed_it(world: World) -> None:
+    assert world.get(world.controller.elect_leaders()).by_partition() == {("a", 0): ErrorCode.NONE}
+
+
+def test_topics_are_created_grown_and_deleted(world: World) -> None:
+    controller = world.controller
+    codes = world.get(controller.create_topics([NewTopic("c", 2, 3), NewTopic("a", 1, 1)]))
+    assert codes == {"c": ErrorCode.NONE, "a": ErrorCode.TOPIC_ALREADY_EXISTS}
+    assert world.get(controller.create_partitions([NewPartitions("c", 5)])) == {"c": ErrorCode.NONE}
+    assert controller.status().gauges["GlobalPartitionCount"] == 3 + 5
+    codes = world.get(controller.delete_topics(["c", "nosuch"]))
+    assert codes == {"c": ErrorCode.NONE, "nosuch": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert controller.status().gauges["GlobalTopicCount"] == 2
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_placement_can_be_given(world: World, validate_only: bool) -> None:
+    topic = NewTopic("c", 2, 2)
+    world.get(world.controller.create_topics([topic], start_index=1, shift=0, validate_only=validate_only))
+    stored = world.ensemble.states.cluster
+    found = [] if stored.topics.find("c") is None else [stored["c", 0].replicas, stored["c", 1].replicas]
+    assert found == ([] if validate_only else [(2, 3), (3, 1)])
+
+
+def test_a_reassignment_runs_is_listed_and_ends(world: World) -> None:
+    controller = world.controller
+    moved = world.get(controller.reassign({("a", 0): [3, 1], ("q", 9): [1], ("b", 0): None}))
+    assert moved.by_partition() == {
+        ("a", 0): ErrorCode.NONE,
+        ("q", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("b", 0): ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+    }
+    listed = world.get(controller.list_reassignments())
+    assert (list(listed.partitions), len(listed)) == ([("a", 0)], 1)
+    assert listed.replicas[0].tolist() == [3, 1, 2]
+    assert (listed.adding_replicas[0].tolist(), listed.removing_replicas[0].tolist()) == ([3], [2])
+    assert len(world.get(controller.list_reassignments([("b", 0), ("q", 9)]))) == 0
+    cancelled = world.get(controller.reassign(Targets.of([(("a", 0), None)])))
+    assert cancelled.by_partition() == {("a", 0): ErrorCode.NONE}
+    assert len(world.get(controller.list_reassignments())) == 0
+
+
+def test_a_leader_proposes_an_isr(world: World) -> None:
+    state = world.ensemble.states.cluster["a", 1]
+    proposals = [
+        kframe.IsrProposal("a", 1, state.leader_epoch, state.partition_epoch, (2,)),
+        kframe.IsrProposal("a", 0, 99, 0, (2,)),
+    ]
+    altered = world.get(world.controller.alter_partition(2, world.broker_epoch(2), proposals, version=1))
+    assert altered.error is ErrorCode.NONE
+    assert altered.codes.tolist() == [ErrorCode.NONE, ErrorCode.NOT_CONTROLLER]
+    assert altered.known.tolist() == [True, False]
+    assert (int(altered.leader[0]), altered.isr[0].tolist()) == (2, [2])
+    assert altered.partition_epoch[0] == state.partition_epoch + 1
+    refused = world.get(world.controller.alter_partition(2, -1, proposals))
+    assert (refused.error, len(refused.codes), len(refused.isr)) == (ErrorCode.STALE_BROKER_EPOCH, 0, 0)
+
+
+def test_a_controlled_shutdown_names_what_is_left(world: World) -> None:
+    world.get(world.controller.controlled_shutdown(2))
+    left = world.get(world.controller.controlled_shutdown(3))
+    assert (left.error, list(left.partitions)) == (ErrorCode.NONE, [("a", 1)])
+    assert world.get(world.controller.controlled_shutdown(77)).error is ErrorCode.BROKER_NOT_AVAILABLE
+
+
+def test_any_other_event_can_be_asked(world: World) -> None:
+    epoch = world.broker_epoch(1)
+    answer = world.get(world.controller.submit(lambda token: events.ProducerIdsRequested(1, epoch, token)))
+    assert answer.error is ErrorCode.NONE
+
+
+def test_resign_frees_the_role_and_stands_again(world: World) -> None:
+    world.controller.resign()
+    world.controller.run_until_idle()
+    assert world.controller.status().controller_epoch == 2
+
+
+QUESTIONS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], bool]]] = [
+    ("elect", lambda c: c.elect_leaders(partitions=[("a", 0)]),
+     lambda r: r.by_partition() == {("a", 0): ErrorCode.NOT_CONTROLLER}),
+    ("elect all", lambda c: c.elect_leaders(), lambda r: r.error is ErrorCode.NOT_CONTROLLER),
+    ("create", lambda c: c.create_topics([NewTopic("n", 1, 1)]), lambda r: r == {"n": ErrorCode.NOT_CONTROLLER}),
+    ("grow", lambda c: c.create_partitions([NewPartitions("a", 9)]), lambda r: r == {"a": ErrorCode.NOT_CONTROLLER}),
+    ("delete", lambda c: c.delete_topics(["a"]), lambda r: r == {"a": ErrorCode.NOT_CONTROLLER}),
+    ("reassign", lambda c: c.reassign({("a", 0): [3]}),
+     lambda r: r.by_partition() == {("a", 0): ErrorCode.NOT_CONTROLLER}),
+    ("list", lambda c: c.list_reassignments(), lambda r: (r.error, len(r)) == (ErrorCode.NOT_CONTROLLER, 0)),
+    ("alter", lambda c: c.alter_partition(1, 1, []), lambda r: r.error is ErrorCode.NOT_CONTROLLER),
+    ("shut down", lambda c: c.controlled_shutdown(1), lambda r: r.error is ErrorCode.STALE_CONTROLLER_EPOCH),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ask, right", [one[1:] for one in QUESTIONS], ids=[one[0] for one in QUESTIONS])
+@pytest.mark.parametrize("when", ["before it is elected", "session expires", "after stop"])
+def test_one_that_is_not_the_controller_says_so(
+    when: str, ask: Callable[[Controller], Future[Any]], right: Callable[[Any], bool]
+) -> None:
+    world = World()
+    rival = world.ensemble.connect()
+    rival.open(lambda _event: None)
+    if when == "before it is elected":
+        rival.claim(7)
+    world.controller.open()
+    world.controller.run_until_idle()
+    if when == "after stop":
+        world.controller.stop()
+    future = ask(world.controller)
+    if when == "session expires":
+        world.ensemble.expire(world.store)
+        assert future.done(), "whoever waits is told at once"
+    world.controller.run_until_idle()
+    assert right(future.result(timeout=0))
+    world.controller.stop()
+
+
+# -- in a thread
+
+
+def test_as_a_context_manager_it_works_and_stops() -> None:
+    world = World()
+    with world.controller as controller:
+        assert controller is world.controller
+        created = controller.create_topics([NewTopic("n", 4, 2)]).result(ANSWER_S)
+        status = controller.status()
+    assert created == {"n": ErrorCode.NONE}
+    assert (status.active, status.gauges["GlobalPartitionCount"]) == (True, 7), "whoever is answered finds it done"
+    after = world.controller.status()
+    assert (after.active, after.controller_epoch, after.gauges["GlobalPartitionCount"]) == (False, -1, 0)
+
+
+def test_it_stops_when_the_block_fails() -> None:
+    world = World()
+    with pytest.raises(ZeroDivisionError), world.controller:
+        raise ZeroDivisionError
+    assert not world.controller.status().active
+    assert world.controller.elect_leaders().result(ANSWER_S).error is ErrorCode.NOT_CONTROLLER
+
+
+def test_many_threads_may_ask_at_once() -> None:
+    world = World()
+    answers: list[dict[str, ErrorCode]] = []
+
+    def ask(number: int) -> None:
+        answers.extend(
+            controller.create_topics([NewTopic(f"t-{number}-{turn}", 1, 1)]).result(ANSWER_S) for turn in range(10)
+        )
+
+    with world.controller as controller:
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(ANSWER_S)
+        assert controller.status().gauges["GlobalTopicCount"] == 2 + 80
+    assert {code for one in answers for code in one.values()} == {ErrorCode.NONE}
+    assert len({name for one in answers for name in one}) == 80
+
+
+def test_who_gives_up_waiting_does_no_harm() -> None:
+    """Asyncio passes a cancellation on to the future."""
+    world = World()
+
+    async def impatient() -> None:
+        waiting = asyncio.wrap_future(world.controller.elect_leaders())
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    world.controller.open()
+    asyncio.run(impatient())
+    world.controller.run_until_idle()
+    assert world.controller.status().active
+    assert world.ensemble.states.cluster["a", 0].leader == 1, "it is done all the same"
+    world.controller.stop()
+
+
+def test_a_callback_that_raises_does_no_harm(world: World) -> None:
+    future = world.controller.elect_leaders()
+    future.add_done_callback(lambda _future: 1 / 0)
+    assert world.get(future).error is ErrorCode.NONE
+    assert world.controller.status().controller_epoch == 1
+
+
+# -- observers
+
+
+class Notes:
+    """Keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[Event | Answer, Sequence[Effect]]] = []
+
+    def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+        self.steps.append((cause, effects))
+
+
+class Broken(Notes):
+    """Fails at every step."""
+
+    name = "broken-one"
+
+    def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+        super().stepped(cause, effects)
+        raise ArithmeticError("no")
+
+
+def test_observers_see_whole_batches_before_they_are_performed() -> None:
+    world = World()
+    seen: list[int] = []
+
+    class Early(Notes):
+        def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+            super().stepped(cause, effects)
+            seen.append(world.ensemble.states.cluster["a", 0].leader or 0)
+
+    early, late = Early(), Notes()
+    builder = kframe.ControllerBuilder(9, store=world.store, transport=world.transport, observers=[early, late])
+    controller = builder.build()
+    controller.open()
+    controller.run_until_idle()
+    for kept in (early.steps, late.steps, seen):
+        kept.clear()
+    controller.elect_leaders()
+    controller.run_until_idle()
+    kinds = [(type(cause).__name__, [type(effect).__name__ for effect in effects]) for cause, effects in late.steps]
+    assert kinds[0] == ("ElectionRequested", ["WriteStates"])
+    assert kinds[1] == ("Done", ["Send"])
+    assert kinds[2] == ("Done", ["Reply"])
+    assert seen[:2] == [2, 1], "the first step was shown before it was performed"
+    assert np.array_equal(late.steps[0][1][0].change.rows, [0])  # type: ignore[attr-defined]  # a WriteStates
+    assert [cause for cause, _ in early.steps] == [cause for cause, _ in late.steps]
+    controller.stop()
+
+
+def test_what_an_observer_raises_is_counted_under_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    broken, after = Broken(), Notes()
+    builder = kframe.ControllerBuilder(9, store=world.store, transport=world.transport, observers=[broken, after])
+    controller = builder.build()
+    controller.open()
+    controller.run_until_idle()
+    assert controller.status().active
+    failures = controller.status().observer_failures
+    assert failures == {"broken-one": len(broken.steps)}
+    assert len(after.steps) == len(broken.steps) > 3
+    metrics = controller.metrics()
+    assert metrics['kframe_observer_failures_total{observer="broken-one"}'] == len(broken.steps)
+    assert [
+        record.getMessage().partition(" at ")[0] for record in caplog.records if record.name == "kframe.runtime"
+    ] == ["observer broken-one failed"]
+    controller.stop()
+
+
+def test_status_says_what_it_is_busy_with() -> None:
+    world = World()
+    busy: list[ControllerState] = []
+
+    class Asks(Notes):
+        def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+            busy.append(controller.status().state)
+
+    controller = kframe.ControllerBuilder(9, store=world.store, transport=world.transport, observers=[Asks()]).build()
+    controller.open()
+    assert controller.status().events_waiting == 1
+    controller.run_until_idle()
+    busy.clear()
+    controller.elect_leaders()
+    controller.run_until_idle()
+    assert busy[0] is ControllerState.MANUAL_LEADER_BALANCE
+    assert controller.status().state is ControllerState.IDLE
+    controller.stop()

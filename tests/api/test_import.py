@@ -1,0 +1,65 @@
+"""Importing ``kframe`` starts nothing and loads nothing; what a name costs is paid by whoever uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import kframe
+from tests.architecture.source import ROOT
+
+#: What ``import kframe`` may load: itself, and these of the standard library with what they need.
+STANDARD = "typing"
+HEAVY = {"numpy", "pluggy", "threading", "asyncio", "concurrent", "logging", "random", "msgspec"}
+
+PROBE = """
+import json, sys, time
+before = set(sys.modules)
+started = time.perf_counter()
+{statement}
+took = time.perf_counter() - started
+loaded = sorted(set(sys.modules) - before)
+print(json.dumps({{"loaded": loaded, "took": took, "threads": len(sys._current_frames())}}))
+"""
+
+
+def probe(statement: str) -> dict[str, Any]:
+    """What a statement loads in a fresh interpreter, and how long it takes."""
+    code = PROBE.format(statement=statement)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_importing_kframe_loads_one_module_of_ours_and_no_more_than_typing() -> None:
+    ours, standard = probe("import kframe"), probe(f"import {STANDARD}")
+    loaded = set(ours["loaded"])
+    assert {name for name in loaded if name.partition(".")[0] == "kframe"} == {"kframe"}
+    assert loaded - {"kframe", "__future__"} <= set(standard["loaded"])
+    assert loaded & HEAVY == set()
+    assert ours["threads"] == 1
+    print(f"import kframe: {len(loaded)} modules, {ours['took'] / standard['took']:.2f} times `import {STANDARD}`")
+
+
+def test_the_first_name_loads_what_it_needs() -> None:
+    """So the test above can fail."""
+    assert "numpy" in probe("import kframe; kframe.ClusterState")["loaded"]
+
+
+def test_a_controller_needs_no_plugin_and_nothing_optional() -> None:
+    loaded = set(probe("import kframe; kframe.ControllerBuilder; kframe.events")["loaded"])
+    roots = {name.partition(".")[0] for name in loaded}
+    assert roots & {"click", "rich", "yaml", "pyarrow", "kazoo", "pyspark", "matplotlib", "kframe_rack_spread"} == set()
+
+
+@pytest.mark.parametrize("name", sorted(kframe._PUBLIC))
+def test_each_public_name_can_be_loaded_alone(name: str) -> None:
+    assert probe(f"import kframe; assert kframe.{name} is not None")["loaded"]
+
+
+def test_asking_for_dir_loads_nothing() -> None:
+    assert "numpy" not in probe("import kframe; dir(kframe)")["loaded"]

@@ -1,0 +1,138 @@
+"""``kframe plan``: exit codes, and that every form of output says the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kframe.cli.app import cli
+from kframe.snapshot import write_snapshot
+from tests.architecture.source import ROOT
+from tests.whatif.samples import small
+
+CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+HEALTHY, PLAN = CLUSTER / "healthy.zookeeper.jsonl.gz", CLUSTER / "reassignment.json"
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    path = tmp_path / "small"
+    write_snapshot(small(), path)
+    return path
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """Of the small cluster: t-0 in another order, t-1 to fewer, t-2 to a dead broker, t-9 does not exist."""
+    wanted = {0: [3, 2, 1], 1: [2, 3], 2: [3, 4], 9: [1]}
+    entries = [{"topic": "t", "partition": number, "replicas": replicas} for number, replicas in wanted.items()]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"version": 1, "partitions": entries}))
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["plan", *map(str, arguments)], prog_name="kframe")
+
+
+def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:
+    assert run("check", PLAN).exit_code == 0
+    assert run("check", PLAN, "--snapshot", HEALTHY).exit_code == 0
+    # By itself it only has partitions of different replication factors, which is a warning.
+    assert run("check", plan).exit_code == 0
+    assert run("check", plan, "--snapshot", snapshot).exit_code == 1
+    (tmp_path / "empty.json").write_text('{"version":1,"partitions":[]}')
+    assert run("check", tmp_path / "empty.json").exit_code == 1
+
+
+def test_json_has_everything(snapshot: Path, plan: Path) -> None:
+    done = run("check", plan, "--snapshot", snapshot, "-o", "json")
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert (done.exit_code, found["schema"], found["sound"]) == (1, "kframe.plan-check/v1", False)
+    assert [(row["severity"], row["check"], row["partition"]) for row in found["findings"]] == [
+        ("error", "unknown-partition", 9), ("error", "dead-broker", 2), ("warning", "fewer-replicas", 1),
+        ("warning", "uneven-replication", None), ("info", "partial-topic", None), ("info", "order-only", 0),
+    ]  # fmt: skip
+    assert found["counts"] == {"error": 2, "warning": 2, "info": 2}
+    assert found["moves"]["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 1, "move": 0}
+    assert [row["broker_id"] for row in found["moves"]["brokers"]] == [1, 2, 3, 4]
+    assert (found["snapshot"]["partitions"], found["plan"]["partitions"]) == (5, 4)
+
+
+def test_every_output_has_the_same_findings(snapshot: Path, plan: Path) -> None:
+    arguments = ("check", plan, "--snapshot", snapshot)
+    wanted = json.loads(run(*arguments, "-o", "json").stdout)["findings"]
+    lines = [json.loads(line) for line in run(*arguments, "-o", "jsonl").stdout.splitlines()]
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    rows = list(csv.DictReader(io.StringIO(run(*arguments, "-o", "csv").stdout)))
+    assert [(row["check"], row["partition"]) for row in rows] == [
+        (row["check"], "" if row["partition"] is None else str(row["partition"])) for row in wanted
+    ]
+    assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["findings"] == wanted
+    table = run(*arguments).stdout
+    assert all(row["detail"] in table for row in wanted)
+    cut = run(*arguments, "--limit", "1").stdout
+    assert "and 5 more" in cut
+
+
+def test_show_lists_every_partition(snapshot: Path, plan: Path) -> None:
+    rows = json.loads(run("show", plan, snapshot, "-o", "json").stdout)["rows"]
+    assert [(row["partition"], row["change"], row["adding"], row["removing"], row["valid"]) for row in rows] == [
+        (0, "order", [], [], True), (1, "shrink", [], [1], True), (2, "move", [4], [1], False),
+        (9, "unknown", [], [], False),
+    ]  # fmt: skip
+    table = run("show", plan, snapshot).stdout
+    assert ["t", "1", "shrink", "2,3,1", "2,3", "-", "1", "2", "yes"] in [line.split() for line in table.splitlines()]
+    assert "and 2 more" in run("show", plan, snapshot, "--limit", "2").stdout
+
+
+def test_diff_shows_what_goes_and_what_comes(snapshot: Path, plan: Path) -> None:
+    lines = run("diff", plan, snapshot).stdout.splitlines()
+    assert lines == [
+        "t-0 (order)", "- 1,2,3", "+ 3,2,1",
+        "t-1 (shrink)", "- 2,3,1", "+ 2,3",
+        "t-2 (move)  cannot be carried out: see kframe plan check", "- 3,1", "+ 3,4",
+        "t-9 (unknown)  cannot be carried out: see kframe plan check", "+ 1",
+        "4 of 4 partitions change",
+    ]  # fmt: skip
+    rows = [json.loads(line) for line in run("diff", plan, snapshot, "-o", "jsonl").stdout.splitlines()]
+    assert {row["schema"] for row in rows} == {"kframe.plan-diff/v1"}
+    assert len(rows) == 4
+
+
+#: (arguments, what the error says); PLAN and SNAPSHOT stand for good ones, BAD for a file that is neither
+BAD = [
+    (("check",), "Missing argument 'PLAN'"),
+    (("check", "nowhere.json"), "no such file"),
+    (("check", "BAD"), "malformed JSON"),
+    (("check", "PLAN", "--snapshot", "nowhere"), "no such file"),
+    (("check", "PLAN", "--snapshot", "BAD"), "error: "),
+    (("check", "PLAN", "--limit", "-1"), "Invalid value for '--limit'"),
+    (("check", "PLAN", "--from", "tape"), "'tape' is not one of"),
+    (("check", "PLAN", "--snapshots", "SNAPSHOT"), "No such option"),
+    (("show", "PLAN"), "Missing argument 'SNAPSHOT'"),
+    (("show", "BAD", "SNAPSHOT"), "malformed JSON"),
+    (("diff", "PLAN", "nowhere"), "no such file"),
+    (("apply", "PLAN"), "No such command 'apply'"),
+]
+
+
+@pytest.mark.parametrize("arguments, said", BAD, ids=[" ".join(row[0]) for row in BAD])
+def test_bad_input_is_one_line(
+    snapshot: Path, plan: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"version":1,"partitions":[')
+    places = {"PLAN": plan, "SNAPSHOT": snapshot, "BAD": bad}
+    done = run(*(places.get(one, one) for one in arguments))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr

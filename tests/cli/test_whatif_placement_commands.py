@@ -1,0 +1,164 @@
+"""``kframe whatif reassign``, ``create`` and ``delete``: exit codes, and that every form of output says the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from pyarrow import parquet
+
+from kframe.cli.app import cli
+from kframe.snapshot import write_snapshot
+from tests.architecture.source import ROOT
+from tests.whatif.samples import small
+
+CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+HEALTHY, PLAN = CLUSTER / "healthy.zookeeper.jsonl.gz", CLUSTER / "reassignment.json"
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    path = tmp_path / "small"
+    write_snapshot(small(), path)
+    return path
+
+
+def plan_file(path: Path, *wanted: tuple[int, list[int]]) -> Path:
+    entries = [{"topic": "t", "partition": partition, "replicas": replicas} for partition, replicas in wanted]
+    path.write_text(json.dumps({"version": 1, "partitions": entries}))
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["whatif", *map(str, arguments)], prog_name="kframe")
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    done = run(*arguments, "-o", "json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path / "plan.json", (0, [1, 2]), (1, [3, 4]), (3, [2]), (8, [1]))
+    found = document("reassign", snapshot, plan)
+    assert found["operation"]["text"] == "reassign 4 partitions of 1 topic"
+    assert [step["name"].partition(":")[0] for step in found["steps"]] == [
+        "phase A", "the new replicas catch up", "phase B",
+    ]  # fmt: skip
+    assert found["steps"][0]["answer"]["partitions"] == {
+        "NONE": 2, "UNKNOWN_TOPIC_OR_PARTITION": 1, "INVALID_REPLICA_ASSIGNMENT": 1,
+    }  # fmt: skip
+    assert found["steps"][0]["answer"]["named"] == ["t-1", "t-8"]
+    moved = found["reassignment"]
+    assert (moved["completed"], moved["refused"], moved["replicas_copied"], moved["replicas_deleted"]) == (2, 2, 1, 2)
+    assert {one["partition"]: one["reason"] for one in moved["problems"]} == {1: "not live: 4", 8: "no such partition"}
+    assert [(one["partition"], one["replicas_after"]) for one in found["partitions"]] == [(0, [1, 2]), (3, [2])]
+    table = run("reassign", snapshot, plan).stdout
+    for step in found["steps"]:
+        for happening in step["timeline"]:
+            assert happening["text"] in table
+    lines = [line.split() for line in table.splitlines()]
+    for row in moved["brokers"]:
+        assert [str(value) for value in row.values()] in [
+            [cells[0], cells[3], cells[1], cells[2], *cells[4:]] for cells in lines if len(cells) == 9
+        ]
+    assert any(line[-2:] == ["live:", "4"] for line in lines)
+
+
+def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path / "plan.json", (0, [3, 2]))
+    done = run("reassign", snapshot, plan, "--out", tmp_path / "out")
+    assert done.exit_code == 0
+    assert json.loads((tmp_path / "out" / "outcome.json").read_text())["reassignment"]["completed"] == 1
+    (row,) = parquet.read_table(tmp_path / "out" / "partitions.parquet").to_pylist()
+    assert (row["replicas_before"], row["replicas_after"], row["leader_after"]) == ([1, 2, 3], [3, 2], 3)
+    timeline = parquet.read_table(tmp_path / "out" / "timeline.parquet").to_pylist()
+    assert [one["removing"] for one in timeline if one["what"] == "topics"] == [1, 0]
+
+
+def test_a_topic_can_lose_its_quorum_by_plan(snapshot: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path / "plan.json", (0, [2, 1]))
+    assert run("reassign", snapshot, plan, "--fail-on", "offline").exit_code == 0
+    done = run("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
+    assert (done.exit_code, done.stderr) == (3, "--fail-on offline: 1 partition\n")
+
+
+def test_the_real_plan_in_a_table() -> None:
+    table = run("reassign", HEALTHY, PLAN).stdout
+    assert table.startswith("reassign 24 partitions of 1 topic: 645 partitions of healthy.zookeeper.jsonl.gz\n")
+    assert "replicas copied   36\n" in table
+    assert "replicas peak     1901\n" in table
+    generated = document("reassign", HEALTHY, CLUSTER / "reassign-generate.txt")
+    assert generated["reassignment"] == document("reassign", HEALTHY, PLAN)["reassignment"]
+
+
+def test_create_and_delete_tell_the_fate_of_each_topic(snapshot: Path) -> None:
+    made = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
+    assert made["topics"] == [
+        {"topic": "new", "fate": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}
+    ]
+    assert made["partitions"] == document(
+        "create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5"
+    )["partitions"]  # fmt: skip
+    gone = document("delete", snapshot, "t", "nope")
+    assert [(one["topic"], one["fate"], one["waiting_for"]) for one in gone["topics"]] == [
+        ("t", "waiting", [4]), ("nope", "refused", []),
+    ]  # fmt: skip
+    table = run("delete", snapshot, "t", "nope").stdout
+    assert ["nope", "refused", "UNKNOWN_TOPIC_OR_PARTITION", "0", "0", "-"] in [
+        line.split() for line in table.splitlines()
+    ]
+    assert "answer: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope" in table
+
+
+def test_what_a_table_of_failures_shows_stays() -> None:
+    assert "REPLICAS-BEFORE" not in run("fail", HEALTHY, "--brokers", "4").stdout
+    assert "REPLICAS-BEFORE" in run("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
+
+
+#: (arguments after the snapshot, what the error says)
+BAD = [
+    (("reassign",), "Missing argument 'PLAN'"),
+    (("reassign", "nowhere.json"), "no such file"),
+    (("reassign", "EMPTY"), "found no partition, expected at least one to reassign"),
+    (("reassign", "TWICE"), "plan.json partitions[1]: found partition t-0 again, expected each partition once"),
+    (("reassign", "BROKEN"), "malformed JSON"),
+    (("reassign", "GOOD", "--selector", "nobody"), "no leader selector 'nobody'"),
+    (("create",), "Missing option '--topic'"),
+    (("create", "--topic", "n", "--partitions", "x"), "'x' is not a valid integer"),
+    (("create", "--topic", "n", "--assignments", "1:2"), "expected replica lists such as [[1,2],[2,3]]"),
+    (("create", "--topic", "n", "--assignments", "[1]"), "expected replica lists"),
+    (("create", "--topic", "n", "--assignments", "[[-1]]"), "expected replica lists"),
+    (("create", "--topic", "n", "--assignments", "[[1.5]]"), "expected replica lists"),
+    (("create", "--topic", "n", "--assignments", "[[NaN]]"), "expected replica lists"),
+    (("create", "--topic", "n", "--assignments", "[[2147483648]]"), "expected replica lists"),
+    (("create", "--topic", "n", "--assignments", "[[1],[9]]"), "assignments[1]: found broker 9"),
+    (("delete",), "Missing argument 'TOPIC...'"),
+    (("delete", "t", "t"), "topics: found topic t twice"),
+]
+
+
+@pytest.mark.parametrize("arguments, said", BAD, ids=[" ".join(row[0]) for row in BAD])
+def test_bad_input_is_one_line_and_writes_nothing(
+    snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    plan = tmp_path / "plan.json"
+    plans: dict[str, list[tuple[int, list[int]]]] = {"EMPTY": [], "TWICE": [(0, [1]), (0, [2])], "GOOD": [(0, [1])]}
+    for name, wanted in plans.items():
+        if name in arguments:
+            plan_file(plan, *wanted)
+    if "BROKEN" in arguments:
+        plan.write_text("{")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    verb, *rest = (plan if one in (*plans, "BROKEN") else one for one in arguments)
+    done = run(verb, snapshot, *rest, "--out", tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

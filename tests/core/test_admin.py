@@ -1,0 +1,187 @@
+"""What clients ask, from the event to the answer: every request is answered once, by whoever it reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kframe.core import waiting
+from kframe.core.admin import TopicsResponse, unled
+from kframe.core.configs import ConfigsResponse
+from kframe.core.operations import OPERATIONS, REFUSALS
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model import asks, events
+from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
+from kframe.model.columns import Ragged
+from kframe.model.effects import Reply
+from kframe.model.events import (
+    CreatePartitionsRequested,
+    CreateTopicsRequested,
+    DeleteTopicsRequested,
+    Event,
+    SessionExpired,
+)
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, quiet
+
+NONE, NOT_CONTROLLER = ErrorCode.NONE, ErrorCode.NOT_CONTROLLER
+WAITING = {event for event in OPERATIONS if "token" in getattr(event, "__dataclass_fields__", ())}
+NOTHING = np.empty(0, np.int32)
+
+#: A request of every kind, for a token.
+REQUESTS: dict[type[Event], Callable[[int], Event]] = {
+    events.ControlledShutdownRequested: lambda token: events.ControlledShutdownRequested(1, -1, token),
+    events.ElectionRequested: lambda token: events.ElectionRequested(events.ElectionType.PREFERRED, (("t", 0),), token),
+    events.AlterPartitionRequested: lambda token: events.AlterPartitionRequested(
+        1, 0, 3, (), NOTHING, NOTHING, NOTHING.astype(np.uint8), Ragged.of([]), token
+    ),
+    events.CreateTopicsRequested: lambda token: CreateTopicsRequested((NewTopic("new", 1, 1),), 9, token=token),
+    events.CreatePartitionsRequested: lambda token: CreatePartitionsRequested((NewPartitions("t", 9),), 9, token=token),
+    events.DeleteTopicsRequested: lambda token: DeleteTopicsRequested(("t",), 9, token),
+    events.ReassignmentRequested: lambda token: events.ReassignmentRequested(Targets.of([(("t", 0), (2,))]), token),
+    events.ListReassignmentsRequested: lambda token: events.ListReassignmentsRequested(None, token),
+    events.ProducerIdsRequested: lambda token: events.ProducerIdsRequested(1, 0, token),
+    events.AlterConfigsRequested: lambda token: events.AlterConfigsRequested(
+        (ConfigChange("t", ()), ConfigChange(None, ())), token=token
+    ),
+    events.UpdateFeaturesRequested: lambda token: events.UpdateFeaturesRequested(
+        (FeatureUpdate("metadata.version", 1),), token
+    ),
+}
+
+
+def world() -> Driver:
+    return quiet({"t": [healthy(1, 2), healthy(2, 1)], "new-less": [PartitionSpec((9,))]}, (1, 2, 3))
+
+
+def test_every_request_is_known() -> None:
+    """controller 1: whoever has a token is answered, active or not."""
+    assert set(REFUSALS) == set(REQUESTS) == WAITING
+
+
+@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
+def test_active_controller_answers_once(kind: type[Event]) -> None:
+    """controller 2: each request gets one answer."""
+    driver = world()
+    driver.handle(REQUESTS[kind](5))
+    driver.clock.advance(1)
+    driver.follow()
+    assert set(driver.replies) == {5}
+    assert type(driver.replies[5]) is type(REFUSALS[kind](REQUESTS[kind](5)))
+
+
+@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("how", ["inactive", "preempted"])
+def test_other_controllers_decline(kind: type[Event], how: str) -> None:
+    """controller 1: preempt answers; wire: 41 (ControlledShutdown: 11)."""
+    driver = world()
+    if how == "inactive":
+        driver.handle(SessionExpired())
+        driver.handle(REQUESTS[kind](5))
+    else:
+        (reply,) = driver.controller.preempt(REQUESTS[kind](5))
+        assert isinstance(reply, Reply)
+        driver.replies[reply.token] = reply.response
+    response = driver.replies[5]
+    expected = NOT_CONTROLLER
+    if kind is events.ControlledShutdownRequested:
+        expected = ErrorCode.STALE_CONTROLLER_EPOCH
+    if isinstance(response, TopicsResponse | ConfigsResponse):
+        assert set(response.codes.values()) == {expected}
+    else:
+        assert response.error is expected
+
+
+@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
+def test_nobody_is_answered_who_does_not_wait(kind: type[Event]) -> None:
+    """controller 2: an event without token has no answer."""
+    driver = world()
+    driver.handle(REQUESTS[kind](events.NOBODY))
+    assert driver.replies == {}
+    driver.handle(SessionExpired())
+    driver.handle(REQUESTS[kind](events.NOBODY))
+    assert driver.replies == {}
+
+
+def test_who_may_be_answered_later() -> None:
+    """wire 9 to 11: those who ask for topics."""
+    later = {kind for kind, request in REQUESTS.items() if waiting.waits(request(1))}
+    assert later == {CreateTopicsRequested, CreatePartitionsRequested, DeleteTopicsRequested}
+
+
+# -- creation
+
+
+def test_manual_assignments_are_taken_in_partition_order() -> None:
+    """wire 9: assignments by index, in any order."""
+    driver = world()
+    new = NewTopic("new", assignments=((1, (3, 1)), (0, (2, 3))))
+    assert driver.ask(CreateTopicsRequested((new,), 1_000, token=1)).codes == {"new": NONE}
+    assert [driver.stored(f"new-{number}").replicas for number in (0, 1)] == [(2, 3), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    "start, shift, expected", [(0, 0, [(1, 2), (2, 3)]), (1, 0, [(2, 3), (3, 1)]), (0, 1, [(1, 3), (2, 1)])]
+)
+def test_automatic_assignments_begin_where_the_event_says(
+    start: int, shift: int, expected: list[tuple[int, ...]]
+) -> None:
+    """wire 9: start and shift are random, and drawn by whoever makes the event."""
+    driver = world()
+    request = CreateTopicsRequested((NewTopic("new", 2, 2),), 1_000, False, start, shift, 1)
+    assert driver.ask(request).codes == {"new": NONE}
+    assert [driver.stored(f"new-{number}").replicas for number in (0, 1)] == expected
+
+
+def test_created_topics_are_online_before_their_creator_is_answered() -> None:
+    """wire 9: settings first, then the topic; then every partition has a leader."""
+    driver = world()
+    new = NewTopic("new", 3, 2, config={"unclean.leader.election.enable": "true", "min.insync.replicas": "2"})
+    driver.handle(CreateTopicsRequested((new,), 1_000, token=1))
+    names = [type(effect).__name__ for effect in driver.effects]
+    assert names.index("CreateTopics") < names.index("WriteStates") < names.index("Send") < names.index("Reply")
+    topics = driver.cluster.topics
+    index = topics.find("new")
+    assert (int(topics.unclean[index]), int(topics.min_insync[index])) == (1, 2)
+    driver.follow()
+    assert len(driver.requests(Api.LEADER_AND_ISR)) == 3, "the watch finds nothing new"
+
+
+def test_several_topics_are_created_in_one_write() -> None:
+    """wire 9: a request is one call to storage."""
+    driver = world()
+    wanted = tuple(NewTopic(name, 2, 1) for name in ("a", "b", "c"))
+    driver.ask(CreateTopicsRequested(wanted, 1_000, token=1))
+    assert len([effect for effect in driver.effects if isinstance(effect, asks.CreateTopics)]) == 1
+    assert len(driver.batches) == 1
+
+
+def test_empty_requests() -> None:
+    """wire 9 to 11: nothing asked for, nothing done."""
+    driver = world()
+    for token, request in enumerate(
+        (
+            CreateTopicsRequested((), 1_000, token=1),
+            CreatePartitionsRequested((), 1_000, token=2),
+            DeleteTopicsRequested((), 1_000, 3),
+            events.ReassignmentRequested(Targets.of([]), 4),
+            events.ListReassignmentsRequested((), 5),
+        ),
+        1,
+    ):
+        driver.ask(request)
+        assert set(driver.replies) == set(range(1, token + 1))
+    assert (driver.batches, driver.writes()) == ([], [])
+
+
+def test_unled_are_those_with_a_partition_without_leader() -> None:
+    """wire 9: a leader other than -1 for every partition."""
+    driver = quiet(
+        {"led": [healthy(1)], "half": [healthy(1), PartitionSpec((2,))], "dead": [PartitionSpec((9,), None, (9,))],
+         "hollow": []}, (1,),
+    )  # fmt: skip
+    assert unled(driver.context, ("led", "half", "dead", "hollow", "nowhere")) == {"half", "dead", "hollow", "nowhere"}

@@ -1,0 +1,249 @@
+"""Leaders propose ISRs (AlterPartition; ``controller.md`` section 13.1): every check, in order, in each version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.asks import WriteStates
+from kframe.model.columns import Ragged
+from kframe.model.events import AlterPartitionRequested, SessionExpired
+from kframe.model.ids import RecoveryState
+from kframe.testing.clusters import PartitionSpec, registration
+from tests.core.driver import Driver, quiet
+
+RECOVERED, RECOVERING = RecoveryState.RECOVERED, RecoveryState.RECOVERING
+VERSIONS: Final = (0, 1, 2, 3)
+#: From this version on topics are named by id.
+IDS_SINCE: Final = 2
+
+#: A partition as it stands: leader 1 at leader epoch 5, stored three times since.
+SPEC = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controller_epoch=1, partition_epoch=3)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a leader sends of one partition."""
+
+    isr: tuple[int, ...] = (1, 2, 3)
+    leader_epoch: int = 5
+    partition_epoch: int = 3
+    recovery: RecoveryState = RECOVERED
+    topic: str = "t"
+    partition: int = 0
+
+
+def world(spec: PartitionSpec = SPEC) -> Driver:
+    """Brokers 1 to 4, of which 4 is shutting down; 5 is dead. The topics have ids."""
+    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3, 4)]
+    driver = quiet({"t": [spec, SPEC, PartitionSpec((1, 2))], "u": [SPEC]}, brokers)
+    topics = driver.cluster.topics
+    for index, name in enumerate(topics.names):
+        topics.set_id(index, name.encode() * 16)
+    driver.cluster.brokers.index_of([5])
+    driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([4])] = 1
+    return driver
+
+
+def request(proposals: Sequence[Proposal], version: int, sender: int = 1, broker_epoch: int | None = None,
+            token: int = 1) -> AlterPartitionRequested:  # fmt: skip
+    def column(name: str, dtype: Any) -> Any:
+        return np.array([getattr(one, name) for one in proposals], dtype)
+
+    by_id = version >= IDS_SINCE
+    return AlterPartitionRequested(
+        sender, 100 + sender if broker_epoch is None else broker_epoch, version,
+        tuple((one.topic.encode() * 16 if by_id else one.topic, one.partition) for one in proposals),
+        column("leader_epoch", np.int32), column("partition_epoch", np.int32), column("recovery", np.uint8),
+        Ragged.of([one.isr for one in proposals]), token,
+    )  # fmt: skip
+
+
+NOT_CONTROLLER, FENCED = ErrorCode.NOT_CONTROLLER, ErrorCode.FENCED_LEADER_EPOCH
+STALE, INVALID = ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST
+UNKNOWN, NONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE
+INELIGIBLE = ErrorCode.INELIGIBLE_REPLICA
+ON_TRIAL = replace(SPEC, isr=(1,), recovery=RECOVERING)
+
+#: (row of 13.1, how the partition stands, what is proposed, code, whether it is stored).
+TABLE: list[tuple[str, PartitionSpec, Proposal, ErrorCode, bool]] = [
+    ("1 no leadership", SPEC, Proposal(partition=2), UNKNOWN, False),
+    ("1 no such partition", SPEC, Proposal(partition=9), UNKNOWN, False),
+    ("1 negative partition", SPEC, Proposal(partition=-1), UNKNOWN, False),
+    ("2 partition epoch ahead", SPEC, Proposal(partition_epoch=4), NOT_CONTROLLER, False),
+    ("2 leader epoch ahead", SPEC, Proposal(leader_epoch=6), NOT_CONTROLLER, False),
+    ("2 before 3", SPEC, Proposal(leader_epoch=4, partition_epoch=4), NOT_CONTROLLER, False),
+    ("2 before 5", SPEC, Proposal(leader_epoch=6, partition_epoch=2), NOT_CONTROLLER, False),
+    ("3 leader epoch behind", SPEC, Proposal(leader_epoch=4), FENCED, False),
+    ("3 before 4", SPEC, Proposal((1, 2), leader_epoch=4), FENCED, False),
+    ("3 before 5", SPEC, Proposal(leader_epoch=4, partition_epoch=2), FENCED, False),
+    ("4 the same", SPEC, Proposal((1, 2)), NONE, False),
+    ("4 the same, older", SPEC, Proposal((1, 2), partition_epoch=0), NONE, False),
+    ("4 another order is a change", SPEC, Proposal((2, 1)), NONE, True),
+    ("4 another order, older", SPEC, Proposal((2, 1), partition_epoch=2), STALE, False),
+    ("4 another recovery is a change", ON_TRIAL, Proposal((1,)), NONE, True),
+    ("4 the same, recovering", ON_TRIAL, Proposal((1,), recovery=RECOVERING), NONE, False),
+    ("5 partition epoch behind", SPEC, Proposal(partition_epoch=2), STALE, False),
+    ("5 before 6", ON_TRIAL, Proposal(partition_epoch=2, recovery=RECOVERING), STALE, False),
+    ("5 before 8", SPEC, Proposal((1, 5), partition_epoch=2), STALE, False),
+    ("6 recovering in company", ON_TRIAL, Proposal((1, 2), recovery=RECOVERING), INVALID, False),
+    ("6 before 8", ON_TRIAL, Proposal((1, 5), recovery=RECOVERING), INVALID, False),
+    ("7 back to recovering", SPEC, Proposal((1,), recovery=RECOVERING), INVALID, False),
+    ("8 dead", SPEC, Proposal((1, 5)), INELIGIBLE, False),
+    ("8 shutting down", SPEC, Proposal((1, 4)), INELIGIBLE, False),
+    ("8 never heard of", SPEC, Proposal((1, 77)), INELIGIBLE, False),
+    ("9 grows", SPEC, Proposal(), NONE, True),
+    ("9 shrinks", SPEC, Proposal((1,)), NONE, True),
+    ("9 recovered in company", ON_TRIAL, Proposal((1, 2)), NONE, True),
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("spec, proposal, code, stored", [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_table(spec: PartitionSpec, proposal: Proposal, code: ErrorCode, stored: bool, version: int) -> None:
+    """controller 13.1: per partition, the first match; the leader epoch is not bumped."""
+    driver = world(spec)
+    response: AlterPartitionResponse = driver.ask(request([proposal], version))
+    if code is INELIGIBLE and version < IDS_SINCE:
+        code = ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert (response.error, response.codes.tolist()) == (NONE, [code])
+    view = driver.stored("t-0")
+    expected = proposal.isr if stored else spec.isr
+    assert (view.isr, view.partition_epoch, view.leader_epoch) == (expected, 4 if stored else 3, 5)
+    assert view.recovery == (proposal.recovery if stored else spec.recovery)
+    assert driver.known("t-0").isr == view.isr
+    assert any(isinstance(effect, WriteStates) for effect in driver.effects) == stored
+
+
+def test_answer_has_the_state_that_stands_now() -> None:
+    """controller 13.1: success with the cached value, also where nothing was written."""
+    driver = world()
+    response: AlterPartitionResponse = driver.ask(
+        request([Proposal((1, 2)), Proposal((3, 1), partition=1), Proposal(leader_epoch=4, topic="u")], 3)
+    )
+    states = response.states
+    assert states is not None
+    assert (response.codes.tolist(), states.found.tolist()) == ([NONE, NONE, FENCED], [True, True, False])
+    ids = driver.cluster.brokers.ids_of
+    assert [ids(states.isr[i]) for i in (0, 1)] == [[1, 2], [3, 1]]
+    assert (ids(states.leader[:2]), states.partition_epoch[:2].tolist()) == ([1, 1], [3, 4])
+
+
+@pytest.mark.parametrize(
+    "epochs, code",
+    [((101, 102, 103), NONE), ((-1, -1, -1), NONE), ((101, -1, 103), NONE), ((101, 102, 99), INELIGIBLE),
+     ((101, 102, 104), INELIGIBLE)],
+    ids=["all present", "not said", "one not said", "earlier registration", "later registration"],
+)  # fmt: skip
+def test_replica_that_has_registered_again_may_not_join(epochs: tuple[int, ...], code: ErrorCode) -> None:
+    """controller 13.1: row 8, members whose broker epoch is not the present one (version 3), stricter than Kafka."""
+    driver = world()
+    sent = replace(request([Proposal()], 3), isr_epochs=np.array(epochs, np.int64))
+    assert driver.ask(sent).codes.tolist() == [code]
+
+
+#: (case, sender, isr, code where checks are strict); without them all are stored.
+UNSOUND = [
+    ("sender does not lead", 2, (1, 2, 3), INVALID),
+    ("lacks the leader", 1, (2, 3), INVALID),
+    ("empty", 1, (), INVALID),
+    ("not assigned", 1, (1, 6), INVALID),
+    ("sound", 1, (1, 3), NONE),
+]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("sender, isr, code", [row[1:] for row in UNSOUND], ids=[row[0] for row in UNSOUND])
+def test_strict_checks(sender: int, isr: tuple[int, ...], code: ErrorCode, strict: bool) -> None:
+    """controller 13.1: kframe may add checks (answer 42); they are off unless asked for."""
+    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3, 6)]
+    driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_strict=strict)
+    driver.cluster.topics.set_id(0, b"t" * 16)
+    response = driver.ask(request([Proposal(isr)], 3, sender))
+    assert response.codes.tolist() == [code if strict else NONE]
+    assert (driver.stored("t-0").isr == isr) == (not strict or code is NONE)
+
+
+def test_partition_named_twice() -> None:
+    """controller 13.1: the last proposal of a partition counts."""
+    driver = world()
+    driver.ask(request([Proposal((1,)), Proposal()], 3))
+    assert [len(change) for change in driver.writes()] == [1]
+    assert (driver.stored("t-0").isr, driver.stored("t-0").partition_epoch) == ((1, 2, 3), 4)
+
+
+@pytest.mark.parametrize(
+    "sender, broker_epoch, error",
+    [(1, 101, NONE), (9, 109, ErrorCode.STALE_BROKER_EPOCH), (5, 105, ErrorCode.STALE_BROKER_EPOCH),
+     (1, 100, ErrorCode.STALE_BROKER_EPOCH), (1, 102, ErrorCode.STALE_BROKER_EPOCH),
+     (1, -1, ErrorCode.STALE_BROKER_EPOCH)],
+    ids=["good", "unknown", "dead", "older", "later", "none"],
+)  # fmt: skip
+def test_sender(sender: int, broker_epoch: int, error: ErrorCode) -> None:
+    """controller 13.1: requester not registered 77, epoch not equal 77, at the top."""
+    driver = world()
+    response = driver.ask(request([Proposal()], 3, sender, broker_epoch))
+    assert response.error is error
+    assert (driver.stored("t-0").isr == (1, 2, 3)) == (error is NONE)
+    assert driver.batches == [] or error is NONE
+
+
+def test_not_controller() -> None:
+    """controller 13.1: not active 41."""
+    driver = world()
+    driver.handle(SessionExpired())
+    response = driver.ask(request([Proposal()], 3))
+    assert (response.error, len(response.codes)) == (NOT_CONTROLLER, 0)
+
+
+@pytest.mark.parametrize("version, code", [(0, UNKNOWN), (1, UNKNOWN), (2, ErrorCode.UNKNOWN_TOPIC_ID),
+                                           (3, ErrorCode.UNKNOWN_TOPIC_ID)])  # fmt: skip
+def test_unknown_topic(version: int, code: ErrorCode) -> None:
+    """controller 13.1: v >= 2, topic id unknown 100; the other partitions go on."""
+    driver = world()
+    response = driver.ask(request([Proposal(topic="x"), Proposal()], version))
+    assert response.codes.tolist() == [code, NONE]
+
+
+def test_everybody_is_told_of_every_partition_named() -> None:
+    """controller 13.1: UpdateMetadata for every partition of the request, failed ones too, and nothing else."""
+    driver = world()
+    proposals = [Proposal(), Proposal(partition=1, leader_epoch=4), Proposal(partition=2), Proposal(topic="x")]
+    driver.ask(request(proposals, 3))
+    assert {one["api"] for batch in driver.batches for one in batch} == {Api.UPDATE_METADATA}
+    assert driver.told(Api.UPDATE_METADATA, "t-0") == driver.told(Api.UPDATE_METADATA, "t-1") == [1, 2, 3, 4]
+    assert driver.told(Api.UPDATE_METADATA, "t-2") == driver.told(Api.UPDATE_METADATA, "u-0") == []
+
+
+def test_storage_has_another_version() -> None:
+    """controller 13.1: conditional set, BADVERSION 95."""
+    driver = world()
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1,)))
+    response = driver.ask(request([Proposal(), Proposal(partition=1)], 3))
+    assert response.codes.tolist() == [STALE, NONE]
+    assert driver.stored("t-0").isr == (1,)
+
+
+def test_one_leader_may_propose_for_another() -> None:
+    """controller 13.1: the proposed leader is the requester; that it leads is not checked."""
+    driver = world()
+    assert driver.ask(request([Proposal((2, 1))], 3, sender=2)).codes.tolist() == [NONE]
+    assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (2, (2, 1))
+
+
+def test_isr_that_completes_a_reassignment_finishes_it() -> None:
+    """controller 13.1: then, per success that is being reassigned, it is completed; the answer comes first."""
+    moving = PartitionSpec((2, 3, 1), 1, (1, 2), 5, 1, 3, adding_replicas=(3,), removing_replicas=(1,))
+    driver = world(moving)
+    driver.context.cluster.partitions.reassigning[0] = 1
+    assert driver.ask(request([Proposal((1, 2))], 3)).codes.tolist() == [NONE]
+    assert driver.known("t-0").replicas == (2, 3, 1)
+    assert driver.ask(request([Proposal((1, 2, 3))], 3, token=2)).codes.tolist() == [NONE]
+    assert (driver.known("t-0").replicas, driver.known("t-0").leader) == ((2, 3), 2)

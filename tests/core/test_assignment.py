@@ -1,0 +1,124 @@
+"""The algebra of assignments (``controller.md`` section 4), row by row and as laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe.core.assignment import Assignments, assign, current, is_moving, reassigned_to, targets_in_sync
+from kframe.model.columns import Ragged
+from kframe.model.ids import ReplicaFlag
+from kframe.testing.clusters import PartitionSpec
+from tests.core.driver import Driver, quiet
+
+Lists = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+ALL = tuple(range(1, 7))
+MOVING = PartitionSpec((4, 5, 6, 1, 2, 3), 1, (1, 2, 3), adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3))
+RESTED = PartitionSpec((1, 2, 3), 1, (1, 2, 3))
+OVERLAP = PartitionSpec((3, 4, 2, 1), 1, (1, 2, 3), adding_replicas=(4,), removing_replicas=(1,))
+
+#: (case, start, target, what it becomes): replicas, adding, removing.
+TABLE: list[tuple[str, PartitionSpec, tuple[int, ...], Lists]] = [
+    ("all new", RESTED, (4, 5, 6), ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))),
+    ("one new", RESTED, (3, 4, 2), ((3, 4, 2, 1), (4,), (1,))),
+    ("override", MOVING, (3, 4, 2), ((3, 4, 2, 1), (4,), (1,))),
+    ("back to the origin", MOVING, (1, 2, 3), ((1, 2, 3), (), ())),
+    ("back to the origin, whose order is lost", OVERLAP, (3, 2, 1), ((3, 2, 1), (), ())),
+    ("order only", RESTED, (2, 1, 3), ((2, 1, 3), (), ())),
+    ("the same", RESTED, (1, 2, 3), ((1, 2, 3), (), ())),
+    ("fewer", RESTED, (2,), ((2, 1, 3), (), (1, 3))),
+    ("more", RESTED, (1, 2, 3, 4), ((1, 2, 3, 4), (4,), ())),
+    ("another target while adding", MOVING, (6, 1), ((6, 1, 2, 3), (6,), (2, 3))),
+]
+
+
+def as_lists(driver: Driver, assignments: Assignments, position: int = 0) -> Lists:
+    """Broker ids of one assignment: replicas, adding, removing."""
+    part = assignments.take(np.array([position]))
+    ids, flags = part.replicas.values, part.flags
+    named = [ids, ids[flags & ReplicaFlag.ADDING != 0], ids[flags & ReplicaFlag.REMOVING != 0]]
+    replicas, adding, removing = (tuple(driver.cluster.brokers.ids_of(one)) for one in named)
+    return replicas, adding, removing
+
+
+def wanted(driver: Driver, *targets: tuple[int, ...]) -> Ragged:
+    lists = Ragged.of(list(targets))
+    return Ragged(lists.offsets, driver.cluster.brokers.index_of(lists.values))
+
+
+@pytest.mark.parametrize("start, target, expected", [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_reassign_to(start: PartitionSpec, target: tuple[int, ...], expected: Lists) -> None:
+    """controller 4: reassignTo puts the target first, then what is left of the origin."""
+    driver = quiet({"t": [start]}, ALL)
+    assert as_lists(driver, reassigned_to(driver.context, driver.rows("t-0"), wanted(driver, target))) == expected
+
+
+def test_many_at_once_are_as_each_by_itself() -> None:
+    """controller 4: reassignTo of many partitions."""
+    driver = quiet({"t": [start for _, start, _, _ in TABLE]}, ALL)
+    rows = np.arange(len(TABLE), dtype=np.int32)
+    together = reassigned_to(driver.context, rows, wanted(driver, *(target for _, _, target, _ in TABLE)))
+    assert [as_lists(driver, together, i) for i in range(len(TABLE))] == [expected for *_, expected in TABLE]
+
+
+def test_a_broker_named_twice_counts_once() -> None:
+    """controller 4: reassignTo makes distinct what storage names twice (7.6: storage is not validated)."""
+    driver = quiet({"t": [RESTED]}, ALL)
+    changed = reassigned_to(driver.context, driver.rows("t-0"), wanted(driver, (4, 4, 1)))
+    assert as_lists(driver, changed) == ((4, 1, 2, 3), (4,), (2, 3))
+
+
+@pytest.mark.parametrize(
+    "spec, origin, target, moving",
+    [
+        (RESTED, (1, 2, 3), (1, 2, 3), False),
+        (MOVING, (1, 2, 3), (4, 5, 6), True),
+        (OVERLAP, (3, 2, 1), (3, 4, 2), True),
+    ],
+    ids=["rested", "moving", "overlap"],
+)
+def test_origin_and_target(spec: PartitionSpec, origin: tuple[int, ...], target: tuple[int, ...], moving: bool) -> None:
+    """controller 4: origin is replicas minus adding, target is replicas minus removing, in the order of replicas."""
+    driver = quiet({"t": [spec]}, ALL)
+    rows = driver.rows("t-0")
+    now = current(driver.context, rows)
+    assert as_lists(driver, now.origin())[0] == origin
+    assert as_lists(driver, now.target())[0] == target
+    assert as_lists(driver, now.reached()) == (target, (), ())
+    assert is_moving(driver.context, rows).tolist() == [moving]
+
+
+@pytest.mark.parametrize(
+    "isr, complete",
+    [((1, 2, 3), False), ((1, 4, 5, 6), True), ((6, 5, 4), True), ((4, 5), False), ((), False)],
+)
+def test_complete_is_the_whole_target_in_sync(isr: tuple[int, ...], complete: bool) -> None:
+    """controller 7.1: complete if the target is a subset of the ISR; 7.4: its brokers need not be live."""
+    spec = PartitionSpec(MOVING.replicas, 1, isr, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3))
+    driver = quiet({"t": [spec]}, (1, 2))
+    assert targets_in_sync(driver.context, driver.rows("t-0")).tolist() == [complete]
+
+
+distinct = st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True).map(tuple)
+
+
+@given(distinct, distinct, distinct)
+def test_laws(origin: tuple[int, ...], first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    """controller 4: the origin outlives overriding; the target is what was asked for; cancelling ends it."""
+    driver = quiet({"t": [PartitionSpec(origin, origin[0], origin)]}, ALL)
+    rows, context = driver.rows("t-0"), driver.context
+    p = driver.cluster.partitions
+    for target in (first, second):
+        change = reassigned_to(context, rows, wanted(driver, target))
+        assign(p, rows, change)
+        replicas, adding, removing = as_lists(driver, current(context, rows))
+        assert as_lists(driver, change.target())[0] == target
+        assert set(as_lists(driver, change.origin())[0]) == set(origin)
+        assert replicas[: len(target)] == target
+        assert (set(adding), set(removing)) == (set(target) - set(origin), set(origin) - set(target))
+    cancelled = reassigned_to(context, rows, current(context, rows).origin().replicas)
+    assert as_lists(driver, cancelled)[1:] == ((), ())
+    assert set(as_lists(driver, cancelled)[0]) == set(origin)

@@ -1,0 +1,437 @@
+"""Topic deletion (``controller.md`` section 10): the engine, what halts it, what lets it go on, and what it gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.admin import NewPartitions
+from kframe.model.asks import DeleteTopics, DropDeletions, WriteStates
+from kframe.model.effects import Effect
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    CreatePartitionsRequested,
+    DeleteTopicsRequested,
+    DeletionsMarked,
+    Elect,
+    ElectionRequested,
+    ElectionType,
+    ReassignmentRequested,
+    RebalanceLeaders,
+    StopReplicaAnswered,
+    TopicModified,
+    TopicsChanged,
+)
+from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, PartitionState, ReplicaState
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
+from tests.core.driver import Driver, quiet, state_of
+
+NONE, STORAGE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
+ALL = (1, 2, 3)
+STARTED, DONE, INELIGIBLE = (
+    ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE
+)  # fmt: skip
+QUEUED, HALTED, BEGUN = "deleting", "deletion_halted", "deletion_started"
+
+
+def world(live: tuple[int, ...] = ALL, **config: object) -> Driver:
+    """``t`` with two partitions on brokers 1 and 2, and ``kept`` beside it on all three."""
+    return quiet({"t": [healthy(1, 2), healthy(2, 1)], "kept": [healthy(1, 2, 3)]}, live, **config)
+
+
+def mark(driver: Driver, *names: str) -> None:
+    """Mark topics and let the controller hear of it."""
+    driver.ensemble.mark_for_deletion(names)
+    driver.handle(DeletionsMarked())
+    driver.events.clear()
+
+
+def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE, failed: tuple[str, ...] = (),
+            controller_epoch: int | None = None) -> None:  # fmt: skip
+    """Let a broker answer the deletion of its replicas of these partitions."""
+    epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
+    errors = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), STORAGE) for name in failed)
+    driver.handle(StopReplicaAnswered(broker_id, error, errors, epoch, driver.rows(*names)))
+    driver.events.clear()
+
+
+def flags(driver: Driver, name: str = "t") -> set[str]:
+    """Which of the three sets the topic is in."""
+    topics = driver.cluster.topics
+    return {one for one in (QUEUED, HALTED, BEGUN) if getattr(topics, one)[topics.find(name)]}
+
+
+def states(driver: Driver, name: str) -> dict[int, ReplicaState]:
+    view = driver.known(name)
+    return dict(zip(view.replicas, view.replica_states, strict=True))
+
+
+def gone(driver: Driver, name: str = "t") -> bool:
+    stored = name in driver.store.read_topic_names() or name in driver.store.read_deletions()
+    known = name in driver.cluster.topics
+    assert stored == known
+    return not known
+
+
+def stops(driver: Driver, name: str) -> list[tuple[int, bool, int]]:
+    """(broker, whether it deletes, leader epoch) of each StopReplica entry of a partition."""
+    entries = [(request["broker"], request["partitions"].get(name)) for request in driver.requests(Api.STOP_REPLICA)]
+    return [(broker, one["delete_partition"], one["leader_epoch"]) for broker, one in entries if one is not None]
+
+
+def asked(driver: Driver, kind: type[Effect]) -> int:
+    return sum(isinstance(effect, kind) for effect in driver.effects)
+
+
+# -- the way to the end
+
+
+def test_partitions_go_first_and_everybody_is_told() -> None:
+    """controller 10.3: partitions Offline, then NonExistent; UpdateMetadata with leader -2 to all brokers."""
+    driver = world()
+    mark(driver, "t")
+    assert [driver.known(name).state for name in ("t-0", "t-1")] == [PartitionState.NON_EXISTENT] * 2
+    assert flags(driver) == {QUEUED, BEGUN}
+    metadata = driver.entries(Api.UPDATE_METADATA, "t-0")
+    assert {broker: entry["leader"] for broker, entry in metadata.items()} == dict.fromkeys(ALL, LEADER_DURING_DELETE)
+    assert [sorted({one["api"] for one in batch}) for batch in driver.batches[:1]] == [[Api.UPDATE_METADATA]]
+
+
+def test_partitions_of_deleted_topics_do_not_count_as_offline() -> None:
+    """state-machines 2.4: OfflinePartitionsCount, which ignores topics whose deletion has started."""
+    dead = PartitionSpec((9,), 9, (9,))
+    driver = quiet({"t": [healthy(1, 2), dead], "kept": [dead]}, ALL)
+    assert driver.controller.gauges()["OfflinePartitionsCount"] == 2
+    mark(driver, "t")
+    assert driver.controller.gauges()["OfflinePartitionsCount"] == 1
+
+
+def test_replicas_are_stopped_then_deleted() -> None:
+    """controller 10.3: StopReplica without delete, then with it and leader epoch -2, in separate batches."""
+    driver = world()
+    mark(driver, "t")
+    assert stops(driver, "t-0") == [
+        (1, False, EPOCH_DURING_DELETE), (2, False, EPOCH_DURING_DELETE),
+        (1, True, EPOCH_DURING_DELETE), (2, True, EPOCH_DURING_DELETE),
+    ]  # fmt: skip
+    assert states(driver, "t-0") == {1: STARTED, 2: STARTED}
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [], "no LeaderAndIsr for a topic that is queued"
+    assert stops(driver, "kept-0") == []
+
+
+def test_isr_is_shrunk_in_storage() -> None:
+    """controller 10.3: retry list to OfflineReplica, ISR shrunk in storage, the last member stays."""
+    driver = world()
+    mark(driver, "t")
+    assert state_of(driver.stored("t-0")) == (-1, (2,), 2)
+
+
+def test_topic_goes_once_every_replica_is_confirmed() -> None:
+    """controller 10.4: completion, replicas NonExistent; topic, settings and mark deleted from storage, then memory."""
+    driver = world()
+    mark(driver, "t")
+    driver.forget()
+    confirm(driver, 1, "t-0", "t-1")
+    assert states(driver, "t-0") == {1: DONE, 2: STARTED}
+    confirm(driver, 2, "t-1")
+    assert not gone(driver)
+    assert (driver.batches, asked(driver, DeleteTopics)) == ([], 0)
+    confirm(driver, 2, "t-0")
+    assert gone(driver)
+    assert driver.batches == [], "no final UpdateMetadata is needed"
+    assert asked(driver, DeleteTopics) == 1
+    assert driver.cluster.row("t", 0) is None
+    assert [view.topic for view in driver.cluster] == ["kept"]
+
+
+def test_name_can_be_used_again() -> None:
+    """controller 4: removeTopic drops the topic from every structure."""
+    driver = world()
+    mark(driver, "t")
+    for broker in (1, 2):
+        confirm(driver, broker, "t-0", "t-1")
+    driver.store.create_topics(small_table({"t": [(3,)]}), ({},))
+    driver.handle(TopicsChanged())
+    assert (driver.known("t-0").replicas, driver.known("t-0").leader, flags(driver)) == ((3,), 3, set())
+
+
+def test_topics_are_deleted_together() -> None:
+    """controller 10.2: batched, one announcement and one round of requests for all."""
+    driver = quiet({"a": [healthy(1, 2)], "b": [healthy(2, 1)], "c": [healthy(3)]})
+    mark(driver, "a", "b")
+    (first, *_) = driver.batches
+    assert {name for one in first for name in one["partitions"]} == {"a-0", "b-0"}
+    confirm(driver, 1, "a-0", "b-0")
+    confirm(driver, 2, "a-0", "b-0")
+    assert gone(driver, "a")
+    assert gone(driver, "b")
+    assert not gone(driver, "c")
+
+
+def test_topic_without_partitions_is_gone_at_once() -> None:
+    """controller 10.2: all (that is, none) of its replicas are DeletionSuccessful."""
+    driver = quiet({"hollow": []})
+    mark(driver, "hollow")
+    assert gone(driver, "hollow")
+
+
+# -- 10.1
+
+
+def test_unknown_names_are_taken_away() -> None:
+    """controller 10.1: names that no topic has, their marks are deleted."""
+    driver = world()
+    mark(driver, "nowhere")
+    assert (driver.store.read_deletions(), driver.batches) == (frozenset(), [])
+
+
+def test_deletion_may_be_disabled() -> None:
+    """controller 10.1: delete.topic.enable=false, the marks go and the topics stay."""
+    driver = world(delete_topic_enable=False)
+    mark(driver, "t", "nowhere")
+    assert (driver.store.read_deletions(), driver.batches, flags(driver)) == (frozenset(), [], set())
+    assert asked(driver, DropDeletions) > 0
+
+
+def test_reassignment_does_not_hold_back_a_topic_that_was_not_queued() -> None:
+    """controller 10.1: ineligible only affects topics already queued, so on the first event it is a no-op."""
+    moving = PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))
+    driver = quiet({"t": [moving]}, ALL)
+    driver.cluster.partitions.reassigning[0] = 1
+    mark(driver, "t")
+    assert flags(driver) == {QUEUED, BEGUN}
+
+
+# -- what halts and what resumes
+
+
+def test_dead_broker_halts_but_the_others_delete() -> None:
+    """controller 10.3: offline replicas DeletionIneligible, the topic is halted; online ones are deleted."""
+    driver = world((1, 3))
+    mark(driver, "t")
+    assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
+    assert flags(driver) == {QUEUED, BEGUN, HALTED}
+    confirm(driver, 1, "t-0", "t-1")
+    assert states(driver, "t-0")[1] is DONE
+    assert not gone(driver)
+
+
+def test_start_of_the_broker_resumes() -> None:
+    """controller 10.5: broker start with a replica of the topic resumes; deleted ones are not deleted again."""
+    driver = world((1, 3))
+    mark(driver, "t")
+    confirm(driver, 1, "t-0", "t-1")
+    driver.forget()
+    driver.start_broker(2)
+    driver.handle(BrokersChanged())
+    assert states(driver, "t-0") == {1: DONE, 2: STARTED}
+    assert {broker for broker, delete, _ in stops(driver, "t-0") if delete} == {2}
+    confirm(driver, 2, "t-0", "t-1")
+    assert gone(driver)
+
+
+def test_start_of_another_broker_does_not() -> None:
+    """controller 10.5: nobody else resumes, there is no timer."""
+    driver = world((1,))
+    mark(driver, "t")
+    confirm(driver, 1, "t-0", "t-1")
+    driver.forget()
+    driver.start_broker(3)
+    driver.handle(BrokersChanged())
+    assert flags(driver) == {QUEUED, BEGUN, HALTED}
+    assert stops(driver, "t-0") == []
+
+
+@pytest.mark.parametrize(
+    "error, failed, left",
+    [(NONE, ("t-1",), {"t-0": DONE, "t-1": ReplicaState.OFFLINE}),
+     (ErrorCode.STALE_BROKER_EPOCH, (), dict.fromkeys(("t-0", "t-1"), ReplicaState.OFFLINE))],
+    ids=["one partition", "top level"],
+)  # fmt: skip
+def test_error_halts(error: ErrorCode, failed: tuple[str, ...], left: dict[str, ReplicaState]) -> None:
+    """controller 10.3: error or top-level error, failReplicaDeletion; once nothing is under way it is Offline again."""
+    driver = world()
+    mark(driver, "t")
+    confirm(driver, 1, "t-0", "t-1", error=error, failed=failed)
+    assert flags(driver) == {QUEUED, BEGUN, HALTED}
+    confirm(driver, 2, "t-0", "t-1")
+    assert {name: states(driver, name)[1] for name in left} == left
+    assert {states(driver, name)[2] for name in left} == {DONE}
+    driver.forget()
+    driver.ensemble.bounce_brokers([1])
+    driver.handle(BrokersChanged())
+    confirm(driver, 1, *(name for name, state in left.items() if state is not DONE))
+    assert gone(driver)
+
+
+def test_broker_that_dies_while_it_deletes() -> None:
+    """controller 6.3: step 4, replicas of queued topics that go offline have failed."""
+    driver = world()
+    mark(driver, "t")
+    driver.forget()
+    driver.ensemble.unregister_brokers([2])
+    driver.handle(BrokersChanged())
+    assert flags(driver) == {QUEUED, BEGUN, HALTED}
+    assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
+    assert {one["api"] for batch in driver.batches for one in batch if "t-0" in one["partitions"]} == set()
+    confirm(driver, 1, "t-0", "t-1")
+    assert states(driver, "t-0")[1] is DONE
+    driver.start_broker(2)
+    driver.handle(BrokersChanged())
+    confirm(driver, 2, "t-0", "t-1")
+    assert gone(driver)
+
+
+def test_answer_of_an_earlier_office_is_ignored() -> None:
+    """controller 10.3: answers to requests of another controller epoch speak of other rows."""
+    driver = world()
+    mark(driver, "t")
+    confirm(driver, 1, "t-0", "t-1", controller_epoch=driver.context.controller_epoch - 1)
+    assert states(driver, "t-0") == {1: STARTED, 2: STARTED}
+
+
+def test_answer_for_a_topic_that_is_not_being_deleted_is_ignored() -> None:
+    """controller 10.3: entries whose topic has deletion started."""
+    driver = world()
+    driver.forget()
+    confirm(driver, 1, "t-0", "kept-0")
+    confirm(driver, 9, "t-0")
+    assert (driver.effects, states(driver, "t-0")[1]) == ([], ReplicaState.ONLINE)
+
+
+# -- failover
+
+
+@pytest.mark.parametrize(
+    "spec, live, begun",
+    [(healthy(1, 2), ALL, True), (healthy(1, 2), (1, 3), False),
+     (PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,)), ALL, False)],
+    ids=["well", "offline replica", "reassignment"],
+)  # fmt: skip
+def test_failover(spec: PartitionSpec, live: tuple[int, ...], begun: bool) -> None:
+    """controller 3.2: step 5, topics with an offline replica or a running reassignment start ineligible; step 9."""
+    driver = Driver(cluster_of({"t": [spec], "kept": [healthy(1)]}, live), {"auto.leader.rebalance.enable": False})
+    driver.ensemble.mark_for_deletion(["t", "nowhere"])
+    driver.handle(Elect())
+    assert flags(driver) == ({QUEUED, BEGUN} if begun else {QUEUED, HALTED})
+    assert flags(driver, "kept") == set()
+
+
+def test_failover_of_a_controller_that_may_not_delete() -> None:
+    """controller 10.1: delete.topic.enable=false, at failover too."""
+    cluster = cluster_of({"t": [healthy(1)]}, ALL)
+    driver = Driver(cluster, {"auto.leader.rebalance.enable": False, "delete.topic.enable": False})
+    driver.ensemble.mark_for_deletion(["t"])
+    driver.handle(Elect())
+    assert (flags(driver), driver.store.read_deletions()) == (set(), frozenset())
+
+
+# -- what a queued topic is left out of
+
+
+def queued() -> Driver:
+    """``t`` is queued and halted, so that all of it is still there; ``kept`` is not."""
+    driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, ALL)
+    topics = driver.cluster.topics
+    topics.deleting[topics.find("t")] = topics.deletion_halted[topics.find("t")] = 1
+    driver.ensemble.write_state("t", 0, leader=2)
+    driver.ensemble.write_state("kept", 0, leader=2)
+    driver.cluster.partitions.leader[:] = driver.cluster.brokers.index_of([2])[0]
+    driver.cluster.partitions.partition_epoch[:] = 1
+    return driver
+
+
+INVALID_TOPIC = ErrorCode.INVALID_TOPIC_EXCEPTION
+GATES: list[tuple[str, Any, Callable[[Any], Any], Any]] = [
+    ("elections", ElectionRequested(ElectionType.PREFERRED, (("t", 0),), 1), lambda r: r.codes.tolist(),
+     [INVALID_TOPIC]),
+    ("reassignment", ReassignmentRequested(Targets.of([(("t", 0), (3,))]), 1), lambda r: r.codes.tolist(),
+     [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]),
+    ("growth", CreatePartitionsRequested((NewPartitions("t", 2),), 0, token=1), lambda r: r.codes,
+     {"t": INVALID_TOPIC}),
+    ("controlled shutdown", ControlledShutdownRequested(2, -1, 1), lambda r: r.remaining.tolist(), []),
+    ("auto rebalance", RebalanceLeaders(), lambda r: r, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event, read, answer", [row[1:] for row in GATES], ids=[row[0] for row in GATES])
+def test_gates(event: Any, read: Callable[[Any], Any], answer: Any) -> None:
+    """controller 10.5: isTopicQueuedUpForDeletion gates elections (17), reassignment (3), growth (17) and the rest."""
+    driver = queued()
+    before = driver.stored("t-0")
+    driver.handle(event)
+    assert read(driver.replies.get(1)) == answer
+    assert driver.stored("t-0") == before
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+
+
+def test_gate_of_broker_failures() -> None:
+    """controller 10.5: trigger-online and LeaderAndIsr on offline leave queued topics out; others are elected."""
+    driver = queued()
+    driver.ensemble.unregister_brokers([2])
+    driver.handle(BrokersChanged())
+    assert (driver.stored("t-0").leader, driver.stored("kept-0").leader) == (2, 1)
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+
+
+def test_gate_of_growth_in_storage() -> None:
+    """controller 9.3: topic queued for deletion, the record is written back without the added partitions."""
+    driver = queued()
+    driver.write_topics(small_table({"t": [(1, 2), (3,)]}))
+    driver.handle(TopicModified("t"))
+    assert driver.store.read_topics(("t",)).partition_counts.tolist() == [1]
+    assert driver.cluster.row("t", 1) is None
+
+
+# -- DeleteTopics
+
+
+@pytest.mark.parametrize(
+    "names, codes",
+    [(("t",), {"t": NONE}), (("nowhere",), {"nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}),
+     (("t", "nowhere"), {"t": NONE, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}), ((), {})],
+)  # fmt: skip
+def test_requests(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> None:
+    """wire 10: not in metadata 3; the others are marked."""
+    driver = world()
+    assert driver.ask(DeleteTopicsRequested(names, 1_000, 1)).codes == codes
+    assert driver.store.read_deletions() == {name for name, code in codes.items() if code is NONE}
+
+
+def test_requests_while_deletion_is_disabled() -> None:
+    """wire 10: delete.topic.enable=false 73."""
+    driver = world(delete_topic_enable=False)
+    assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": ErrorCode.TOPIC_DELETION_DISABLED}
+    assert (driver.store.read_deletions(), flags(driver)) == (frozenset(), set())
+
+
+def test_marked_twice() -> None:
+    """wire 10: already marked is treated as success; once brokers were told that the topic goes it is unknown."""
+    driver = world((1, 3))
+    driver.ensemble.mark_for_deletion(["t"])
+    assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": NONE}
+    unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 2)).codes == unknown
+
+
+def test_topic_that_brokers_never_heard_of() -> None:
+    """wire 10: not in metadata 3, since no partition ever had a leader."""
+    driver = quiet({"t": [PartitionSpec((9,))]}, ALL)
+    unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == unknown
+
+
+def test_states_of_a_topic_being_deleted_are_not_written_by_elections() -> None:
+    """controller 10.5: nothing but the shrinking of ISRs is written once the topic is queued."""
+    driver = world()
+    mark(driver, "t")
+    rows = np.concatenate([effect.change.rows for effect in driver.effects if isinstance(effect, WriteStates)])
+    assert set(rows.tolist()) == set(driver.rows("t-0", "t-1").tolist())
+    assert all((change.leader_epoch > 0).all() for change in driver.writes())

@@ -1,0 +1,335 @@
+"""Every gauge equals a recount from scratch, whatever has happened; and what was not touched is not counted again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kframe.core.controller import Controller
+from kframe.core.gauges import INACTIVE, Tally
+from kframe.core.selection import Selection
+from kframe.embedded import Api, EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.cluster import ClusterState, PartitionView
+from kframe.model.columns import Ragged
+from kframe.model.config import ControllerConfig
+from kframe.model.events import (
+    AlterPartitionRequested,
+    ControlledShutdownRequested,
+    CreatePartitionsRequested,
+    CreateTopicsRequested,
+    DeleteTopicsRequested,
+    ElectionRequested,
+    ElectionType,
+    ReassignmentRequested,
+    ResignRequested,
+)
+from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, PartitionState, ReplicaState
+from kframe.model.tables import Targets
+from kframe.runtime.loop import ControllerLoop
+from kframe.scenario.format import read_scenario
+from kframe.scenario.runner import ScenarioRunner
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
+
+BROKERS = (1, 2, 3, 4)
+SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.yaml"))
+
+
+def recount(controller: Controller) -> dict[str, int]:
+    """All gauges by their definitions (``spec/controller.md`` section 16), partition by partition."""
+    if not controller.active:
+        return dict(INACTIVE)
+    cluster = controller.cluster
+    topics = cluster.topics
+    queued = {name for name in topics.names if name in topics and topics.deleting[topics.find(name)]}
+    started = {name for name in queued if topics.deletion_started[topics.find(name)]}
+    halted = {name for name in queued if topics.deletion_halted[topics.find(name)]}
+    found = list(cluster)
+    led = [one for one in found if one.leader is not None]
+    doomed = Counter(state for one in found if one.topic in queued for state in one.replica_states)
+    return {
+        "ActiveControllerCount": 1,
+        "GlobalTopicCount": sum(name in topics for name in set(topics.names)),
+        "GlobalPartitionCount": len(led),
+        "OfflinePartitionsCount": sum(
+            one.state is PartitionState.OFFLINE and one.topic not in started for one in found
+        ),
+        "PreferredReplicaImbalanceCount": sum(imbalanced(one) for one in led if one.topic not in queued),
+        "TopicsToDeleteCount": len(queued),
+        "TopicsIneligibleToDeleteCount": len(halted),
+        "ReplicasToDeleteCount": doomed.total() - doomed[ReplicaState.DELETION_SUCCESSFUL],
+        "ReplicasIneligibleToDeleteCount": doomed[ReplicaState.DELETION_INELIGIBLE],
+        "ActiveBrokerCount": len(cluster.brokers.registered_ids()),
+        "FencedBrokerCount": 0,
+    }
+
+
+def imbalanced(one: PartitionView) -> bool:
+    preferred = one.replicas[0]
+    if preferred in one.adding_replicas:
+        return preferred in one.isr
+    return one.leader == NO_LEADER or one.leader != preferred  # a topic may name broker -1, which is not "nobody"
+
+
+class World:
+    """A controller over two topics on four brokers, and everything that can befall it."""
+
+    def __init__(self) -> None:
+        led_by_second = PartitionSpec((3, 2), leader=2, isr=(2, 3))
+        cluster = cluster_of({"a": [healthy(1, 2, 3), led_by_second, healthy(4)], "b": [healthy(2, 1)]}, BROKERS)
+        self.ensemble = MemoryEnsemble.from_cluster(cluster)
+        self.store = self.ensemble.connect()
+        self.clock = VirtualClock()
+        self.brokers = EmbeddedBrokers(self.clock)
+        config = ControllerConfig({"unclean.leader.election.enable": True, "auto.leader.rebalance.enable": False})
+        self.loop = ControllerLoop(Controller(1000, config, Selection({})), self.store, self.brokers, self.clock)
+        self.loop.open()
+
+    def settle(self) -> dict[str, int]:
+        """Let the controller handle all that waits; return its gauges."""
+        self.loop.run_until_idle()
+        return dict(self.loop.status().gauges)
+
+    def do(self, what: str, x: int, y: int) -> None:
+        getattr(self, f"do_{what}")(x, y)
+
+    def topic(self, x: int) -> str:
+        return "abcd"[x % 4]
+
+    def views(self) -> list[PartitionView]:
+        return list(self.ensemble.states.cluster)
+
+    def broker(self, x: int) -> int:
+        return BROKERS[x % len(BROKERS)]
+
+    def registered(self, broker_id: int) -> bool:
+        return broker_id in {one.broker_id for one in self.ensemble.registrations()}
+
+    def do_create(self, x: int, y: int) -> None:
+        topic = NewTopic(self.topic(x), partitions=1 + y % 3, replication_factor=1 + y % 2)
+        self.loop.submit(lambda token: CreateTopicsRequested((topic,), start_index=y, shift=x, token=token))
+
+    def do_grow(self, x: int, y: int) -> None:
+        growth = NewPartitions(self.topic(x), count=1 + y % 6)
+        self.loop.submit(lambda token: CreatePartitionsRequested((growth,), token=token))
+
+    def do_delete(self, x: int, y: int) -> None:
+        self.loop.submit(lambda token: DeleteTopicsRequested((self.topic(x),), token=token))
+
+    def do_vanish(self, x: int, y: int) -> None:
+        """A topic goes from storage past the controller, as an operator can let it."""
+        self.ensemble.topics.delete(self.ensemble._operator, (self.topic(x),))  # what no tool of Kafka's does
+
+    def do_reassign(self, x: int, y: int) -> None:
+        views = self.views()
+        if views:
+            view = views[x % len(views)]
+            wanted = [self.broker(y + place) for place in range(1 + y % 3)]
+            targets = Targets.of([((view.topic, view.partition), None if y % 7 == 0 else wanted)])
+            self.loop.submit(lambda token: ReassignmentRequested(targets, token))
+
+    def do_alter(self, x: int, y: int) -> None:
+        """The leader of a partition proposes some of its replicas as ISR, itself first."""
+        registrations = {one.broker_id: one for one in self.ensemble.registrations()}
+        views = [one for one in self.views() if one.leader in registrations]
+        if not views:
+            return
+        view = views[x % len(views)]
+        leader = view.leader or 0
+        others = [one for place, one in enumerate(view.replicas) if one != leader and (y >> place) & 1]
+        self.loop.submit(
+            lambda token: AlterPartitionRequested(
+                leader, registrations[leader].broker_epoch, 1, ((view.topic, view.partition),),
+                np.array([view.leader_epoch], np.int32), np.array([view.partition_epoch], np.int32),
+                np.array([view.recovery], np.uint8), Ragged.of([[leader, *others]]), token,
+            )
+        )  # fmt: skip
+
+    def do_down(self, x: int, y: int) -> None:
+        if self.registered(self.broker(x)):
+            self.ensemble.unregister_brokers([self.broker(x)])
+
+    def do_up(self, x: int, y: int) -> None:
+        if not self.registered(self.broker(x)):
+            self.ensemble.register_brokers([registration(self.broker(x))])
+
+    def do_bounce(self, x: int, y: int) -> None:
+        if self.registered(self.broker(x)):
+            self.ensemble.bounce_brokers([self.broker(x)])
+
+    def do_elect(self, x: int, y: int) -> None:
+        self.loop.submit(lambda token: ElectionRequested(ElectionType(x % 2), None, token))
+
+    def do_shut_down(self, x: int, y: int) -> None:
+        self.loop.submit(lambda token: ControlledShutdownRequested(self.broker(x), NO_BROKER_EPOCH, token))
+
+    def do_refuse_deletion(self, x: int, y: int) -> None:
+        self.brokers.answer(self.broker(x), ("KAFKA_STORAGE_ERROR", "SILENT", "NONE")[y % 3], Api.STOP_REPLICA)
+
+    def do_fail_log_dir(self, x: int, y: int) -> None:
+        views = self.views()
+        if views:
+            view = views[y % len(views)]
+            self.brokers.fail_log_dir(self.broker(x), [f"{view.topic}-{view.partition}"])
+            self.ensemble.notify_log_dir_event(self.broker(x))
+
+    def do_race(self, x: int, y: int) -> None:
+        """A broker writes a state past the controller, and leaves word of it."""
+        views = [one for one in self.views() if one.leader is not None]
+        if views:
+            view = views[x % len(views)]
+            isr = view.isr[: 1 + y % 2]
+            self.ensemble.write_state(view.topic, view.partition, leader=isr[-1], isr=isr)
+            if y % 3:
+                self.ensemble.notify_isr_changes([(view.topic, view.partition)])
+
+    def do_depose(self, x: int, y: int) -> None:
+        if self.loop.controller.active:
+            self.ensemble.drop_controller()
+
+    def do_expire(self, x: int, y: int) -> None:
+        self.ensemble.expire(self.store)
+
+    def do_resign(self, x: int, y: int) -> None:
+        self.loop.queue.put(ResignRequested())
+
+
+WHAT = sorted(name.removeprefix("do_") for name in vars(World) if name.startswith("do_"))
+STEPS = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 23), st.integers(0, 23)), max_size=25)
+
+SEEN: Counter[str] = Counter()
+
+
+@given(STEPS)
+@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
+def test_after_any_history_every_gauge_equals_a_recount(steps: list[tuple[str, int, int]]) -> None:
+    world = World()
+    assert world.settle() == recount(world.loop.controller)
+    for what, x, y in steps:
+        world.do(what, x, y)
+        gauges = world.settle()
+        assert gauges == recount(world.loop.controller), (what, x, y)
+        SEEN.update(name for name, value in gauges.items() if value)
+    world.loop.stop()
+    assert world.loop.status().gauges == INACTIVE
+
+
+def test_the_histories_above_have_moved_every_gauge() -> None:
+    if not SEEN:
+        pytest.skip("the histories were not played in this run")
+    assert set(INACTIVE) - set(SEEN) <= {"FencedBrokerCount", "ReplicasIneligibleToDeleteCount"}
+
+
+def test_a_replica_that_could_not_be_deleted_counts_while_another_still_might() -> None:
+    world = World()
+    world.brokers.answer(1, "KAFKA_STORAGE_ERROR", Api.STOP_REPLICA)
+    world.brokers.answer(2, "SILENT", Api.STOP_REPLICA)
+    world.settle()
+    world.do_delete(1, 0)
+    gauges = world.settle()
+    assert gauges == recount(world.loop.controller)
+    assert (gauges["ReplicasToDeleteCount"], gauges["ReplicasIneligibleToDeleteCount"]) == (2, 1)
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_along_every_golden_scenario_every_gauge_equals_a_recount(path: Path) -> None:
+    runner = ScenarioRunner(read_scenario(path))
+    for entry in runner.play_steps():
+        assert runner.loop.status().gauges == recount(runner.loop.controller), entry["step"]
+
+
+PREFERRED_CASES: list[tuple[str, PartitionSpec, int]] = [
+    ("the preferred replica leads", PartitionSpec((1, 2), 1, (1, 2)), 0),
+    ("another replica leads", PartitionSpec((1, 2), 2, (1, 2)), 1),
+    ("nobody leads", PartitionSpec((1, 2), -1, (1, 2)), 1),
+    ("it never had a leader", PartitionSpec((1, 2)), 0),
+    ("the preferred replica is being added, not in sync", PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,)), 0),
+    ("the preferred replica is being added, in sync", PartitionSpec((3, 1), 1, (1, 3), adding_replicas=(3,)), 1),
+    ("another is being added", PartitionSpec((1, 3), 1, (1, 3), adding_replicas=(3,)), 0),
+]
+
+
+@pytest.mark.parametrize("spec, expected", [case[1:] for case in PREFERRED_CASES], ids=[c[0] for c in PREFERRED_CASES])
+def test_preferred_replica_imbalance(spec: PartitionSpec, expected: int) -> None:
+    loop = adopted(cluster_of({"t": [spec]}, registered=(1, 2, 3)))
+    assert loop.status().gauges["PreferredReplicaImbalanceCount"] == expected
+
+
+def adopted(cluster: ClusterState) -> ControllerLoop:
+    """A controller of this cluster that has changed nothing."""
+    store = MemoryEnsemble.from_cluster(cluster).connect()
+    clock = VirtualClock()
+    loop = ControllerLoop(Controller(1, ControllerConfig(), Selection({})), store, EmbeddedBrokers(clock), clock)
+    loop.adopt()
+    return loop
+
+
+def test_a_queued_topic_is_neither_led_elsewhere_nor_forgotten() -> None:
+    """A dead broker halts the deletion: what is offline stays offline until the deletion starts, which it cannot."""
+    world = World()
+    world.do_down(3, 0)
+    world.settle()
+    world.do_reassign(0, 1)
+    world.settle()
+    world.do_delete(0, 0)
+    gauges = world.settle()
+    assert gauges == recount(world.loop.controller)
+    assert (gauges["TopicsToDeleteCount"], gauges["TopicsIneligibleToDeleteCount"]) == (1, 1)
+    assert gauges["PreferredReplicaImbalanceCount"] == 0
+
+
+# -- what it costs
+
+
+@pytest.mark.parametrize("partitions", [1_000, 50_000])
+def test_one_alter_partition_counts_one_row(partitions: int) -> None:
+    replicas = Ragged(np.arange(0, 2 * partitions + 1, 2, dtype=np.int32), np.tile([0, 1], partitions).astype(np.int32))
+    cluster = ClusterState()
+    cluster.brokers.register([registration(1, broker_epoch=7), registration(2, broker_epoch=7)])
+    zeros = np.zeros(partitions, np.int32)
+    values: dict[str, Any] = {"leader": zeros, "leader_epoch": zeros, "partition_epoch": zeros}
+    cluster.add_topics(["t"], np.array([partitions]), replicas, replicas, values)
+    loop = adopted(cluster)
+    rows = loop.controller.context.gauges.rows
+    before = rows.visited
+    assert before == partitions
+    one, isr = np.zeros(1, np.int32), Ragged.of([[1]])
+    loop.submit(
+        lambda token: AlterPartitionRequested(1, 7, 1, (("t", 5),), one, one, np.zeros(1, np.uint8), isr, token)
+    )
+    loop.run_until_idle()
+    assert loop.controller.cluster["t", 5].isr == (1,)
+    assert 1 <= rows.visited - before <= 2
+
+
+@given(st.data())
+def test_a_tally_is_right_if_every_change_is_touched(data: st.DataObject) -> None:
+    """Touches may be repeated, unordered and for nothing, and entries may be added."""
+    values = list(data.draw(st.lists(st.integers(0, 9), max_size=5)))
+    tally = Tally(np.uint8, 1, lambda: len(values), kept_min=data.draw(st.sampled_from([0, 4, 1024])))
+    told = 0
+
+    def count(entries: Any) -> Any:
+        return np.array(values, np.uint8)[entries][None, :]
+
+    for _ in range(data.draw(st.integers(1, 8))):
+        values += data.draw(st.lists(st.just(0), max_size=3))
+        for _ in range(data.draw(st.integers(0, 3)) if values else 0):
+            touched = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=6))
+            for entry in touched:
+                values[entry] = data.draw(st.integers(0, 9))
+            tally.touch(np.array(touched, np.int32))
+            told += len(touched)
+        visited = tally.visited
+        tally.settle(count)
+        assert tally.totals.tolist() == [sum(values)]
+        assert tally.visited <= visited + len(values) + told
+    visited = tally.visited
+    tally.settle(count)
+    assert tally.visited == visited, "nothing was touched"

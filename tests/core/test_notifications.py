@@ -1,0 +1,188 @@
+"""What brokers leave word of, and what their answers tell (``controller.md`` sections 12 and 13.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.asks import DropNotifications
+from kframe.model.events import (
+    BrokersChanged,
+    IsrChangesLeft,
+    LeaderAndIsrAnswered,
+    LogDirEventsLeft,
+    UpdateMetadataAnswered,
+)
+from kframe.model.ids import PartitionState, ReplicaFlag
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, kinds, quiet, state_of
+
+NONE, STORAGE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
+STALE = ErrorCode.STALE_CONTROLLER_EPOCH
+NAMES = ("t-0", "t-1", "u-0")
+
+
+def world(**config: object) -> Driver:
+    return quiet({"t": [healthy(1, 2), healthy(2, 1)], "u": [healthy(1, 3)]}, (1, 2, 3), **config)
+
+
+def answer(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] = (), stale: tuple[str, ...] = (),
+           error: ErrorCode = NONE, controller_epoch: int | None = None) -> None:  # fmt: skip
+    """Let a broker answer LeaderAndIsr about these partitions."""
+    errors = [(name, STORAGE) for name in failed] + [(name, STALE) for name in stale]
+    named = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), code) for name, code in errors)
+    epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
+    driver.handle(LeaderAndIsrAnswered(broker_id, error, named, epoch, driver.rows(*names)))
+
+
+def offline(driver: Driver) -> set[str]:
+    """Replicas on dead log directories, written ``t-0@1``."""
+    p = driver.cluster.partitions
+    found = set()
+    for row in range(len(driver.cluster)):
+        ids = driver.cluster.brokers.ids_of(p.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR))
+        found |= {f"{driver.cluster.name(row)}@{broker}" for broker in ids}
+    return found
+
+
+# -- 13.2
+
+
+def test_changed_isrs_are_taken_over_and_told() -> None:
+    """controller 13.2: refresh leadership from storage, UpdateMetadata for them to all, take the word away."""
+    driver = world()
+    driver.ensemble.write_state("t", 0, isr=(1,))
+    driver.ensemble.notify_isr_changes([("t", 0), ("nowhere", 0), ("t", 99)])
+    driver.ensemble.notify_isr_changes([("u", 0)])
+    driver.follow()
+    assert driver.known("t-0").isr == (1,)
+    assert {one["api"] for batch in driver.batches for one in batch} == {Api.UPDATE_METADATA}
+    assert driver.told(Api.UPDATE_METADATA, "t-0") == driver.told(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
+    assert driver.entries(Api.UPDATE_METADATA, "t-0")[3]["isr"] == [1]
+    assert driver.told(Api.UPDATE_METADATA, "t-1") == []
+    assert driver.store.read_isr_changes().paths == ()
+    assert driver.writes() == []
+
+
+def test_word_of_nothing_known_is_taken_away() -> None:
+    """controller 13.2: the notifications that were read go in any case."""
+    driver = world()
+    driver.ensemble.notify_isr_changes([("nowhere", 0)])
+    driver.handle(IsrChangesLeft())
+    assert (driver.batches, driver.store.read_isr_changes().paths) == ([], ())
+
+
+def test_word_left_meanwhile_is_heard_next() -> None:
+    """controller 13.2: only the read notifications are deleted; a later one is another event."""
+    driver = world()
+    driver.ensemble.notify_isr_changes([("t", 0)])
+    driver.events.clear()
+    driver.before(DropNotifications, lambda: driver.ensemble.notify_isr_changes([("t", 1)]))
+    driver.handle(IsrChangesLeft())
+    assert driver.events[:1] == [IsrChangesLeft()]
+    assert driver.store.read_isr_changes().items == (("t", 1),)
+
+
+# -- 12
+
+
+def test_log_dir_event_makes_the_broker_tell() -> None:
+    """controller 12: all replicas of those brokers to Online: LeaderAndIsr with every partition, same epochs."""
+    driver = world()
+    driver.ensemble.notify_log_dir_event(1)
+    driver.ensemble.notify_log_dir_event(99)
+    driver.follow()
+    (request,) = driver.requests(Api.LEADER_AND_ISR)
+    assert (request["broker"], set(request["partitions"])) == (1, set(NAMES))
+    assert {(one["leader_epoch"], one["is_new"]) for one in request["partitions"].values()} == {(0, False)}
+    assert driver.writes() == []
+    assert driver.store.read_log_dir_events().paths == ()
+
+
+def test_replica_on_a_dead_directory_goes_offline() -> None:
+    """controller 12: KAFKA_STORAGE_ERROR is offline: leaders are elected and ISRs shrink."""
+    driver = world()
+    answer(driver, 1, *NAMES, failed=("t-0", "t-1"))
+    assert offline(driver) == {"t-0@1", "t-1@1"}
+    assert state_of(driver.stored("t-0")) == (2, (2,), 1)
+    assert state_of(driver.stored("t-1")) == (2, (2,), 1)
+    assert state_of(driver.stored("u-0")) == (1, (1, 3), 0)
+    assert driver.entries(Api.UPDATE_METADATA, "t-0")[3]["offline_replicas"] == [1]
+
+
+def test_what_is_offline_already_is_no_news() -> None:
+    """controller 12: newly offline ones only."""
+    driver = world()
+    answer(driver, 1, *NAMES, failed=("t-0",))
+    driver.forget()
+    answer(driver, 1, *NAMES, failed=("t-0",))
+    assert driver.effects == []
+    answer(driver, 1, *NAMES, failed=("t-0", "t-1"))
+    assert offline(driver) == {"t-0@1", "t-1@1"}
+    assert driver.written() == [["t-1"]]
+
+
+def test_replica_that_is_back_only_leaves_the_set() -> None:
+    """controller 12: no election is triggered by that; other errors neither add nor remove."""
+    driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,)), healthy(1)]}, (1, 2))
+    answer(driver, 1, "t-0", "t-1", failed=("t-0", "t-1"))
+    assert [driver.known(name).state for name in ("t-0", "t-1")] == [PartitionState.OFFLINE] * 2
+    driver.forget()
+    answer(driver, 1, "t-0", "t-1", stale=("t-1",))
+    assert (offline(driver), driver.effects) == ({"t-1@1"}, [])
+
+
+@pytest.mark.parametrize(
+    "error, controller_epoch, broker",
+    [(STALE, None, 1), (NONE, 0, 1), (NONE, 9, 1), (NONE, None, 77)],
+    ids=["top-level error", "earlier office", "later office", "unknown broker"],
+)
+def test_answers_that_tell_nothing(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
+    """controller 12: each response without top-level error; rows of another office are not ours."""
+    driver = world()
+    answer(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)
+    assert (offline(driver), driver.effects) == (set(), [])
+
+
+def test_answer_names_only_what_the_broker_hosts() -> None:
+    """controller 12: unknown partitions are ignored, and so are those that are elsewhere."""
+    driver = world()
+    errors = ((("nowhere", 0), STORAGE), (("u", 0), STORAGE))
+    driver.handle(LeaderAndIsrAnswered(2, NONE, errors, driver.context.controller_epoch, driver.rows("t-0")))
+    assert (offline(driver), driver.effects) == (set(), [])
+
+
+@pytest.mark.parametrize("how", ["dies", "bounces"])
+def test_new_registration_forgets_dead_directories(how: str) -> None:
+    """controller 6.2 and 6.3: forget their offline-dir sets."""
+    driver = world()
+    answer(driver, 1, *NAMES, failed=("t-0",))
+    if how == "dies":
+        driver.ensemble.unregister_brokers([1])
+    else:
+        driver.ensemble.bounce_brokers([1])
+    driver.handle(BrokersChanged())
+    assert offline(driver) == set()
+
+
+def test_broker_with_a_dead_directory_does_not_lead_what_is_on_it() -> None:
+    """controller 12: the whole way, from the event to the answer to the next election."""
+    driver = world()
+    driver.handle(LogDirEventsLeft())
+    answer(driver, 2, *NAMES[:2], failed=("t-0",))
+    driver.ensemble.unregister_brokers([1])
+    driver.handle(BrokersChanged())
+    assert [driver.stored(name).leader for name in NAMES] == [-1, 2, 3]
+
+
+# -- UpdateMetadata
+
+
+@pytest.mark.parametrize("error", [NONE, STALE, ErrorCode.STALE_BROKER_EPOCH])
+def test_answer_to_update_metadata_is_only_logged(error: ErrorCode, caplog: pytest.LogCaptureFixture) -> None:
+    """controller 2: UpdateMetadataResponseReceived, the error is only logged."""
+    driver = world()
+    driver.handle(UpdateMetadataAnswered(1, error))
+    assert kinds(driver.effects) == []
+    assert (error.name in caplog.text) == (error is not NONE)

@@ -1,0 +1,63 @@
+"""Blocks of producer ids (``controller.md`` section 15)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.core.producer_ids import ProducerIdsResponse
+from kframe.errors import ErrorCode, StoreError
+from kframe.model.asks import AllocateProducerIds
+from kframe.model.events import ProducerIdsRequested, SessionExpired
+from kframe.testing.clusters import registration
+from tests.core.driver import Driver, quiet
+
+
+def world() -> Driver:
+    return quiet({}, (registration(1, broker_epoch=100), registration(2, broker_epoch=200)))
+
+
+#: (case, broker, broker epoch, code)
+CHECKS = [
+    ("good", 1, 100, ErrorCode.NONE),
+    ("unknown broker", 9, 100, ErrorCode.BROKER_ID_NOT_REGISTERED),
+    ("older registration", 1, 99, ErrorCode.STALE_BROKER_EPOCH),
+    ("later registration", 1, 101, ErrorCode.STALE_BROKER_EPOCH),
+    ("no epoch", 1, -1, ErrorCode.STALE_BROKER_EPOCH),
+    ("another broker's", 2, 100, ErrorCode.STALE_BROKER_EPOCH),
+    ("broker that has gone", 3, 300, ErrorCode.BROKER_ID_NOT_REGISTERED),
+]
+
+
+@pytest.mark.parametrize("broker, broker_epoch, code", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
+def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
+    """controller 15: unknown broker 102; an epoch that is not equal 77."""
+    driver = world()
+    driver.cluster.brokers.index_of([3])
+    response = driver.ask(ProducerIdsRequested(broker, broker_epoch, 1))
+    assert response == ProducerIdsResponse(code, 0, 0 if code else 1000)
+    assert any(isinstance(effect, AllocateProducerIds) for effect in driver.effects) == (code is ErrorCode.NONE)
+
+
+def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
+    """controller 15: block 0..999, then the next 1000 after block_end; a later controller goes on."""
+    driver = world()
+    given = [driver.ask(ProducerIdsRequested(broker, 100 * broker, token)) for token, broker in enumerate((1, 2, 1), 1)]
+    assert [(one.first, one.length) for one in given] == [(0, 1000), (1000, 1000), (2000, 1000)]
+    other = driver.ensemble.connect()
+    other.open(lambda _event: None)
+    assert other.allocate_producer_ids(2) == 3000
+
+
+def test_storage_that_fails_answers_the_broker() -> None:
+    """controller 15: the broker is not left waiting, since it asks whoever is controller then."""
+    driver = world()
+    driver.fail(AllocateProducerIds, StoreError("lost"))
+    assert driver.ask(ProducerIdsRequested(1, 100, 1)).error is ErrorCode.NOT_CONTROLLER
+    assert not driver.controller.active
+
+
+def test_not_controller() -> None:
+    """controller 15: 41."""
+    driver = world()
+    driver.handle(SessionExpired())
+    assert driver.ask(ProducerIdsRequested(1, 100, 1)) == ProducerIdsResponse(ErrorCode.NOT_CONTROLLER)

@@ -1,0 +1,287 @@
+"""Topics and partitions appear, vanish and grow; ids and settings (``controller.md`` section 9)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode, StoreError
+from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.asks import GiveTopicIds, WriteAssignments, WriteStates
+from kframe.model.columns import Ragged
+from kframe.model.events import (
+    BrokersChanged,
+    CreatePartitionsRequested,
+    CreateTopicsRequested,
+    Elect,
+    TopicModified,
+    TopicsChanged,
+    TopicSettingsChanged,
+)
+from kframe.model.ids import PartitionState, ReplicaState
+from kframe.model.tables import TopicTable
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
+from tests.core.driver import Driver, assigned, quiet, refusals, state_of
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def create(driver: Driver, topics: dict[str, list[tuple[int, ...]]]) -> None:
+    """Let somebody else create topics, and the controller hear of it."""
+    other = driver.ensemble.connect()
+    other.open(lambda _event: None)
+    other.create_topics(small_table(topics), ({},) * len(topics))
+    driver.follow()
+
+
+def grow(driver: Driver, *added: tuple[int, ...]) -> None:
+    """Let partitions be added to ``t`` in storage."""
+    table = driver.store.read_topics(("t",))
+    counts, none = (table.partition_counts + len(added)).astype(np.int32), Ragged.empty(len(added))
+    replicas = table.replicas.join(Ragged.of(list(added)))
+    adding, removing = table.adding.join(none), table.removing.join(none)
+    driver.write_topics(TopicTable(table.names, table.topic_ids, counts, replicas, adding, removing))
+    driver.follow()
+
+
+# -- 9.1 and 9.2
+
+
+def test_new_topics_come_online() -> None:
+    """controller 9.1: new = topics minus allTopics; 9.2: the partitions get their first leaders."""
+    driver = quiet({"t": [healthy(1)]}, (1, 2, 3))
+    create(driver, {"new": [(1, 2), (2, 3)], "more": [(3,)]})
+    assert state_of(driver.stored("new-0")) == (1, (1, 2), 0)
+    assert state_of(driver.stored("new-1")) == (2, (2, 3), 0)
+    assert state_of(driver.stored("more-0")) == (3, (3,), 0)
+    assert {view.state for view in driver.cluster} == {PartitionState.ONLINE}
+    told = driver.entries(Api.LEADER_AND_ISR, "new-0")
+    assert {broker: entry["is_new"] for broker, entry in told.items()} == {1: True, 2: True}
+    assert driver.told(Api.UPDATE_METADATA, "new-0") == [1, 2, 3]
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+
+
+def test_new_partitions_cost_one_round_of_requests() -> None:
+    """controller 9.2: four bulk calls, of which only partitions to Online sends anything."""
+    driver = quiet({}, (1, 2, 3))
+    create(driver, {"new": [(1, 2), (2, 3)], "more": [(3,)]})
+    assert len(driver.batches) == 1
+    assert sorted(driver.written()[0]) == ["more-0", "new-0", "new-1"]
+
+
+def test_offline_replicas_of_new_partitions_count_as_online() -> None:
+    """controller 9.2: offline replicas also end Online in the replica map; they are not in the ISR."""
+    driver = quiet({}, (2, 3))
+    create(driver, {"new": [(1, 2)]})
+    assert state_of(driver.stored("new-0")) == (2, (2,), 0)
+    assert driver.known("new-0").replica_states == (ReplicaState.ONLINE, ReplicaState.ONLINE)
+
+
+def test_new_partition_without_an_online_replica_waits() -> None:
+    """controller 9.2: it stays New, and comes online when one of its brokers starts."""
+    driver = quiet({}, (2, 3))
+    create(driver, {"new": [(1, 9)], "led": [(2,)]})
+    assert (driver.known("new-0").state, driver.stored("new-0").leader) == (PartitionState.NEW, None)
+    assert driver.stored("led-0").leader == 2
+    driver.start_broker(9)
+    driver.handle(BrokersChanged())
+    assert state_of(driver.stored("new-0")) == (9, (9,), 0)
+
+
+def test_new_partition_whose_state_is_there_already(caplog: pytest.LogCaptureFixture) -> None:
+    """controller 9.2: it stays New, without a second try."""
+    driver = quiet({}, (1, 2))
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("new", 0, leader=2, isr=(2,), leader_epoch=7))
+    create(driver, {"new": [(1, 2)]})
+    assert driver.known("new-0").state is PartitionState.NEW
+    assert state_of(driver.stored("new-0")) == (2, (2,), 7)
+    assert any("storage has a state for it already" in line for line in refusals(caplog))
+
+
+def test_vanished_topic_is_forgotten() -> None:
+    """controller 9.1: a topic deleted by hand only disappears from memory, no StopReplica, no UpdateMetadata."""
+    driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, (1, 2))
+    driver.store.delete_topics(("t",))
+    driver.follow()
+    assert [view.topic for view in driver.cluster] == ["kept"]
+    assert (driver.batches, "t" in driver.cluster.topics) == ([], False)
+    driver.ensemble.unregister_brokers([1])
+    driver.follow()
+    assert state_of(driver.stored("kept-0")) == (2, (2,), 1)
+
+
+def test_topic_that_vanished_and_came_back_between_two_looks() -> None:
+    """controller 9.1: names alone are compared."""
+    driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1)]}, (1, 2))
+    driver.store.delete_topics(("t",))
+    other = driver.ensemble.connect()
+    other.open(lambda _event: None)
+    other.create_topics(small_table({"u": [(2,)]}), ({},))
+    driver.follow()
+    assert {view.topic for view in driver.cluster} == {"u", "kept"}
+
+
+def test_no_change_is_no_effect() -> None:
+    """controller 9.1: the watch is armed again, nothing else."""
+    driver = quiet({"t": [healthy(1)]}, (1,))
+    driver.handle(TopicsChanged())
+    assert (driver.batches, driver.writes()) == ([], [])
+    create(driver, {"u": [(1,)]})
+    assert driver.stored("u-0").leader == 1
+
+
+def test_topic_created_while_a_reassignment_is_written_into_it() -> None:
+    """controller 9.1: assignments come with adding and removing replicas."""
+    driver = quiet({}, (1, 2, 3))
+    other = driver.ensemble.connect()
+    other.open(lambda _event: None)
+    replicas, adding, removing = (Ragged.of([[*lists]]) for lists in ((3, 1), (3,), (1,)))
+    table = TopicTable(("new",), (None,), np.array([1], np.int32), replicas, adding, removing)
+    other.create_topics(table, ({},))
+    driver.follow()
+    assert assigned(driver.known("new-0")) == ((3, 1), (3,), (1,))
+    assert driver.cluster.partitions.reassigning.tolist() == [1]
+
+
+# -- 9.3
+
+
+def test_added_partitions_come_online() -> None:
+    """controller 9.3: added = partitions with no cached assignment."""
+    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(2)]}, (1, 2, 3))
+    grow(driver, (3, 1), (2, 3))
+    assert [state_of(driver.stored(name)) for name in ("t-0", "t-1", "t-2")] == [
+        (1, (1, 2), 0), (3, (3, 1), 0), (2, (2, 3), 0),
+    ]  # fmt: skip
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+    grow(driver, (1,))
+    assert (driver.stored("t-3").leader, driver.cluster.topics.partition_count.tolist()) == (1, [4, 1])
+
+
+@pytest.mark.parametrize("lists", [[(2, 1), (1, 2)], [(3, 9), (1,)]], ids=["order", "brokers"])
+def test_edited_assignments_have_no_effect(lists: list[tuple[int, ...]]) -> None:
+    """controller 9.3: shrinking or editing existing partitions' replica lists has no effect on the controller."""
+    driver = quiet({"t": [healthy(1, 2), healthy(2, 1)]}, (1, 2, 3))
+    driver.write_topics(small_table({"t": lists}))
+    assert driver.events == [TopicModified("t")]
+    driver.follow()
+    assert [driver.known(name).replicas for name in ("t-0", "t-1")] == [(1, 2), (2, 1)]
+    assert (driver.batches, driver.writes()) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["nowhere", "gone"])
+def test_word_of_a_topic_that_is_not_there(name: str) -> None:
+    """controller 9.3: unknown to storage, or to the controller."""
+    driver = quiet({"gone": [healthy(1)], "t": [healthy(1)]}, (1,))
+    driver.store.delete_topics(("gone",))
+    driver.handle(TopicModified(name))
+    assert (driver.batches, driver.writes()) == ([], [])
+
+
+def test_growth_that_is_asked_for_keeps_what_others_have_written() -> None:
+    """controller 9.3: CreatePartitions writes the whole topic; a version that is not ours is not overwritten."""
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
+    driver.write_topics(small_table({"t": [(1, 2), (3, 2)]}))
+    response = driver.ask(CreatePartitionsRequested((NewPartitions("t", 2, ((2, 1),)),), 1_000, token=1))
+    assert response.codes == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert assigned(driver.stored("t-1")) == ((3, 2), (), ())
+    assert driver.known("t-1").replicas == (3, 2)
+
+
+# -- 9.4
+
+
+def ids(driver: Driver) -> list[bool]:
+    return [bool(one.any()) for one in driver.cluster.topics.ids]
+
+
+@pytest.mark.parametrize("protocol, given", [("2.7", False), ("2.8-IV0", True), ("3.9", True)])
+def test_topics_get_ids(protocol: str, given: bool) -> None:
+    """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange; before, none is made."""
+    config = {"auto.leader.rebalance.enable": False, "inter.broker.protocol.version": protocol}
+    driver = Driver(cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, [1]), config)
+    driver.handle(Elect())
+    assert ids(driver) == [given, given]
+    assert [one is not None for one in driver.store.read_topics(("t", "u")).topic_ids] == [given, given]
+    assert len([effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]) == int(given)
+
+
+def test_ids_that_are_there_stay() -> None:
+    """controller 9.4: only topics lacking one get an id."""
+    driver = quiet({}, (1,))
+    driver.ask(CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=1))
+    (topic_id,) = driver.store.read_topics(("t",)).topic_ids
+    assert topic_id is not None
+    assert driver.cluster.topics.find_id(topic_id) == driver.cluster.topics.find("t")
+    assert not [effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]
+
+
+# -- settings
+
+
+def stuck() -> Driver:
+    """``t`` and ``u`` have each a partition whose only ISR member is dead."""
+    spec = PartitionSpec((1, 2), None, (1,), leader_epoch=3)
+    driver = quiet({"t": [spec, healthy(2)], "u": [spec]}, (2, 3))
+    assert [driver.known(name).state for name in ("t-0", "u-0")] == [PartitionState.OFFLINE] * 2
+    return driver
+
+
+def test_topic_that_allows_unclean_elections_now() -> None:
+    """controller 2: TopicUncleanLeaderElectionEnable, trigger-online for the topic."""
+    driver = stuck()
+    driver.ensemble.configure_topic("t", {UNCLEAN: "true"})
+    driver.follow()
+    assert state_of(driver.stored("t-0")) == (2, (2,), 4)
+    assert state_of(driver.stored("u-0")) == (-1, (1,), 3)
+    assert state_of(driver.stored("t-1"))[2] == 0
+
+
+@pytest.mark.parametrize("config", [{UNCLEAN: "false"}, {"min.insync.replicas": "2"}, {UNCLEAN: "perhaps"}])
+def test_other_settings_elect_nobody(config: dict[str, str]) -> None:
+    """controller 2: only a setting that allows it now."""
+    driver = stuck()
+    driver.ensemble.configure_topic("t", config)
+    driver.follow()
+    assert driver.writes() == []
+
+
+def test_settings_decide_later_elections_too() -> None:
+    """elections 3: the topic's setting decides, also one that has just changed."""
+    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, (1, 2, 3))
+    for name in ("t", "u"):
+        driver.ensemble.write_state(name, 0, isr=(1,))
+    driver.cluster.partitions.isr_count[:] = 1
+    driver.cluster.partitions.partition_epoch[:] = 1
+    driver.ensemble.configure_topic("u", {UNCLEAN: "true"})
+    driver.follow()
+    driver.ensemble.unregister_brokers([1])
+    driver.follow()
+    assert [driver.stored(name).leader for name in ("t-0", "u-0")] == [-1, 2]
+
+
+def test_settings_of_an_unknown_topic() -> None:
+    """controller 2: a topic that the controller has not met."""
+    driver = stuck()
+    driver.handle(TopicSettingsChanged("nowhere"))
+    assert driver.writes() == []
+
+
+def test_storage_that_fails_while_topics_come() -> None:
+    """controller 3.5: any failure of a whole write gives the role up; nothing is told to brokers."""
+    driver = quiet({}, (1,))
+    driver.store.create_topics(small_table({"new": [(1,)]}), ({},))
+    driver.fail(WriteStates, StoreError("lost"))
+    driver.handle(TopicsChanged())
+    assert not driver.controller.active
+    assert driver.requests(Api.LEADER_AND_ISR) == []
+
+
+def test_growth_is_written_once() -> None:
+    """wire 11: one set of the whole topic."""
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
+    driver.ask(CreatePartitionsRequested((NewPartitions("t", 4),), 1_000, token=1))
+    assert len([effect for effect in driver.effects if isinstance(effect, WriteAssignments)]) == 1
+    driver.follow()
+    assert len(driver.batches) == 1, "the watch on our own write finds nothing new"

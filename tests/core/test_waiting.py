@@ -1,0 +1,157 @@
+"""Who asks for topics is answered when they are as they should be, or when the time is up (``wire.md`` 9 to 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kframe.core.admin import TopicsResponse
+from kframe.errors import ErrorCode
+from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.effects import SetTimer
+from kframe.model.events import (
+    BrokersChanged,
+    CreatePartitionsRequested,
+    CreateTopicsRequested,
+    DeleteTopicsRequested,
+    Event,
+    SessionExpired,
+)
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, quiet
+
+NONE, LATE, GONE = ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER
+ON_5 = ((0, (5,)),)
+PATIENT_MS = 1_000
+
+
+def world() -> Driver:
+    """Broker 5 is not there: what is assigned to it alone stays without a leader until it comes."""
+    return quiet({"t": [healthy(1, 2)], "stuck": [PartitionSpec((5,))]}, (1, 2))
+
+
+def creation(timeout_ms: int, token: int = 1, *more: NewTopic) -> CreateTopicsRequested:
+    return CreateTopicsRequested((NewTopic("late", assignments=ON_5), *more), timeout_ms, token=token)
+
+
+def pass_time(driver: Driver, milliseconds: int) -> None:
+    driver.clock.advance(milliseconds / 1000)
+    driver.follow()
+
+
+def answers(driver: Driver) -> dict[int, dict[str, ErrorCode]]:
+    return {token: response.codes for token, response in driver.replies.items()}
+
+
+def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
+    """wire 9: wait until every partition of the topic shows a leader."""
+    driver = world()
+    driver.handle(creation(PATIENT_MS))
+    driver.follow()
+    assert answers(driver) == {}
+    driver.start_broker(5)
+    driver.handle(BrokersChanged())
+    assert answers(driver) == {1: {"late": NONE}}
+    pass_time(driver, 2 * PATIENT_MS)
+    assert len(driver.replies) == 1, "the time that was set means nothing any more"
+
+
+def test_who_waits_is_answered_when_the_time_is_up() -> None:
+    """wire 9: timeout, 7 for the laggards; what is led or refused is answered as it is."""
+    driver = world()
+    driver.handle(creation(PATIENT_MS, 1, NewTopic("soon", 1, 1), NewTopic("t")))
+    (timer,) = [effect for effect in driver.effects if isinstance(effect, SetTimer)]
+    assert timer.delay_ms == PATIENT_MS
+    pass_time(driver, PATIENT_MS - 1)
+    assert answers(driver) == {}
+    pass_time(driver, 1)
+    assert answers(driver) == {1: {"late": LATE, "soon": NONE, "t": ErrorCode.TOPIC_ALREADY_EXISTS}}
+    assert "late" in driver.store.read_topic_names()
+
+
+def test_everybody_has_a_time_of_their_own() -> None:
+    """wire 9: several wait at once."""
+    driver = world()
+    driver.handle(creation(PATIENT_MS, 1))
+    driver.handle(CreatePartitionsRequested((NewPartitions("stuck", 2),), PATIENT_MS // 2, token=2))
+    pass_time(driver, PATIENT_MS // 2)
+    assert answers(driver) == {2: {"stuck": LATE}}
+    driver.start_broker(5)
+    driver.follow()
+    assert answers(driver) == {2: {"stuck": LATE}, 1: {"late": NONE}}
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_who_does_not_wait_is_told_what_is_not_done(timeout_ms: int) -> None:
+    """wire 9: timeoutMs <= 0, the topic is created anyway."""
+    driver = world()
+    assert driver.ask(creation(timeout_ms)).codes == {"late": LATE}
+    assert not [effect for effect in driver.effects if isinstance(effect, SetTimer)]
+    assert "late" in driver.store.read_topic_names()
+
+
+NO_TIME = [
+    pytest.param(CreateTopicsRequested((NewTopic("new", 1, 1),), 0, token=1), id="create topics"),
+    pytest.param(CreatePartitionsRequested((NewPartitions("t", 2),), 0, token=1), id="create partitions"),
+    pytest.param(DeleteTopicsRequested(("t",), 0, token=1), id="delete topics"),
+]
+
+
+@pytest.mark.parametrize("request_", NO_TIME)
+def test_who_does_not_wait_is_never_told_that_it_is_done(request_: Any) -> None:
+    """wire 9, 10 and 11: timeoutMs <= 0 is answered by 7 for the good ones, done or not."""
+    assert set(world().ask(request_).codes.values()) == {LATE}
+
+
+def test_validation_never_waits() -> None:
+    """wire 9: validateOnly gives the result at once."""
+    driver = world()
+    request = CreateTopicsRequested((NewTopic("late", assignments=ON_5),), PATIENT_MS, True, token=1)
+    assert driver.ask(request).codes == {"late": NONE}
+    growth = CreatePartitionsRequested((NewPartitions("t", 2),), PATIENT_MS, True, token=2)
+    assert driver.ask(growth).codes == {"t": NONE}
+
+
+def test_refusals_never_wait() -> None:
+    """wire 9: a request of which nothing is accepted."""
+    assert world().ask(CreateTopicsRequested((NewTopic("t"),), PATIENT_MS, token=1)).codes == {
+        "t": ErrorCode.TOPIC_ALREADY_EXISTS
+    }
+
+
+def test_who_deletes_is_answered_once_brokers_were_told() -> None:
+    """wire 10: wait until the topic has left metadata, that is, until its deletion was announced."""
+    driver = quiet({"t": [healthy(1, 2)], "moving": [
+        PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))]}, (1, 2))  # fmt: skip
+    assert driver.ask(DeleteTopicsRequested(("t",), PATIENT_MS, token=1)).codes == {"t": NONE}
+    assert "t" in driver.store.read_topic_names(), "brokers have not confirmed yet"
+
+
+@pytest.mark.parametrize("how", ["session", "abandoned"])
+def test_who_waits_learns_that_we_are_not_controller_any_more(how: str) -> None:
+    """controller 1: whoever waits when we resign is told to look elsewhere."""
+    driver = world()
+    driver.handle(creation(PATIENT_MS, 1))
+    driver.handle(CreateTopicsRequested((NewTopic("too", assignments=ON_5),), PATIENT_MS, token=2))
+    if how == "session":
+        driver.handle(SessionExpired())
+    else:
+        driver._settle(driver.controller.abandon("a test"))
+    assert {token: set(codes.values()) for token, codes in answers(driver).items()} == {1: {GONE}, 2: {GONE}}
+    pass_time(driver, 2 * PATIENT_MS)
+    assert len(driver.replies) == 2
+
+
+def test_controller_that_is_not_active_answers_at_once() -> None:
+    """wire 9 to 11: check 1, 41 for every topic."""
+    driver = world()
+    driver.handle(SessionExpired())
+    requests: dict[int, Event] = {
+        1: CreateTopicsRequested((NewTopic("a"), NewTopic("b")), PATIENT_MS, token=1),
+        2: CreatePartitionsRequested((NewPartitions("a", 2), NewPartitions("b", 2)), PATIENT_MS, token=2),
+        3: DeleteTopicsRequested(("a", "b"), PATIENT_MS, token=3),
+    }
+    for request in requests.values():
+        assert isinstance(driver.ask(request), TopicsResponse)
+    assert answers(driver) == {token: {"a": GONE, "b": GONE} for token in requests}

@@ -1,0 +1,98 @@
+"""The example of a store keeps the whole contract of stores, and its file keeps the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kframe
+from kframe.embedded import RecordingTransport
+from kframe.model.cluster import ClusterState
+from kframe.testing.clusters import cluster_of, described, healthy, registration
+from kframe.testing.store_contract import StoreContract, WorldFactory
+from kframe.testing.store_world import settings, small_cluster
+from tests.examples.loading import load
+
+sqlite_store = load("stores/sqlite_store.py")
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture
+    def make_world(self, tmp_path: Path) -> Iterator[WorldFactory]:
+        made: list[Any] = []
+
+        def make(cluster: ClusterState) -> Any:
+            made.append(sqlite_store.SqliteEnsemble(str(tmp_path / f"{len(made)}.db"), cluster))
+            return made[-1]
+
+        yield make
+        for ensemble in made:
+            ensemble.close()
+
+
+def stored(path: Path) -> ClusterState:
+    """What a new process finds in the file."""
+    with closing(sqlite_store.SqliteEnsemble(str(path))) as ensemble:
+        store = ensemble.connect()
+        store.open(lambda _event: None)
+        cluster: ClusterState = store.load()
+        return cluster
+
+
+def test_the_file_holds_all_that_storage_knows(tmp_path: Path) -> None:
+    cluster = small_cluster()
+    sqlite_store.SqliteEnsemble(str(tmp_path / "c.db"), cluster).close()
+    found = stored(tmp_path / "c.db")
+    assert described(found) == described(cluster)
+    cluster.topics.deleting[:] = 0  # a mark stands beside the topics
+    assert settings(found) == settings(cluster)
+
+
+def controlled(ensemble: Any) -> kframe.Controller:
+    controller = kframe.ControllerBuilder(1, store=ensemble.connect(), transport=RecordingTransport()).build()
+    controller.open()
+    controller.run_until_idle()
+    return controller
+
+
+def test_a_cluster_outlives_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.db"
+    first = sqlite_store.SqliteEnsemble(
+        str(path), cluster_of({"old": [healthy(1, 2)], "gone": [healthy(1)]}, (1, 2, 3))
+    )
+    controller = controlled(first)
+    controller.create_topics([kframe.NewTopic("new", 4, 2)])
+    controller.create_partitions([kframe.NewPartitions("old", 3)])
+    controller.reassign({("old", 0): [3, 2]})
+    controller.delete_topics(["gone"])  # stays marked: no broker answers a recording transport
+    controller.run_until_idle()
+    first.unregister_brokers([1])
+    controller.run_until_idle()
+    before = described(first.states.cluster)
+
+    second = sqlite_store.SqliteEnsemble(str(path))
+    assert described(second.states.cluster) == before
+    assert set(before) >= {"new-3", "old-2", "gone-0"}
+    assert before["old-0"]["adding_replicas"] == [3]
+    second.register_brokers([registration(2), registration(3)])
+    again = controlled(second)
+    assert again.status().controller_epoch == 2
+    assert again.status().gauges["TopicsToDeleteCount"] == 1
+    controller.stop()
+    again.stop()
+    first.close()
+    second.close()
+
+
+def test_it_is_a_plugin(tmp_path: Path) -> None:
+    registry = kframe.build_registry(extra=[sqlite_store], allowed=())
+    url = f"sqlite:{tmp_path / 'cluster.db'}"
+    controller = kframe.ControllerBuilder(5, store=url, transport="recording:", registry=registry).build()
+    controller.open()
+    controller.run_until_idle()
+    assert controller.status().active
+    controller.stop()

@@ -1,0 +1,210 @@
+"""What a controller measures has the names that Kafka's dashboards ask for, and the values that it should."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
+from kframe.errors import ErrorCode
+from kframe.model.changes import StateChange, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.config import ControllerConfig
+from kframe.model.events import ControllerState, ElectionRequested, ElectionType, UpdateMetadataAnswered
+from kframe.runtime.loop import ControllerLoop
+from kframe.runtime.metrics import QUANTILES, TIMERS, exposition
+from kframe.runtime.samples import SAMPLES_MAX, Samples
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+
+GAUGES = [
+    "activecontrollercount",
+    "offlinepartitionscount",
+    "preferredreplicaimbalancecount",
+    "controllerstate",
+    "globaltopiccount",
+    "globalpartitioncount",
+    "topicstodeletecount",
+    "replicastodeletecount",
+    "topicsineligibletodeletecount",
+    "replicasineligibletodeletecount",
+    "activebrokercount",
+    "fencedbrokercount",
+    "zkmigrationstate",
+]
+#: Kafka 3.9's timers by state code (``spec/controller.md`` section 16).
+TIMER_NAMES = {
+    1: "ControllerChangeRateAndTimeMs", 2: "LeaderElectionRateAndTimeMs", 3: "TopicChangeRateAndTimeMs",
+    4: "TopicDeletionRateAndTimeMs", 5: "PartitionReassignmentRateAndTimeMs", 6: "AutoLeaderBalanceRateAndTimeMs",
+    7: "ManualLeaderBalanceRateAndTimeMs", 8: "ControlledShutdownRateAndTimeMs", 9: "IsrChangeRateAndTimeMs",
+    10: "LeaderAndIsrResponseReceivedRateAndTimeMs", 11: "LogDirChangeRateAndTimeMs",
+    12: "ControllerShutdownRateAndTimeMs", 13: "UncleanLeaderElectionEnableRateAndTimeMs",
+    14: "TopicUncleanLeaderElectionEnableRateAndTimeMs", 15: "ListPartitionReassignmentRateAndTimeMs",
+    17: "UpdateFeaturesRateAndTimeMs",
+}  # fmt: skip
+STATS = "kafka_controller_controllerstats_"
+
+
+class SlowStore(MemoryStore):
+    """A store whose writes take some time of the clock."""
+
+    def __init__(self, ensemble: MemoryEnsemble, pass_time: Callable[[], None]) -> None:
+        super().__init__(ensemble.records, ensemble.states, ensemble.topics)
+        self.pass_time = pass_time
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        self.pass_time()
+        return super().write_states(cluster, change)
+
+
+class World:
+    """A controller over ``t``: t-0 led by its second replica, t-1 whose ISR is its leader alone."""
+
+    def __init__(self) -> None:
+        specs = [PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((2, 1), 2, (2,))]
+        self.ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": specs}, (1, 2)))
+        self.clock = VirtualClock()
+        store = SlowStore(self.ensemble, lambda: self.clock.advance(0.25))
+        config = ControllerConfig({"unclean.leader.election.enable": True, "auto.leader.rebalance.enable": False})
+        self.loop = ControllerLoop(Controller(1, config, Selection({})), store, RecordingTransport(), self.clock)
+        self.loop.open()
+        self.loop.run_until_idle()
+
+
+def test_every_gauge_has_its_exported_name() -> None:
+    metrics = World().loop.metrics()
+    prefix = "kafka_controller_kafkacontroller_"
+    assert {name.removeprefix(prefix) for name in metrics if name.startswith(prefix)} == set(GAUGES)
+    assert metrics[f"{prefix}zkmigrationstate"] == 4
+    assert (metrics[f"{prefix}activecontrollercount"], metrics[f"{prefix}preferredreplicaimbalancecount"]) == (1, 1)
+
+
+def test_timers_have_kafkas_names() -> None:
+    assert {int(state): name for state, name in TIMERS.items()} == TIMER_NAMES
+    metrics = World().loop.metrics()
+    assert {f"{STATS}{name.lower()}_count" for name in TIMER_NAMES.values()} <= set(metrics)
+    assert f'{STATS}leaderelectionrateandtimems{{quantile="0.999"}}' in metrics
+
+
+def test_a_timer_times_its_state_alone() -> None:
+    world = World()
+    before = world.loop.metrics()
+    world.loop.submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+    world.loop.run_until_idle()
+    after = world.loop.metrics()
+    name = f"{STATS}manualleaderbalancerateandtimems"
+    assert after[f"{name}_count"] == 1
+    assert after[f'{name}{{quantile="0.50"}}'] == pytest.approx(250.0)
+    moved = {one for one in after if one.startswith(STATS) and after[one] != before[one]}
+    assert {one.partition("{")[0].removesuffix("_count") for one in moved} == {name}
+
+
+@pytest.mark.parametrize("state", [ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED])
+def test_two_states_have_no_timer(state: ControllerState) -> None:
+    assert state not in TIMERS
+
+
+def test_an_event_without_timer_is_handled_all_the_same() -> None:
+    loop = World().loop
+    before = {name: value for name, value in loop.metrics().items() if name.startswith(STATS)}
+    loop.queue.put(UpdateMetadataAnswered(1, ErrorCode.NONE))
+    loop.run_until_idle()
+    assert {name: value for name, value in loop.metrics().items() if name.startswith(STATS)} == before
+
+
+def test_unclean_elections_are_counted_across_times_in_office() -> None:
+    world = World()
+    names = [f"{STATS}uncleanleaderelections_total", f"{STATS}uncleanleaderelectionspersec_total"]
+    assert [world.loop.metrics()[name] for name in names] == [0, 0]
+    world.ensemble.unregister_brokers([2])
+    world.loop.run_until_idle()
+    assert [world.loop.metrics()[name] for name in names] == [1, 1]
+    world.ensemble.drop_controller()
+    world.loop.run_until_idle()
+    assert world.loop.status().controller_epoch == 2
+    assert [world.loop.metrics()[name] for name in names] == [1, 1]
+
+
+def test_event_queue() -> None:
+    world = World()
+    world.ensemble.unregister_brokers([2])
+    name = "kafka_controller_controllereventmanager_eventqueue"
+    assert world.loop.metrics()[f"{name}size"] == 1
+    world.clock.advance(0.5)
+    handled = world.loop.metrics()[f"{name}timems_count"]
+    world.loop.run_until_idle()
+    metrics = world.loop.metrics()
+    assert (metrics[f"{name}size"], metrics[f"{name}timems_count"]) == (0, handled + 1)
+    assert metrics[f'{name}timems{{quantile="0.999"}}'] == pytest.approx(500.0)
+
+
+def test_a_controller_that_has_resigned_shows_zeros() -> None:
+    world = World()
+    world.loop.stop()
+    metrics = world.loop.metrics()
+    gauges = {name: metrics[f"kafka_controller_kafkacontroller_{name}"] for name in GAUGES}
+    assert {name: value for name, value in gauges.items() if value} == {"zkmigrationstate": 4}
+
+
+# -- text
+
+
+LINE = re.compile(r'# TYPE \w+ (gauge|counter|summary)|[a-z_]+(\{\w+="(\\.|[^"\\\n])*"\})? [-+.e0-9]+')
+
+
+def test_the_text_is_prometheus_format() -> None:
+    metrics = World().loop.metrics()
+    lines = exposition(metrics).splitlines()
+    assert [line for line in lines if not LINE.fullmatch(line)] == []
+    samples = [line.rpartition(" ") for line in lines if not line.startswith("#")]
+    assert {name: float(value) for name, _, value in samples} == metrics
+    families = [line.split()[2] for line in lines if line.startswith("#")]
+    assert len(families) == len(set(families)), "each family stands in one place"
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("a_total", "# TYPE a_total counter"),
+        ('a{quantile="0.50"}', "# TYPE a summary"),
+        ("a_count", "# TYPE a summary"),
+        ("a_globaltopiccount", "# TYPE a_globaltopiccount gauge"),
+        ('a_total{observer="x"}', "# TYPE a_total counter"),
+    ],
+)
+def test_the_type_follows_from_the_name(name: str, told: str) -> None:
+    assert exposition({name: 1.5}) == f"{told}\n{name} 1.5\n"
+
+
+def test_labels_are_escaped() -> None:
+    class Odd:
+        name = 'a"b\\c\nd'
+
+        def stepped(self, cause: object, effects: object) -> None:
+            raise ValueError
+
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1,)))
+    controller = Controller(1, ControllerConfig(), Selection({}))
+    loop = ControllerLoop(controller, ensemble.connect(), RecordingTransport(), VirtualClock(), [(Odd.name, Odd())])
+    loop.open()
+    loop.run_until_idle()
+    (line,) = [line for line in exposition(loop.metrics()).splitlines() if line.startswith("kframe_observer")]
+    assert line.startswith(r'kframe_observer_failures_total{observer="a\"b\\c\nd"} ')
+    assert LINE.fullmatch(line)
+
+
+# -- samples
+
+
+def test_quantiles_of_no_more_than_the_last() -> None:
+    samples = Samples()
+    assert samples.quantiles(QUANTILES) == [0.0] * len(QUANTILES)
+    for number in range(SAMPLES_MAX + 10):
+        samples.add(float(number))
+    assert samples.count == SAMPLES_MAX + 10
+    assert (samples.quantile(0.0), samples.quantile(1.0)) == (10.0, SAMPLES_MAX + 9.0)
+    samples.forget()
+    assert (samples.count, samples.quantile(1.0)) == (0, 0.0)

@@ -1,0 +1,112 @@
+"""A topic is created: placed as Kafka does it, or as given; and what a controller refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.errors import ErrorCode, InputError
+from kframe.snapshot import Snapshot
+from kframe.testing.clusters import cluster_of, healthy, registration
+from kframe.whatif import Fate, Outcome, StatesStored, TopicAction, TopicFate, TopicsWritten, WhatIf, create
+
+
+def study(config: dict[str, object] | None = None) -> WhatIf:
+    """Brokers 1 to 3 are up, in racks a, b, c; 4 is down; topic a.b has two partitions."""
+    up = [registration(number, rack, 10 + number) for number, rack in ((1, "a"), (2, "b"), (3, "c"))]
+    cluster = cluster_of({"a.b": [healthy(1, 2), healthy(2, 4)]}, up)
+    return WhatIf(Snapshot.from_cluster(cluster, controller_id=1, controller_epoch=7), config)
+
+
+def assignment(whatif: WhatIf, topic: str) -> list[tuple[int, ...]]:
+    return [view.replicas for view in whatif.cluster if view.topic == topic]
+
+
+def test_replicas_are_placed_by_seed() -> None:
+    placed = {}
+    for seed in range(4):
+        whatif = study()
+        outcome = create(whatif, "new", 3, 2, seed=seed)
+        placed[seed] = assignment(whatif, "new")
+        assert outcome.topics == (TopicFate("new", Fate.COMPLETED, ErrorCode.NONE, 3, 6),)
+        # Kafka's placement leads one partition on each broker.
+        assert sorted(replicas[0] for replicas in placed[seed]) == [1, 2, 3]
+    again = study()
+    create(again, "new", 3, 2, seed=3)
+    assert assignment(again, "new") == placed[3]
+    assert len({tuple(one) for one in placed.values()}) > 1
+
+
+def test_what_happens_and_what_it_adds() -> None:
+    whatif = study()
+    outcome = create(whatif, "new", assignments=[[3, 1], [2, 3]])
+    assert assignment(whatif, "new") == [(3, 1), (2, 3)]
+    written, held, stored, *requests = outcome.steps[0].happenings
+    assert written == TopicsWritten(TopicAction.CREATED, 1)
+    assert stored == StatesStored(partitions=2, created=2, elected=0, shrunk=0, leaderless=0, refused=0)
+    assert (held.what, len(requests)) == ("election", 2)
+    rows = list(outcome.changes.records())
+    assert [(row["topic"], row["partition"], row["leader_before"], row["leader_after"]) for row in rows] == [
+        ("new", 0, -1, 3), ("new", 1, -1, 2),
+    ]  # fmt: skip
+    assert [(row["replicas_before"], row["replicas_after"]) for row in rows] == [([], [3, 1]), ([], [2, 3])]
+    assert (outcome.after.replicas - outcome.before.replicas).tolist() == [1, 1, 2, 0]
+    assert (outcome.impact.leaders_moved, outcome.impact.newly_offline) == (0, 0)
+
+
+def test_partitions_and_factor_default_to_the_configuration() -> None:
+    whatif = study({"num.partitions": 4, "default.replication.factor": 3})
+    outcome = create(whatif, "new")
+    assert outcome.operation.text() == "create topic new with 4 partitions"
+    assert [len(replicas) for replicas in assignment(whatif, "new")] == [3, 3, 3, 3]
+
+
+def test_a_partition_on_a_dead_broker_waits_for_it() -> None:
+    whatif = study()
+    outcome = create(whatif, "new", assignments=[[1], [4]])
+    assert outcome.topics == (TopicFate("new", Fate.WAITING, ErrorCode.REQUEST_TIMED_OUT, 2, 2, (4,)),)
+    assert (outcome.impact.newly_offline, outcome.found(next(iter(outcome.findings)))) == (1, 1)
+    back = whatif.restart([4])
+    assert back.impact.back_online >= 1
+    assert whatif.cluster["new", 1].leader == 4
+
+
+def test_operations_go_on_with_the_new_topic() -> None:
+    whatif = study()
+    create(whatif, "new", assignments=[[1, 2]])
+    outcome = whatif.fail([1])
+    assert whatif.cluster["new", 0].leader == 2
+    assert "new" in [row["topic"] for row in outcome.changes.records()]
+
+
+#: (name, counts or lists, Kafka's error)
+REFUSED = [
+    ("a.b", {"partitions": 1, "replication_factor": 1}, "TOPIC_ALREADY_EXISTS"),
+    ("a_b", {"partitions": 1, "replication_factor": 1}, "INVALID_TOPIC_EXCEPTION"),
+    ("no way", {"partitions": 1, "replication_factor": 1}, "INVALID_TOPIC_EXCEPTION"),
+    ("__cluster_metadata", {"partitions": 1, "replication_factor": 1}, "INVALID_REQUEST"),
+    ("new", {"partitions": 0, "replication_factor": 1}, "INVALID_PARTITIONS"),
+    ("new", {"partitions": 1, "replication_factor": 0}, "INVALID_REPLICATION_FACTOR"),
+    ("new", {"partitions": 1, "replication_factor": 4}, "INVALID_REPLICATION_FACTOR"),
+    ("new", {"assignments": []}, "INVALID_REPLICA_ASSIGNMENT"),
+    ("new", {"assignments": [[]]}, "INVALID_REPLICA_ASSIGNMENT"),
+    ("new", {"assignments": [[1, 1]]}, "INVALID_REPLICA_ASSIGNMENT"),
+    ("new", {"assignments": [[1], [1, 2]]}, "INVALID_REPLICA_ASSIGNMENT"),
+    ("new", {"assignments": [[1]], "partitions": 1}, "INVALID_REQUEST"),
+]
+
+
+@pytest.mark.parametrize("name, wanted, error", REFUSED)
+def test_what_is_refused_changes_nothing(name: str, wanted: dict[str, object], error: str) -> None:
+    whatif = study()
+    before = list(whatif.cluster)
+    outcome: Outcome = create(whatif, name, **wanted)  # type: ignore[arg-type]
+    assert outcome.topics == (TopicFate(name, Fate.REFUSED, ErrorCode[error], 0, 0),)
+    assert list(whatif.cluster) == before
+    assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
+
+
+def test_a_broker_that_nobody_knows_is_bad_input() -> None:
+    whatif = study()
+    with pytest.raises(InputError, match=r"assignments\[1\]: found broker 9, expected brokers that the snapshot knows"):
+        create(whatif, "new", assignments=[[1], [2, 9]])
+    assert "new" not in whatif.cluster.topics

@@ -1,0 +1,97 @@
+"""Topics are deleted: replicas stopped, brokers confirm, and what keeps a topic from going."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode, InputError
+from kframe.snapshot import Snapshot
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
+from kframe.whatif import Fate, TopicAction, TopicFate, TopicsWritten, WhatIf, create, delete
+from tests.whatif.samples import told
+
+
+def study(config: dict[str, object] | None = None) -> WhatIf:
+    """Brokers 1 to 3 are up, 4 is down; topic w waits for broker 4 and has an offline partition."""
+    cluster = cluster_of(
+        {
+            "t": [healthy(1, 2), healthy(2, 3)],
+            "v": [healthy(3)],
+            "w": [healthy(1, 2), PartitionSpec((4, 1), leader=None, isr=(4,))],
+        },
+        [registration(number, broker_epoch=10 + number) for number in (1, 2, 3)],
+    )
+    return WhatIf(Snapshot.from_cluster(cluster, controller_id=1, controller_epoch=7), config)
+
+
+def names(whatif: WhatIf) -> set[str]:
+    return {view.topic for view in whatif.cluster}
+
+
+def test_a_topic_is_stopped_confirmed_and_gone() -> None:
+    whatif = study()
+    outcome = delete(whatif, ["t"])
+    assert names(whatif) == {"v", "w"}
+    assert outcome.topics == (TopicFate("t", Fate.COMPLETED, ErrorCode.NONE, 2, 4),)
+    assert outcome.steps[0].happenings[0] == TopicsWritten(TopicAction.MARKED, 1)
+    assert outcome.steps[1].happenings == (TopicsWritten(TopicAction.DELETED, 1),)
+    # Once to stop, once to delete.
+    assert told(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 4), 3: (2, 2)}
+    rows = list(outcome.changes.records())
+    assert [(row["topic"], row["partition"], row["replicas_before"], row["replicas_after"]) for row in rows] == [
+        ("t", 0, [1, 2], []), ("t", 1, [2, 3], []),
+    ]  # fmt: skip
+    assert (outcome.before.replicas - outcome.after.replicas).tolist() == [1, 2, 1, 0]
+    assert outcome.impact.newly_offline == 0
+
+
+def test_a_dead_broker_keeps_a_topic_until_it_is_back() -> None:
+    whatif = study()
+    outcome = delete(whatif, ["w", "v"])
+    assert outcome.topics == (
+        TopicFate("w", Fate.WAITING, ErrorCode.NONE, 2, 4, (4,)),
+        TopicFate("v", Fate.COMPLETED, ErrorCode.NONE, 1, 1),
+    )
+    assert names(whatif) == {"t", "w"}
+    # What is being deleted is not offline; nor is it back online.
+    assert (outcome.before.counts()["offline"], outcome.after.counts()["offline"]) == (1, 0)
+    assert outcome.impact.back_online == 0
+    assert not any(row["came_online"] for row in outcome.changes.records())
+
+
+def test_a_topic_is_created_and_deleted_again() -> None:
+    whatif = study()
+    for _ in range(2):
+        create(whatif, "new", assignments=[[1], [2]])
+        assert delete(whatif, ["new"]).topics[0].fate is Fate.COMPLETED
+    assert names(whatif) == {"t", "v", "w"}
+    assert whatif.fail([3]).impact.newly_offline == 1
+
+
+@pytest.mark.parametrize(
+    "config, topic, error",
+    [
+        ({}, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"delete.topic.enable": "false"}, "t", ErrorCode.TOPIC_DELETION_DISABLED),
+    ],
+)
+def test_what_is_refused_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode) -> None:
+    whatif = study(config)
+    outcome = delete(whatif, [topic])
+    assert outcome.topics == (TopicFate(topic, Fate.REFUSED, error, 0, 0),)
+    assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
+    answer = outcome.steps[0].answer
+    assert answer is not None
+    assert (answer.counts(), answer.named) == ({error.name: 1}, (topic,))
+
+
+@pytest.mark.parametrize(
+    "topics, said",
+    [([], "topics: found no topic, expected at least one"), (["t", "v", "t"], "topics: found topic t twice")],
+)
+def test_what_cannot_be_asked_for(topics: list[str], said: str) -> None:
+    whatif = study()
+    with pytest.raises(InputError, match=said):
+        delete(whatif, topics)
+    assert names(whatif) == {"t", "v", "w"}

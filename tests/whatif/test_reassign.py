@@ -1,0 +1,216 @@
+"""Partitions are moved: both phases, what they cost, and what cannot be moved and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import InputError
+from kframe.snapshot import Snapshot
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
+from kframe.whatif import ElectionHeld, Outcome, Plan, RequestsSent, StatesStored, TopicsWritten, WhatIf, reassign
+from tests.whatif.samples import told
+
+
+def study(*partitions: PartitionSpec, deleting: bool = False) -> WhatIf:
+    """Brokers 1 to 6 are up, 7 is down; topic t has these partitions."""
+    up = [registration(broker_id, broker_epoch=10 + broker_id) for broker_id in range(1, 7)]
+    cluster = cluster_of({"t": partitions, "u": [healthy(7, 1)], "gone": [healthy(1, 2)]}, up)
+    cluster.topics.deleting[2] = deleting
+    return WhatIf(Snapshot.from_cluster(cluster, controller_id=1, controller_epoch=7))
+
+
+def move(whatif: WhatIf, *wanted: tuple[str, int, tuple[int, ...]]) -> Outcome:
+    return reassign(whatif, Plan.of([((topic, partition), replicas) for topic, partition, replicas in wanted]))
+
+
+def problems(outcome: Outcome) -> dict[tuple[str, int], tuple[str, str, str]]:
+    assert outcome.reassignment is not None
+    return {
+        (one["topic"], one["partition"]): (one["fate"], one["error"], one["reason"])
+        for one in outcome.reassignment.problems()
+    }
+
+
+def brokers(outcome: Outcome, *columns: str) -> dict[int, tuple[int, ...]]:
+    assert outcome.reassignment is not None
+    return {row["broker_id"]: tuple(row[name] for name in columns) for row in outcome.reassignment.broker_rows()}
+
+
+def test_all_replicas_replaced() -> None:
+    whatif = study(healthy(1, 2, 3))
+    outcome = move(whatif, ("t", 0, (4, 5, 6)))
+    view = whatif.cluster["t", 0]
+    assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((4, 5, 6), (), ())
+    # A1 raises the leader epoch once, the election once, and each replica that leaves the ISR once.
+    assert (view.leader, view.isr, view.leader_epoch) == (4, (4, 5, 6), 5)
+    begun, caught_up, completed = (step.happenings for step in outcome.steps)
+    assert [type(one).__name__ for one in begun] == [
+        "TopicsWritten", "StatesStored", "RequestsSent", "RequestsSent", "RequestsSent", "RequestsSent",
+    ]  # fmt: skip
+    assert begun[0] == TopicsWritten(begun[0].action, 1, adding=3, removing=3)  # type: ignore[union-attr]
+    grown, told_all = caught_up
+    assert grown == StatesStored(1, created=0, elected=0, shrunk=0, leaderless=0, refused=0, grown=1)
+    assert isinstance(told_all, RequestsSent)
+    assert (told_all.api, told_all.brokers) == (Api.UPDATE_METADATA, 6)
+    held = [one for one in completed if isinstance(one, ElectionHeld)]
+    assert [(one.kind.name, one.elected) for one in held] == [("REASSIGN", 1)]
+    shrunk = [one for one in completed if isinstance(one, StatesStored) and one.shrunk]
+    assert len(shrunk) == 3
+    assert outcome.reassignment is not None
+    assert outcome.reassignment.totals() == {
+        "partitions": 1, "completed": 1, "waiting": 0, "refused": 0, "replicas_copied": 3, "replicas_deleted": 3,
+        "replicas_before": 7, "replicas_peak": 10, "replicas_after": 7,
+    }  # fmt: skip
+    assert told(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 2), 3: (2, 2)}
+
+
+def test_gains_and_losses_of_brokers() -> None:
+    whatif = study(healthy(1, 2), healthy(2, 1))
+    outcome = move(whatif, ("t", 0, (3, 2)), ("t", 1, (2, 3, 4)))
+    assert brokers(outcome, "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after") == {
+        1: (0, 2, 4, 4, 2), 2: (0, 0, 3, 3, 3), 3: (2, 0, 0, 2, 2), 4: (1, 0, 0, 1, 1),
+        5: (0, 0, 0, 0, 0), 6: (0, 0, 0, 0, 0), 7: (0, 0, 1, 1, 1),
+    }  # fmt: skip
+    gains = brokers(outcome, "leaders_gained")
+    # t-0 is led by 1, which leaves, and then by the first of its target; t-1 keeps its leader.
+    assert {broker_id: gained for broker_id, (gained,) in gains.items() if gained} == {1: -1, 3: 1}
+    assert outcome.impact.leaders_moved == 1
+    assert outcome.reassignment is not None
+    (topic,) = outcome.reassignment.topic_rows()
+    assert topic == {
+        "topic": "t", "partitions": 2, "copied": 3, "deleted": 2, "completed": 2, "waiting": 0, "refused": 0,
+    }  # fmt: skip
+
+
+def test_another_order_is_done_at_once() -> None:
+    whatif = study(healthy(1, 2, 3))
+    outcome = move(whatif, ("t", 0, (3, 1, 2)))
+    assert whatif.cluster["t", 0].replicas == (3, 1, 2)
+    assert whatif.cluster["t", 0].leader == 1
+    assert [len(step.happenings) > 0 for step in outcome.steps] == [True, False, False]
+    (row,) = outcome.changes.records()
+    assert (row["replicas_before"], row["replicas_after"]) == ([1, 2, 3], [3, 1, 2])
+
+
+def test_leaders_take_turns_that_are_told_as_one() -> None:
+    whatif = study(healthy(1, 2), healthy(2, 1), healthy(3, 1))
+    outcome = move(whatif, ("t", 0, (1, 4)), ("t", 1, (2, 4)), ("t", 2, (4, 3)))
+    grown, metadata = outcome.steps[1].happenings
+    assert isinstance(grown, StatesStored)
+    assert isinstance(metadata, RequestsSent)
+    # One AlterPartition a leader; each is told to all six brokers.
+    assert (grown.partitions, grown.grown, metadata.requests, metadata.brokers) == (3, 3, 18, 6)
+    assert metadata.partitions == 3
+    assert outcome.impact.requests == sum(
+        one.requests for step in outcome.steps for one in step.happenings if isinstance(one, RequestsSent)
+    )
+
+
+def test_out_of_sync_followers_that_stay_catch_up_too() -> None:
+    whatif = study(PartitionSpec((1, 2, 3), leader=1, isr=(1,)))
+    outcome = move(whatif, ("t", 0, (1, 2, 4)))
+    assert problems(outcome) == {}
+    assert whatif.cluster["t", 0].isr == (1, 2, 4)
+
+
+def test_counts_between_the_phases_are_those_of_caught_up_replicas() -> None:
+    whatif = study(PartitionSpec((1, 2), leader=1, isr=(1,)), healthy(2, 1))
+    outcome = move(whatif, ("t", 0, (1, 2, 3)), ("t", 1, (2, 3)))
+    # A replica that is still being added does not make a partition under-replicated.
+    assert outcome.before.counts()["under_replicated"] == 1
+    assert [step.counts["under_replicated"] for step in outcome.steps] == [1, 0, 0]
+
+
+#: (partition as it is, its target, what becomes of it)
+NOT_COMPLETED: list[tuple[PartitionSpec, tuple[int, ...], tuple[str, str, str]]] = [
+    (healthy(1, 2), (), ("refused", "INVALID_REPLICA_ASSIGNMENT", "an empty replica list")),
+    (healthy(1, 2), (3, 3), ("refused", "INVALID_REPLICA_ASSIGNMENT", "a broker named twice")),
+    (healthy(1, 2), (-1, 3), ("refused", "INVALID_REPLICA_ASSIGNMENT", "a negative broker id")),
+    (healthy(1, 2), (1, 7), ("refused", "INVALID_REPLICA_ASSIGNMENT", "not live: 7")),
+    (healthy(1, 2), (8, 9), ("refused", "INVALID_REPLICA_ASSIGNMENT", "not live: 8, 9")),
+    (PartitionSpec((1, 7), leader=1, isr=(1,)), (2, 7), ("waiting", "NONE", "not in sync, being down: 7")),
+    (PartitionSpec((7, 1), leader=None, isr=(7,)), (1, 2),
+     ("waiting", "NONE", "no live leader: nobody brings the new replicas into the ISR")),
+    (PartitionSpec((1, 2)), (3, 4), ("refused", "UNKNOWN_SERVER_ERROR", "the partition never had a leader")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec, target, expected", NOT_COMPLETED)
+def test_what_is_not_completed_and_why(
+    spec: PartitionSpec, target: tuple[int, ...], expected: tuple[str, str, str]
+) -> None:
+    # Another partition of the same request goes on regardless.
+    whatif = study(spec, healthy(1, 2))
+    outcome = move(whatif, ("t", 0, target), ("t", 1, (3, 4)))
+    assert problems(outcome) == {("t", 0): expected}
+    assert whatif.cluster["t", 1].replicas == (3, 4)
+
+
+def test_unknown_partitions_are_refused_by_name() -> None:
+    whatif = study(healthy(1, 2), deleting=True)
+    outcome = move(whatif, ("t", 1, (1,)), ("t", -1, (1,)), ("nope", 0, (1,)), ("gone", 0, (1,)))
+    unknown = "UNKNOWN_TOPIC_OR_PARTITION"
+    assert problems(outcome) == {
+        ("t", 1): ("refused", unknown, "no such partition"),
+        ("t", -1): ("refused", unknown, "no such partition"),
+        ("nope", 0): ("refused", unknown, "no such topic, or it is being deleted"),
+        ("gone", 0): ("refused", unknown, "no such topic, or it is being deleted"),
+    }
+    answer = outcome.steps[0].answer
+    assert answer is not None
+    assert (answer.counts(), answer.named) == ({unknown: 4}, ("t-1", "t--1", "nope-0", "gone-0"))
+    assert len(outcome.changes) == 0
+
+
+def test_a_waiting_move_still_has_its_live_replicas_copied() -> None:
+    whatif = study(PartitionSpec((1, 7), leader=1, isr=(1,)))
+    outcome = move(whatif, ("t", 0, (2, 3, 7)))
+    view = whatif.cluster["t", 0]
+    assert (view.replicas, view.adding_replicas, view.isr) == ((2, 3, 7, 1), (2, 3), (1, 2, 3))
+    assert outcome.reassignment is not None
+    totals = outcome.reassignment.totals()
+    assert (totals["replicas_copied"], totals["replicas_deleted"], totals["waiting"]) == (2, 0, 1)
+
+
+def test_a_running_move_is_replaced() -> None:
+    running = PartitionSpec(
+        (3, 4, 1, 2), leader=1, isr=(1, 2, 3), adding_replicas=(3, 4), removing_replicas=(1, 2)
+    )  # fmt: skip
+    whatif = study(running)
+    outcome = move(whatif, ("t", 0, (3, 5)))
+    view = whatif.cluster["t", 0]
+    assert (view.replicas, view.adding_replicas, view.isr) == ((3, 5), (), (3, 5))
+    assert outcome.reassignment is not None
+    assert brokers(outcome, "copied", "deleted", "replicas_peak") == {
+        1: (0, 1, 3), 2: (0, 1, 2), 3: (1, 0, 1), 4: (0, 1, 1), 5: (1, 0, 1), 6: (0, 0, 0), 7: (0, 0, 1),
+    }  # fmt: skip
+
+
+def test_moves_go_on_from_one_another() -> None:
+    whatif = study(healthy(1, 2))
+    move(whatif, ("t", 0, (3, 4)))
+    back = move(whatif, ("t", 0, (1, 2)))
+    assert whatif.cluster["t", 0].replicas == (1, 2)
+    assert back.reassignment is not None
+    assert back.reassignment.totals()["completed"] == 1
+    failed = whatif.fail([1])
+    assert whatif.cluster["t", 0].leader == 2
+    assert failed.reassignment is None
+
+
+@pytest.mark.parametrize(
+    "wanted, said",
+    [
+        ([], "plan: found no partition, expected at least one to reassign"),
+        ([("t", 0, (1,)), ("u", 0, (1,)), ("t", 0, (2,))],
+         r"plan partitions\[2\]: found partition t-0 again, expected each partition once"),
+    ],
+)  # fmt: skip
+def test_a_plan_that_cannot_be_asked_for(wanted: list[Any], said: str) -> None:
+    whatif = study(healthy(1, 2))
+    with pytest.raises(InputError, match=said):
+        move(whatif, *wanted)
+    assert whatif.cluster["t", 0].leader_epoch == 0

@@ -1,0 +1,146 @@
+"""On random clusters and plans: what is completed is as planned, and the counts equal a recount in plain loops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kframe.snapshot import Health, Snapshot, generate, read_snapshot
+from kframe.whatif import Plan, WhatIf, read_plan, reassign
+from kframe.whatif.plan_check import hold, replica_loads
+from kframe.whatif.plan_report import PlanReport
+from tests.architecture.source import ROOT
+
+CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cluster, the brokers that have failed in it, and what is wanted."""
+
+    snapshot: Snapshot
+    failed: tuple[int, ...]
+    wanted: dict[tuple[str, int], tuple[int, ...]]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    brokers = draw(st.integers(2, 7))
+    share = st.sampled_from([0.0, 0.4])
+    snapshot = generate(
+        draw(st.integers(1, 25)), brokers, draw(st.integers(1, min(brokers, 3))), partitions_per_topic=6,
+        seed=draw(st.integers(0, 999)), health=Health(draw(share), draw(share)),
+    )  # fmt: skip
+    names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]
+    known = [(topic, int(number)) for topic, _, number in names]
+    # Broker ``brokers`` does not exist; neither does partition 99.
+    anybody = st.lists(st.integers(0, brokers), max_size=4).map(tuple)
+    sound = st.lists(st.integers(0, brokers - 1), min_size=1, max_size=4, unique=True).map(tuple)
+    partitions = st.sampled_from([*known, (known[0][0], 99), ("nope", 0)])
+    wanted = draw(st.dictionaries(partitions, st.one_of(sound, sound, anybody), min_size=1, max_size=12))
+    failed = draw(st.lists(st.integers(0, brokers - 1), max_size=brokers - 1, unique=True))
+    return Case(snapshot, tuple(failed), wanted)
+
+
+def played(case: Case) -> WhatIf:
+    whatif = WhatIf(case.snapshot)
+    if case.failed:
+        whatif.fail(case.failed)
+    return whatif
+
+
+@settings(max_examples=120)
+@given(cases())
+def test_what_is_completed_is_as_planned(case: Case) -> None:
+    whatif = played(case)
+    before = {(view.topic, view.partition): view for view in whatif.cluster}
+    outcome = reassign(whatif, Plan.of(list(case.wanted.items())))
+    moves = outcome.reassignment
+    assert moves is not None
+    after = {(view.topic, view.partition): view for view in whatif.cluster}
+    open_ = {(one["topic"], one["partition"]): one for one in moves.problems()}
+    live = set(whatif.registered)
+    copied, deleted = Counter[int](), Counter[int]()
+    for key, wanted in case.wanted.items():
+        if key in open_ and open_[key]["fate"] == "refused":
+            assert after.get(key) == before.get(key) or open_[key]["error"] == "UNKNOWN_SERVER_ERROR"
+            continue
+        view = after[key]
+        copied.update(set(wanted) - set(before[key].replicas))
+        deleted.update(set(before[key].replicas) - set(view.replicas))
+        assert set(view.isr) <= set(view.replicas)
+        if key in open_:
+            assert view.adding_replicas or view.removing_replicas or not set(wanted) <= set(view.isr)
+            assert before[key].leader not in live or not set(wanted) <= live
+        else:
+            assert (view.replicas, view.adding_replicas, view.removing_replicas) == (wanted, (), ())
+            # Where nobody comes or goes, there is nothing to wait for.
+            assert set(wanted) <= set(view.isr) or set(wanted) == set(before[key].replicas)
+            assert view.leader in wanted or not live & set(wanted) & set(view.isr)
+    rows = {row["broker_id"]: row for row in moves.broker_rows()}
+    assert {one: row["copied"] for one, row in rows.items() if row["copied"]} == dict(copied)
+    assert {one: row["deleted"] for one, row in rows.items() if row["deleted"]} == dict(deleted)
+    for one, row in rows.items():
+        assert row["replicas_after"] == sum(one in view.replicas for view in after.values())
+        assert row["replicas_peak"] == row["replicas_before"] + row["copied"]
+        assert row["replicas_after"] == row["replicas_before"] + row["copied"] - row["deleted"]
+        assert row["leaders_after"] == sum(view.leader == one for view in after.values())
+    untouched = set(before) - set(case.wanted)
+    assert {key: after[key] for key in untouched} == {key: before[key] for key in untouched}
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_a_check_foretells_what_the_controller_refuses(case: Case) -> None:
+    whatif = WhatIf(case.snapshot)
+    plan = Plan.of(list(case.wanted.items()))
+    held = hold(plan, case.snapshot)
+    report = PlanReport.of(plan, held)
+    outcome = reassign(whatif, plan)
+    assert outcome.reassignment is not None
+    refused = outcome.reassignment.refused
+    assert (~held.valid).tolist() == refused.tolist()
+    assert report.sound == (not refused.any())
+    ids, loads = replica_loads(held)
+    rows = {row["broker_id"]: row for row in outcome.reassignment.broker_rows()}
+    assert outcome.reassignment.waiting.sum() == 0
+    for index, broker_id in enumerate(ids.tolist()):
+        for name in ("copied", "deleted", "replicas_before", "replicas_after"):
+            assert rows[broker_id][name] == loads[name][index]
+
+
+def test_the_real_plan_on_the_real_cluster() -> None:
+    whatif = WhatIf(read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz"))
+    plan = read_plan(CLUSTER / "reassignment.json")
+    outcome = reassign(whatif, plan)
+    moves = outcome.reassignment
+    assert moves is not None
+    totals = moves.totals()
+    assert (totals["partitions"], totals["completed"], totals["replicas_copied"]) == (24, 24, 36)
+    for position in range(len(plan)):
+        view = whatif.cluster[plan.targets.names[plan.targets.topic[position]], int(plan.targets.partition[position])]
+        assert view.replicas == tuple(plan.targets.replicas[position].tolist())
+        assert set(view.isr) == set(view.replicas)
+    assert {row["broker_id"]: row["copied"] - row["deleted"] for row in moves.broker_rows()} == {
+        1: 12, 2: 12, 3: 12, 4: -12, 5: -12, 6: -12,
+    }  # fmt: skip
+    assert outcome.after.replica_skew.most == 324
+
+
+def test_generate_output_plans_the_same() -> None:
+    printed, bare = read_plan(CLUSTER / "reassign-generate.txt"), read_plan(CLUSTER / "reassignment.json")
+    assert printed.targets.names == bare.targets.names
+    assert printed.targets.replicas.values.tolist() == bare.targets.replicas.values.tolist()
+
+
+def test_the_real_cluster_with_a_dead_broker_goes_on() -> None:
+    # The move was under way when broker 4 was killed; asked for again, it can be completed where somebody leads.
+    whatif = WhatIf(read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
+    outcome = reassign(whatif, read_plan(CLUSTER / "reassignment.json"))
+    assert outcome.reassignment is not None
+    assert {one["reason"] for one in outcome.reassignment.problems()} <= {
+        "no live leader: nobody brings the new replicas into the ISR"
+    }

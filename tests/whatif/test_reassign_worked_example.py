@@ -1,0 +1,78 @@
+"""docs/reassignment.md: its table is what storage goes through when the engine moves {1,2,3} to {4,5,6}."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import MemoryEnsemble, RecordingTransport, VirtualClock
+from kframe.model.columns import Ragged
+from kframe.model.config import ControllerConfig
+from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
+from kframe.model.tables import Targets
+from kframe.runtime.loop import ControllerLoop
+from kframe.testing.clusters import cluster_of, healthy
+from tests.architecture.source import ROOT
+
+PAGE = ROOT / "docs" / "reassignment.md"
+
+
+class RecordingStore:
+    """A store that notes how the partition stands in storage after every write."""
+
+    def __init__(self, ensemble: MemoryEnsemble) -> None:
+        self._store = ensemble.connect()
+        self._ensemble = ensemble
+        self.seen: list[list[str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._store, name)
+        if name not in ("write_states", "write_assignments"):
+            return call
+
+        def written(*arguments: Any) -> Any:
+            result = call(*arguments)
+            self.note()
+            return result
+
+        return written
+
+    def note(self) -> None:
+        """Write down the partition as it is stored."""
+        view = self._ensemble.states.cluster["t", 0]
+        lists = (view.replicas, view.adding_replicas, view.removing_replicas)
+        cells = [",".join(map(str, one)) or "–" for one in lists]
+        self.seen.append([*cells, f"{view.leader} / {','.join(map(str, view.isr))}", str(view.leader_epoch)])
+
+
+def written_page() -> list[list[str]]:
+    """Rows of the table under the heading of today's protocol, without their number and what they say in words."""
+    text = PAGE.read_text()
+    table = text[text.index("| step |") :].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")][2:] for line in table]
+
+
+def test_the_table_is_what_the_engine_does() -> None:
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 3)]}, range(1, 7)))
+    store = RecordingStore(ensemble)
+    controller = Controller(1, ControllerConfig({}), Selection({}))
+    loop = ControllerLoop(controller, store, RecordingTransport(), VirtualClock())
+    loop.adopt()
+    store.note()
+    loop.submit(lambda token: ReassignmentRequested(Targets.of([(("t", 0), (4, 5, 6))]), token))
+    loop.run_until_idle()
+    for joined in ((1, 2, 3, 4), (1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 6)):
+        view, brokers = controller.cluster["t", 0], controller.cluster.brokers
+        leader = brokers.find(1)
+        assert leader is not None
+        loop.submit(
+            lambda token, isr=joined, at=view, of=int(brokers.broker_epoch[leader]): AlterPartitionRequested(  # type: ignore[misc]
+                1, of, 1, (("t", 0),), np.array([at.leader_epoch], np.int32), np.array([at.partition_epoch], np.int32),
+                np.zeros(1, np.uint8), Ragged.of([isr]), token,
+            )
+        )  # fmt: skip
+        loop.run_until_idle()
+    assert store.seen == written_page()
