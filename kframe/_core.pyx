@@ -90,8 +90,8 @@ def choose_leaders(
     const uint8_t[::1] unclean_allowed,  # IN   (k,) 1 where an out-of-sync leader is permitted
     int32_t[::1] leader,                 # OUT  (k,) broker index, or NO_LEADER
 ):
-    """Choose each row's leader by Kafka's built-in rule (3.9 ``PartitionLeaderElectionAlgorithms``); return how many have
-    one.
+    """Choose each row's leader by Kafka's built-in rule (3.9 ``PartitionLeaderElectionAlgorithms``); return how many
+    have one.
 
     Candidates stand in assignment order; the first online one that is in the ISR wins. REASSIGN leaves out replicas
     that are being removed, PREFERRED looks at the first replica only, INITIAL does not ask for the ISR, and OFFLINE

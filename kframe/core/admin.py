@@ -144,8 +144,9 @@ def _alter_distinct(context: Context, targets: Targets) -> Operation[Reassignmen
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     moving = np.zeros(len(targets), np.bool_)
     moving[known] = is_moving(context, rows[known])
-    rows, _ = reassignment.locate(context, targets)
     codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    superseded = rows[(codes == 0) & (rows >= 0)]
+    rows, _ = reassignment.locate(context, targets)
     codes[(rows < 0) & (codes == 0)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     accepted = np.flatnonzero(codes == 0).astype(np.int32)
     accepted = accepted[np.argsort(rows[accepted])]
@@ -155,7 +156,7 @@ def _alter_distinct(context: Context, targets: Targets) -> Operation[Reassignmen
         refused = yield from reassignment_08.submit(context, chosen, wanted)
         codes[accepted[np.isin(chosen, refused)]] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
         return ReassignmentResponse(ErrorCode.NONE, codes)
-    yield from reassignment.forget_stored(context, chosen, only_if_reached=False)
+    yield from reassignment.forget_stored(context, superseded, only_if_reached=False)
     failed = yield from reassignment.reassign(context, chosen, reassigned_to(context, chosen, wanted))
     codes[accepted[np.isin(chosen, failed)]] = ErrorCode.UNKNOWN_SERVER_ERROR
     return ReassignmentResponse(ErrorCode.NONE, codes)

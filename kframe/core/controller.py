@@ -41,6 +41,8 @@ class Controller:
         self.active_controller = -1
         """Id of whoever is controller as far as we know; -1 for nobody."""
         self.counters: Counter[str] = Counter()
+        self.failures = 0
+        """Operations that failed, each of which has cost us the role."""
         """Meters by Kafka's name, across all our times in office."""
         self._context: Context | None = None
         self._operation: Operation[None] | None = None
@@ -112,6 +114,7 @@ class Controller:
     def abandon(self, reason: str) -> list[Effect]:
         """Stop an operation that failed unexpectedly and give the role up: what we know cannot be trusted any more."""
         self._operation = None
+        self.failures += 1
         return self._resign(reason, release=True)
 
     def _advance(self, answer: Answer | None) -> list[Effect]:
@@ -132,6 +135,7 @@ class Controller:
             if type(error) not in CONSEQUENCE:
                 raise
             self._operation = None
+            self.failures += 1
             _log.error("operation failed: %s", error)
             if self._event is not None:
                 effects += decline(self._event)

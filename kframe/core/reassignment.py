@@ -244,6 +244,8 @@ def _announce(context: Context, rows: Int32) -> Operation[Int32]:
     """Raise the leader epochs of ``rows`` and tell all replicas, adding ones as new; return the rows that succeeded."""
     cluster = context.cluster
     raised = yield from _raise(context, rows)
+    if len(raised) == 0:
+        return raised
     batch = context.batch()
     adding = int(ReplicaFlag.ADDING)
     tell_replicas(context, batch, raised, cluster.brokers.registered, adding, is_new=False)

@@ -28,6 +28,9 @@ _log = logging.getLogger("kframe.runtime")
 
 #: The event that ends a loop.
 _LAST = ResignRequested()
+#: Whoever fails once may stand for election again at once; from then on after this long, twice as long each time.
+RETRY_MS = 100.0
+RETRY_MOST_MS = 30_000.0
 
 
 class ControllerLoop:
@@ -61,6 +64,8 @@ class ControllerLoop:
         self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
         self._thread: threading.Thread | None = None
         self._stopped = False
+        self._failures = self._failures_seen = 0
+        self._stands_again_ms = float("-inf")
         self._publish()
 
     def open(self) -> None:
@@ -111,6 +116,8 @@ class ControllerLoop:
 
     def process(self, event: Event) -> None:
         """Handle one event to its end."""
+        if isinstance(event, Elect) and self._clock.now_ms() < self._stands_again_ms:
+            return  # a timer repeats it
         started_ms, self.state = self._clock.now_ms(), event.state
         try:
             self._advance(event)
@@ -120,6 +127,7 @@ class ControllerLoop:
             self._abandon(event, error)
             self._publish()
         finally:
+            self._note_failure()
             self.timers.add(event.state, self._clock.now_ms() - started_ms)
             self.state = ControllerState.IDLE
             self._deliver()
@@ -181,6 +189,18 @@ class ControllerLoop:
         except Exception:
             _log.exception("the role could not be given up in order")
         self._fail_waiting(event, error)
+
+    def _note_failure(self) -> None:
+        """After failures in a row hold elections back: the role that we gave up is free, to be taken and lost again."""
+        if self.controller.failures == self._failures_seen:
+            self._failures = 0 if self.controller.active else self._failures
+            return
+        self._failures_seen = self.controller.failures
+        if self._failures > 0:
+            delay_ms = min(RETRY_MS * 2.0 ** min(self._failures - 1, 16), RETRY_MOST_MS)
+            self._stands_again_ms = self._clock.now_ms() + delay_ms
+            self._clock.schedule("stand-again", delay_ms, lambda: self.queue.put(Elect()))
+        self._failures += 1
 
     def status(self) -> Status:
         """How things stand; may be asked from any thread."""

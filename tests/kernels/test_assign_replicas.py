@@ -37,7 +37,7 @@ def assigned(kernels: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragg
         p.replica_flags, np.empty(longest, np.int32), np.empty(longest, np.uint8), np.empty(longest, np.uint8),
         departed,
     )  # fmt: skip
-    columns = [p.replica_count, p.replica, p.replica_state, p.replica_flags]
+    columns: list[np.ndarray[Any, Any]] = [p.replica_count, p.replica, p.replica_state, p.replica_flags]
     return total, departed.tolist(), [column.tolist() for column in columns], twin
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
@@ -189,6 +190,29 @@ def test_an_error_that_is_none_of_ours_costs_the_role_too(world: World) -> None:
     assert not loop.controller.active
     with pytest.raises(ZeroDivisionError):
         future.result(0)
+
+
+def test_who_fails_to_take_over_stands_again_later_each_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freed at once, the role would be taken and lost in an endless loop."""
+    attempts: list[float] = []
+    load = world.store.load
+
+    def failing() -> ClusterState:
+        attempts.append(world.clock.now_ms())
+        if len(attempts) <= 4:
+            raise StoreError("no answer")
+        return load()
+
+    monkeypatch.setattr(world.store, "load", failing)
+    loop = world.open()
+    assert (len(attempts), loop.controller.active) == (2, False)
+
+    def settle() -> None:
+        loop.run_until_idle()
+
+    world.clock.advance(10.0, settle)
+    assert loop.controller.active
+    assert [round(later - earlier) for earlier, later in itertools.pairwise(attempts)] == [0, 100, 200, 400]
 
 
 def test_adopt_changes_and_sends_nothing(world: World) -> None:
