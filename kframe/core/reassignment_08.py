@@ -53,6 +53,7 @@ def submit_stored(context: Context) -> Operation[Int32]:
     left = yield from ask(ReadReassignments())
     if left is None:
         return np.empty(0, np.int32)
+    left = left.take(np.unique(left.last_named()))
     rows, known = locate(context, left)
     order = known[np.argsort(rows[known])]
     wanted = Ragged(left.replicas.offsets, context.cluster.brokers.index_of(left.replicas.values)).take(order)

@@ -1,10 +1,11 @@
-"""docs/reassignment.md: its table is what storage goes through when the engine moves {1,2,3} to {4,5,6}."""
+"""docs/reassignment.md: its tables are what storage goes through when the engine moves {1,2,3} to {4,5,6}."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pytest
 
 from kframe.core.controller import Controller
 from kframe.core.selection import Selection
@@ -48,17 +49,25 @@ class RecordingStore:
         self.seen.append([*cells, f"{view.leader} / {','.join(map(str, view.isr))}", str(view.leader_epoch)])
 
 
-def written_page() -> list[list[str]]:
-    """Rows of the table under the heading of today's protocol, without their number and what they say in words."""
-    text = PAGE.read_text()
+def written_page(heading: str) -> list[list[str]]:
+    """Rows of the table under a heading, without their number and what they say in words."""
+    text = PAGE.read_text().partition(f"## {heading}\n")[2]
     table = text[text.index("| step |") :].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")][2:] for line in table]
 
 
-def test_the_table_is_what_the_engine_does() -> None:
+@pytest.mark.parametrize(
+    "config, heading",
+    [
+        ({}, "The worked example: {1,2,3} to {4,5,6}"),
+        ({"reassignment.protocol": "0.8"}, "The same in the way of Kafka 0.8"),
+    ],
+    ids=["today", "0.8"],
+)
+def test_the_table_is_what_the_engine_does(config: dict[str, object], heading: str) -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 3)]}, range(1, 7)))
     store = RecordingStore(ensemble)
-    controller = Controller(1, ControllerConfig({}), Selection({}))
+    controller = Controller(1, ControllerConfig(config), Selection({}))
     loop = ControllerLoop(controller, store, RecordingTransport(), VirtualClock())
     loop.adopt()
     store.note()
@@ -75,4 +84,4 @@ def test_the_table_is_what_the_engine_does() -> None:
             )
         )  # fmt: skip
         loop.run_until_idle()
-    assert store.seen == written_page()
+    assert store.seen == written_page(heading)
