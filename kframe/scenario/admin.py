@@ -18,7 +18,7 @@ from kframe.model.events import (
     ReassignmentRequested,
 )
 from kframe.model.tables import Targets
-from kframe.scenario.format import Fields, config_text, topic_partition
+from kframe.scenario.format import Fields, config_text, is_replica_list, topic_partition
 from kframe.scenario.requests import Action, by_partition
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _new_topic(where: str, value: Any) -> NewTopic:
     fields = Fields(where, "", value)
     fields.allow("name", "assignments", "partitions", "replication_factor", "config")
     lists = fields.sequence("assignments")
-    fields.expect(all(isinstance(one, list) for one in lists), "assignments", "a list of replica lists")
+    fields.expect(all(is_replica_list(one) for one in lists), "assignments", "a list of replica lists")
     config = {key: config_text(item) for key, item in fields.mapping("config").items()}
     return NewTopic(
         fields.text("name"),
@@ -62,7 +62,7 @@ def read_create_partitions(where: str, argument: Any) -> Action:
     fields = Fields(where, "", argument)
     fields.allow("topic", "count", "assignments")
     lists = fields.sequence("assignments")
-    fields.expect(all(isinstance(one, list) for one in lists), "assignments", "a list of replica lists")
+    fields.expect(all(is_replica_list(one) for one in lists), "assignments", "a list of replica lists")
     given = tuple(tuple(replicas) for replicas in lists) if fields.get("assignments") is not None else None
     growth = NewPartitions(fields.text("topic"), fields.whole("count", least=-(2**31)), given)
 
@@ -90,8 +90,7 @@ def read_targets(where: str, argument: Any, cancellable: bool) -> Targets:
         raise ScenarioError(where, repr(argument), "a mapping from partitions to replica lists")
     wanted = []
     for name, replicas in argument.items():
-        fits = isinstance(replicas, list) and all(isinstance(one, int) for one in replicas)
-        if not fits and not (cancellable and replicas is None):
+        if not is_replica_list(replicas) and not (cancellable and replicas is None):
             raise ScenarioError(f"{where}.{name}", repr(replicas), "a list of broker ids")
         wanted.append((topic_partition(f"{where}.{name}", name), replicas))
     return Targets.of(wanted)

@@ -260,6 +260,11 @@ def config_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def is_replica_list(value: Any) -> bool:
+    """Whether this is a list of numbers that a request can carry as broker ids, be there such brokers or not."""
+    return isinstance(value, list) and all(type(one) is int and -INT32_MAX - 1 <= one <= INT32_MAX for one in value)
+
+
 def _is_id(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT32_MAX
 

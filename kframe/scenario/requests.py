@@ -22,7 +22,7 @@ from kframe.model.events import (
     TopicPartition,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
-from kframe.scenario.format import Fields, broker_ids, topic_partition
+from kframe.scenario.format import Fields, broker_ids, is_replica_list, topic_partition
 
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
@@ -81,7 +81,7 @@ def read_alter_partition(where: str, argument: Any) -> Action:
         fields.allow("isr", *_PROPOSED)
         given = {key: fields.whole(key, least=-1) for key in _PROPOSED if fields.get(key) is not None}
         isr = fields.get("isr")
-        fields.expect(isinstance(isr, list) and all(isinstance(one, int) for one in isr), "isr", "a list of broker ids")
+        fields.expect(is_replica_list(isr), "isr", "a list of broker ids")
         read[topic_partition(f"{where}.{name}", name)] = Proposal(tuple(isr), given)
     return partial(_alter_partition, proposals=read)
 
