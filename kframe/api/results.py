@@ -17,7 +17,7 @@ from kframe.core.elections import ElectionResponse
 from kframe.core.shutdown import ControlledShutdownResponse
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8
+from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, offsets_of
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_LEADER, ReplicaFlag
 from kframe.model.tables import Targets
@@ -161,6 +161,5 @@ def _flagged(lists: Ragged, flags: UInt8, flag: ReplicaFlag) -> Ragged:
     """Those values of each list that carry ``flag``."""
     carry = (flags & np.uint8(flag)) != 0
     owner = np.repeat(np.arange(len(lists)), lists.counts)
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(np.bincount(owner[carry], minlength=len(lists)), out=offsets[1:])
+    offsets = offsets_of(np.bincount(owner[carry], minlength=len(lists)))
     return Ragged(offsets, lists.values[carry])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.context import Context
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, distinct, members, same_lists
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, distinct, members, offsets_of, same_lists
 from kframe.model.ids import ReplicaFlag
 
 _ADDING, _REMOVING = np.uint8(ReplicaFlag.ADDING), np.uint8(ReplicaFlag.REMOVING)
@@ -42,7 +42,7 @@ class Assignments:
     def keep(self, wanted: Bool) -> Assignments:
         """The replicas that a mask beside ``replicas.values`` chooses."""
         counts = _count(self.replicas, wanted)
-        return Assignments(Ragged(_offsets(counts), self.replicas.values[wanted]), self.flags[wanted])
+        return Assignments(Ragged(offsets_of(counts), self.replicas.values[wanted]), self.flags[wanted])
 
     def origin(self) -> Assignments:
         """Without the replicas that are being added."""
@@ -106,11 +106,11 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     origin = current(context, rows).origin().replicas
     added, leaving = ~members(targets, origin), ~members(origin, targets)
     counts = targets.counts + _count(origin, leaving)
-    offsets = _offsets(counts)
+    offsets = offsets_of(counts)
     values, flags = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.uint8)
     at_target = _spread(offsets[:-1], targets)
     values[at_target], flags[at_target] = targets.values, np.where(added, _ADDING, np.uint8(0))
-    left = Ragged(_offsets(_count(origin, leaving)), origin.values[leaving])
+    left = Ragged(offsets_of(_count(origin, leaving)), origin.values[leaving])
     at_left = _spread(offsets[:-1] + targets.counts, left)
     values[at_left], flags[at_left] = left.values, _REMOVING
     return Assignments(Ragged(offsets, values), flags)
@@ -119,12 +119,6 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
 def _count(lists: Ragged, hit: Bool) -> Int32:
     """How many values of each list are hit."""
     return np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)).astype(np.int32)
-
-
-def _offsets(counts: Int32) -> Int32:
-    offsets = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
 
 
 def _spread(starts: Int32, lists: Ragged) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kframe.errors import SelectorFault, ShapeError
 from kframe.model.brokers import Brokers
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, UInt8
+from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, UInt8, offsets_of
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 
@@ -222,8 +222,7 @@ def _candidates(partitions: Partitions, kind: ElectionKind, rows: Int32, live: U
 
 def _where(lists: Ragged, kept: Bool) -> Ragged:
     """The lists with only those values for which ``kept`` holds."""
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(np.bincount(_owners(lists)[kept], minlength=len(lists)), out=offsets[1:])
+    offsets = offsets_of(np.bincount(_owners(lists)[kept], minlength=len(lists)))
     return Ragged(offsets, lists.values[kept])
 
 

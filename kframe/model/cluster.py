@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates
-from kframe.model.columns import Int32, Partitions, Ragged, UInt8, ragged_positions
+from kframe.model.columns import Int32, Partitions, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID, Topics
@@ -165,8 +165,7 @@ class ClusterState:
             carry = (p.replica_flags[slots] & np.uint8(flag)) != 0
             counts = np.bincount(np.repeat(np.arange(len(rows)), counts), carry, len(rows)).astype(np.int32)
             slots = slots[carry]
-        offsets = np.zeros(len(rows) + 1, np.int32)
-        np.cumsum(counts, out=offsets[1:])
+        offsets = offsets_of(counts)
         return Ragged(offsets, self.brokers.ids[p.replica[slots]])
 
     def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:

@@ -67,6 +67,13 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 
+def offsets_of(counts: NDArray[Any] | list[int]) -> Int32:
+    """Where lists of these lengths begin and, last, end once they stand one after another."""
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Ragged:
     """Lists of different lengths in two arrays: list ``i`` is ``values[offsets[i]:offsets[i + 1]]``."""
@@ -77,8 +84,7 @@ class Ragged:
     @staticmethod
     def of(lists: list[list[int]] | list[tuple[int, ...]]) -> Ragged:
         """Pack Python lists; for tests and other small things."""
-        offsets = np.zeros(len(lists) + 1, np.int32)
-        np.cumsum([len(one) for one in lists], out=offsets[1:])
+        offsets = offsets_of([len(one) for one in lists])
         flat = [value for one in lists for value in one]
         return Ragged(offsets, np.array(flat, np.int32))
 
@@ -107,15 +113,13 @@ class Ragged:
         """``count`` lists: list ``i`` of these stands at ``places[i]`` (ascending), all others are empty."""
         counts = np.zeros(count, np.int32)
         counts[places] = self.counts
-        offsets = np.zeros(count + 1, np.int32)
-        np.cumsum(counts, out=offsets[1:])
+        offsets = offsets_of(counts)
         return Ragged(offsets, self.values)
 
     def take(self, chosen: NDArray[Any]) -> Ragged:
         """The lists numbered ``chosen``, in that order."""
         counts = self.counts[chosen]
-        offsets = np.zeros(len(counts) + 1, np.int32)
-        np.cumsum(counts, out=offsets[1:])
+        offsets = offsets_of(counts)
         return Ragged(offsets, self.values[ragged_positions(self.offsets[:-1][chosen], counts)])
 
 
@@ -155,8 +159,7 @@ def distinct(lists: Ragged) -> Ragged:
     if len(first) == len(lists.values):
         return lists
     first.sort()
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(np.bincount(owner[first], minlength=len(lists)), out=offsets[1:])
+    offsets = offsets_of(np.bincount(owner[first], minlength=len(lists)))
     return Ragged(offsets, lists.values[first])
 
 
@@ -284,8 +287,7 @@ class Partitions:
     def lists(self, which: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
         """Replica or ISR lists of ``rows`` as a copy."""
         counts = (self.replica_count if which == "replica" else self.isr_count)[rows].astype(np.int32)
-        offsets = np.zeros(len(rows) + 1, np.int32)
-        np.cumsum(counts, out=offsets[1:])
+        offsets = offsets_of(counts)
         column: Int32 = getattr(self, which)
         return Ragged(offsets, column[ragged_positions(self.slot_start[rows], counts)])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged
+from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
 
 
 def absent(lists: Ragged, others: Ragged) -> Bool:
@@ -16,8 +16,7 @@ def absent(lists: Ragged, others: Ragged) -> Bool:
 
 def kept(lists: Ragged, wanted: Bool) -> Ragged:
     """What a mask beside ``lists.values`` chooses of each list."""
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(count(lists, wanted), out=offsets[1:])
+    offsets = offsets_of(count(lists, wanted))
     return Ragged(offsets, lists.values[wanted])
 
 

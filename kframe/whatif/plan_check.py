@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged, same_lists
+from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of, same_lists
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
 from kframe.whatif.lists import absent, count, kept, loads, owners, repeated
@@ -325,14 +325,12 @@ def _among(lists: Ragged, ids: Int32) -> Bool:
 def _chosen(lists: Ragged, rows: Int32) -> Ragged:
     """The lists of these rows, an empty one for -1."""
     counts = np.where(rows >= 0, lists.counts[rows], 0) if len(lists) else np.zeros(len(rows), np.int32)
-    offsets = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
+    offsets = offsets_of(counts)
     return Ragged(offsets, lists.take(rows[rows >= 0]).values)
 
 
 def _firsts(lists: Ragged) -> Ragged:
     """The first value of each list, as lists."""
     some = lists.counts > 0
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(some, out=offsets[1:])
+    offsets = offsets_of(some)
     return Ragged(offsets, lists.values[lists.offsets[:-1][some]])

@@ -18,7 +18,7 @@ from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, same_lists
+from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, offsets_of, same_lists
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.tables import Targets
@@ -209,8 +209,7 @@ def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:
     joining = kept(replicas, stays & (live[replicas.values] != 0) & absent(replicas, isr))
     owner = np.concatenate([owners(isr), owners(joining)])
     order = np.argsort(owner, kind="stable")
-    offsets = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(isr.counts + joining.counts, out=offsets[1:])
+    offsets = offsets_of(isr.counts + joining.counts)
     grown = Ragged(offsets, np.concatenate([isr.values, joining.values])[order])
     return grown, joining.counts > 0
 
