@@ -2,6 +2,22 @@
 
 from kframe.model.columns import Int16, Int32, UInt8
 
+def index_hosts(
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    offsets: Int32,
+    hosted: Int32,
+) -> int: ...
+def list_hosted(
+    rows: Int32,
+    chosen: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    hosted: Int32,
+    slots: Int32,
+) -> int: ...
 def list_recipients(
     rows: Int32,
     slot_start: Int32,

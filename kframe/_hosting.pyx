@@ -12,6 +12,56 @@ cdef enum:
     NON_EXISTENT = 7
 
 
+def index_hosts(
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    int32_t[::1] offsets,                # OUT  (b + 1,) where each broker's rows stand
+    int32_t[::1] hosted,                 # OUT  (sum of replica_count,) rows, broker by broker, ascending
+):
+    """Sort all rows by the brokers that host them (counting sort); return how many replicas. Cost O(s + b)."""
+    cdef Py_ssize_t row, b, k, total = 0, count
+    with nogil:
+        offsets[:] = 0
+        for row in range(slot_start.shape[0]):
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                offsets[replica[k]] += 1
+        for b in range(offsets.shape[0]):
+            count = offsets[b]
+            offsets[b] = <int32_t>total
+            total += count
+        for row in range(slot_start.shape[0]):
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                hosted[offsets[replica[k]]] = <int32_t>row
+                offsets[replica[k]] += 1
+        for b in range(offsets.shape[0] - 1, 0, -1):
+            offsets[b] = offsets[b - 1]
+        offsets[0] = 0
+    return total
+
+
+def list_hosted(
+    const int32_t[::1] rows,             # IN   (k,) rows to look at
+    const uint8_t[::1] chosen,           # IN   (b,) 1 for the brokers asked for
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    int32_t[::1] hosted,                 # OUT  (sum of replica_count of rows,) row of each replica on such a broker
+    int32_t[::1] slots,                  # OUT  (sum of replica_count of rows,) its slot
+):
+    """List the replicas of some rows that the chosen brokers host; return how many. Cost O(k * r)."""
+    cdef Py_ssize_t i, k, row, found = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                if chosen[replica[k]]:
+                    hosted[found] = <int32_t>row
+                    slots[found] = <int32_t>k
+                    found += 1
+    return found
+
+
 def list_recipients(
     const int32_t[::1] rows,             # IN   (k,)
     const int32_t[::1] slot_start,       # IN   (n,)

@@ -33,6 +33,8 @@ class Phases:
     """Bytes that go to the sockets, shared sections counted for each broker."""
     made_bytes: int = 0
     """Bytes that were made, shared sections counted once."""
+    counting_seconds: float = 0.0
+    """The bench's own counting of requests, which belongs to no phase."""
 
     @property
     def ready_seconds(self) -> float:
@@ -53,7 +55,8 @@ class Stopwatch:
         start = time.perf_counter()
         yield phases
         total = time.perf_counter() - start
-        phases.decide_seconds = total - phases.store_seconds - phases.encode_seconds
+        others = phases.store_seconds + phases.encode_seconds + phases.counting_seconds
+        phases.decide_seconds = total - others
 
     @contextmanager
     def storing(self) -> Iterator[None]:
@@ -108,7 +111,12 @@ class EncodingTransport:
         phases = self._watch.phases
         start = time.perf_counter()
         self._last = encoded = list(self._encoder.encode(cluster, requests))
-        phases.encode_seconds += time.perf_counter() - start
+        ready = time.perf_counter()
+        phases.encode_seconds += ready - start
+        self._count(phases, encoded)
+        phases.counting_seconds += time.perf_counter() - ready
+
+    def _count(self, phases: Phases, encoded: list[EncodedRequest]) -> None:
         made: set[int] = set()
         for request in encoded:
             phases.requests += 1

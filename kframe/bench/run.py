@@ -13,6 +13,7 @@ import numpy as np
 
 import kframe
 from kframe.bench.phases import EncodingTransport, Phases, Stopwatch, TimedStore
+from kframe.core.context import Context
 from kframe.core.controller import Controller
 from kframe.core.selection import Selection
 from kframe.embedded import MemoryEnsemble, VirtualClock
@@ -60,7 +61,7 @@ def run(bench: Bench, progress: Progress = lambda done, total: None) -> dict[str
         progress(done, bench.runs + 1)
         lives.append(_live(bench, cluster))
     progress(bench.runs + 1, bench.runs + 1)
-    digests = {digest for _, digest in lives}
+    digests = {life.digest for life in lives}
     if len(digests) != 1:
         raise AssertionError(f"runs of one bench differ: {sorted(digests)}")
     return {
@@ -70,8 +71,8 @@ def run(bench: Bench, progress: Progress = lambda done, total: None) -> dict[str
         "brokers": bench.brokers,
         "replication_factor": REPLICATION_FACTOR,
         "runs": bench.runs,
-        **_summary([phases for phases, _ in lives[1:]]),
-        "state_bytes_per_partition": state_bytes(cluster) / bench.partitions,
+        **_summary([life.phases for life in lives[1:]]),
+        "state_bytes_per_partition": lives[-1].state_bytes / bench.partitions,
         "digest": digests.pop(),
         "kframe": kframe.__version__,
         "python": platform.python_version(),
@@ -79,16 +80,27 @@ def run(bench: Bench, progress: Progress = lambda done, total: None) -> dict[str
     }
 
 
-def state_bytes(cluster: ClusterState) -> int:
-    """Bytes that a controller holds for a cluster: partition columns, topic columns and names."""
-    topics = cluster.topics
+def state_bytes(context: Context) -> int:
+    """Bytes that a controller holds for a cluster: partition columns, topic columns and names, and what it keeps
+    beside them (who hosts what, what each row counts for)."""
+    cluster, topics = context.cluster, context.cluster.topics
     columns = (topics.ids, topics.first_row, topics.block_length, topics.partition_count, topics.unclean,
                topics.min_insync, topics.deleting)  # fmt: skip
     names = sum(len(name) + 49 for name in topics.names)
-    return cluster.partitions.nbytes + sum(column.nbytes for column in columns) + names
+    kept = context.hosts.nbytes + context.gauges.nbytes
+    return cluster.partitions.nbytes + sum(column.nbytes for column in columns) + names + kept
 
 
-def _live(bench: Bench, cluster: ClusterState) -> tuple[Phases, str]:
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """One controller's event, what it sent, and what it held."""
+
+    phases: Phases
+    digest: str
+    state_bytes: int
+
+
+def _live(bench: Bench, cluster: ClusterState) -> _Life:
     """A controller takes over; for a broker failure it then loses the broker in the middle."""
     watch = Stopwatch()
     ensemble = MemoryEnsemble.from_cluster(cluster)
@@ -106,7 +118,7 @@ def _live(bench: Bench, cluster: ClusterState) -> tuple[Phases, str]:
         with watch.event() as phases:
             loop.run_until_idle()
     _check(loop, bench)
-    return phases, transport.digest.hexdigest()
+    return _Life(phases, transport.digest.hexdigest(), state_bytes(controller.context))
 
 
 def _check(loop: ControllerLoop, bench: Bench) -> None:

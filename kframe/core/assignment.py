@@ -75,6 +75,12 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
     return departed
 
 
+def give(context: Context, rows: Int32, assignments: Assignments) -> Int32:
+    """``assign`` in the controller's own columns."""
+    context.hosts.note(rows)
+    return assign(context.cluster.partitions, rows, assignments)
+
+
 def current(context: Context, rows: Int32) -> Assignments:
     """The assignments of ``rows`` as they stand."""
     p = context.cluster.partitions

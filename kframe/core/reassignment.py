@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core import deletion, leadership, lost_dirs, partition_machine, replica_machine, topics
-from kframe.core.assignment import Assignments, assign, current, is_moving, reassigned_to, targets_in_sync
+from kframe.core.assignment import Assignments, current, give, is_moving, reassigned_to, targets_in_sync
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
 from kframe.core.replica_machine import Replicas
@@ -137,12 +137,11 @@ def _without(left: Targets, gone: Targets) -> Targets:
 
 def _change_assignments(context: Context, rows: Int32, assignments: Assignments) -> Operation[None]:
     """Where the assignment changes: store it, take it over, and stop the replicas that fall out of it (step U)."""
-    p = context.cluster.partitions
     changed = ~assignments.equal(current(context, rows))
     moved = rows[changed]
     if len(moved) == 0:
         return
-    departed = assign(p, moved, assignments.take(changed))
+    departed = give(context, moved, assignments.take(changed))
     gone = behind(context, moved, departed)
     lost_dirs.note(context, gone)
     lost_dirs.recall(context, moved)
@@ -203,7 +202,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     cluster = context.cluster
     p = cluster.partitions
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
-    departed = assign(p, rows, current(context, rows).reached())
+    departed = give(context, rows, current(context, rows).reached())
     lost_dirs.note(context, behind(context, rows, departed))
     context.gauges.touch(rows)
     stated = p.partition_epoch[rows] != NO_STATE

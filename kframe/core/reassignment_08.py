@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core import replica_machine
-from kframe.core.assignment import Assignments, assign
+from kframe.core.assignment import Assignments, give
 from kframe.core.context import Context, Operation, ask
 from kframe.core.reassignment import (
     behind,
@@ -74,7 +74,7 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     target = members(p.lists("replica", chosen), reached)
     arrived = replica_machine.of_rows(context, chosen).where(target)
     yield from replica_machine.move(context, arrived, ReplicaState.ONLINE)
-    departed = assign(p, chosen, Assignments(reached, np.zeros(len(reached.values), np.uint8)))
+    departed = give(context, chosen, Assignments(reached, np.zeros(len(reached.values), np.uint8)))
     yield from lead_by_target(context, chosen)
     yield from stop(context, behind(context, chosen, departed))
     yield from store(context, chosen)
@@ -97,7 +97,7 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
         for i in range(len(rows))
     ]
     lists = Ragged.of(grown)
-    assign(p, rows, Assignments(lists, np.zeros(len(lists.values), np.uint8)))
+    give(context, rows, Assignments(lists, np.zeros(len(lists.values), np.uint8)))
     for i, row in enumerate(rows.tolist()):
         context.moves[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
     p.reassigning[rows] = 1

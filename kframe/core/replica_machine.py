@@ -41,10 +41,11 @@ class Replicas:
 def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
     """All replicas on the brokers (by index) that the mask chooses."""
     p = context.cluster.partitions
-    count = kernels.count_hosted(broker_mask, p.slot_start, p.replica_count, p.replica)
-    rows, slots = np.empty(count, np.int32), np.empty(count, np.int32)
-    kernels.list_hosted(broker_mask, p.slot_start, p.replica_count, p.replica, rows, slots)
-    return Replicas(rows, slots)
+    rows = context.hosts.rows_on(broker_mask)
+    most = int(p.replica_count[rows].sum())
+    hosted, slots = np.empty(most, np.int32), np.empty(most, np.int32)
+    count = kernels.list_hosted(rows, broker_mask, p.slot_start, p.replica_count, p.replica, hosted, slots)
+    return Replicas(hosted[:count], slots[:count])
 
 
 def of_rows(context: Context, rows: Int32) -> Replicas:
@@ -146,7 +147,8 @@ def _take_offline(context: Context, replicas: Replicas, batch: RequestBatch) -> 
 def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batch: RequestBatch) -> Operation[None]:
     cluster = context.cluster
     p = cluster.partitions
-    batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
+    if cluster.brokers.registered[broker]:
+        batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
     stated = p.partition_epoch[replicas.rows] != NO_STATE
     left = yield from _leave_isrs(context, broker, replicas.where(stated).rows)
     kept = cluster.topics.deleting[p.topic[left]] == 0

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.brokers import Brokers
-from kframe.model.changes import StateChange, StoredStates
-from kframe.model.columns import Int32, Partitions, Ragged, UInt8, offsets_of, ragged_positions
+from kframe.model.columns import Int32, Partitions, Ragged, offsets_of, ragged_positions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID, Topics
@@ -174,41 +173,9 @@ class ClusterState:
         hit = np.isin(self.partitions.replica[slots], broker_indexes)
         self.partitions.replica_flags[slots[hit]] |= np.uint8(flag)
 
-    def apply(self, change: StateChange, partition_epoch: Int32) -> None:
-        """Take over a change that storage has accepted, each row now at ``partition_epoch``."""
-        self._store(
-            change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, partition_epoch,
-            np.full(len(change), change.controller_epoch, np.int32),
-        )  # fmt: skip
-
-    def reload(self, stored: StoredStates) -> None:
-        """Replace what is known of these rows by what storage holds; a row without state has none here either."""
-        gone = stored.rows[~stored.found]
-        self.partitions.partition_epoch[gone] = NO_STATE
-        self.partitions.isr_count[gone] = 0
-        found = stored.found
-        self._store(
-            stored.rows[found], stored.leader[found], stored.leader_epoch[found], stored.recovery[found],
-            stored.isr.take(np.flatnonzero(found)), stored.partition_epoch[found], stored.controller_epoch[found],
-        )  # fmt: skip
-
     def copy(self) -> ClusterState:
         """An independent copy."""
         twin = ClusterState()
         twin.brokers, twin.topics = self.brokers.copy(), self.topics.copy()
         twin.partitions = self.partitions.copy()
         return twin
-
-    def _store(
-        self, rows: Int32, leader: Int32, leader_epoch: Int32, recovery: UInt8, isr: Ragged,
-        partition_epoch: Int32, controller_epoch: Int32,
-    ) -> None:  # fmt: skip
-        p, counts = self.partitions, isr.counts
-        p.ensure_capacity(rows, counts)
-        p.leader[rows] = leader
-        p.leader_epoch[rows] = leader_epoch
-        p.recovery[rows] = recovery
-        p.partition_epoch[rows] = partition_epoch
-        p.controller_epoch[rows] = controller_epoch
-        p.isr_count[rows] = counts
-        p.isr[ragged_positions(p.slot_start[rows], counts)] = isr.values

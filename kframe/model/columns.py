@@ -96,7 +96,7 @@ class Ragged:
     @property
     def counts(self) -> Int32:
         """Length of each list."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

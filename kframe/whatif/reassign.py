@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from kframe.core import stored
 from kframe.core.admin import ReassignmentResponse
 from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode, InputError
@@ -131,7 +132,7 @@ class _Reassignment:
         twin = ClusterState()
         twin.brokers, twin.topics, twin.partitions = brokers, cluster.topics, columns
         for one in accepted:
-            twin.apply(one, one.expected + np.int32(1))
+            stored.apply(twin, one, one.expected + np.int32(1))
         return Told(happenings=until_answers.happenings(), standing=study.standing_of(twin))
 
     def finish(self) -> Told:

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kframe.core.controller import Controller
-from kframe.core.gauges import INACTIVE, Tally
+from kframe.core.gauges import INACTIVE
 from kframe.core.selection import Selection
+from kframe.core.tally import Tally
 from kframe.embedded import Api, EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState, PartitionView

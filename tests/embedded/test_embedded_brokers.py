@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from kframe.core.stored import apply
 from kframe.embedded import SILENT, Api, EmbeddedBrokers, VirtualClock
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
@@ -334,4 +335,4 @@ def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
 def store(cluster: ClusterState, states: dict[str, StateSpec]) -> None:
     """Take states over as accepted by storage."""
     change = change_of(cluster, states, 1)
-    cluster.apply(change, change.expected + 1)
+    apply(cluster, change, change.expected + 1)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kframe import _core, _hosting, _naive
+from kframe import _core, _hosting, _naive, _state
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32
 from kframe.model.ids import ElectionKind
@@ -102,9 +102,8 @@ def _members(world: World) -> int:
     return int(np.maximum(p.replica_count, p.isr_count)[world.rows].sum())
 
 
-def _hosted(world: World) -> int:
-    p = world.cluster.partitions
-    return int(world.extra["chosen"][p.replica[p.slots_of(np.arange(len(p)))]].sum())
+def _everywhere(world: World) -> int:
+    return int(world.cluster.partitions.replica_count.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,8 @@ CASES: Final[Mapping[str, Case]] = {
     "plan_removals": Case(
         {"changed": _k, "leader": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members}, {}
     ),
-    "count_hosted": Case({}, {}),
-    "list_hosted": Case({"rows": _hosted, "slots": _hosted}, {}),
+    "index_hosts": Case({"offsets": lambda world: _b(world) + 1, "hosted": _everywhere}, {}),
+    "list_hosted": Case({"hosted": _replicas, "slots": _replicas}, {}),
     "list_recipients": Case({"brokers": _replicas, "told": _replicas}, {"allowed": "allowed_brokers"}),
     "group_by_broker": Case(
         {"offsets": lambda world: _b(world) + 1, "grouped": _m, "origin": _m},
@@ -141,10 +140,10 @@ CASES: Final[Mapping[str, Case]] = {
 }
 
 #: Kernels that change columns in place, and so are held to their twins in a test of their own.
-LAWS_ELSEWHERE: Final = {"assign_replicas"}
+LAWS_ELSEWHERE: Final = {"assign_replicas", "store_states", "tally_rows"}
 #: All compiled kernels as one module.
 COMPILED: Final = ModuleType("compiled")
-COMPILED.__dict__.update(vars(_core) | vars(_hosting))
+COMPILED.__dict__.update(vars(_core) | vars(_hosting) | vars(_state))
 
 #: OUT arrays of one byte an entry; all others are int32.
 BYTES: Final = {"dead", "recovery", "valid", *(column.name for column in COLUMNS if column.dtype == np.uint8)}
