@@ -12,7 +12,7 @@ from kframe.model.columns import Int32, Int64, UInt8
 from kframe.model.requests import ControlRequests
 from kframe.wire import kernels
 from kframe.wire.apis import LEADER_AND_ISR
-from kframe.wire.brokers import ToldBrokers, registered
+from kframe.wire.brokers import ToldBrokers
 from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.sections import Cutter, Frame, Group, Lists, check_topics, require_as_measured
@@ -63,7 +63,8 @@ class LiveLeaders:
         self._named = np.empty(len(cluster.brokers), np.int32)
         # The rows as one section, whose tail would name all of them.
         self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._told_size)))
-        leads = [(index, one) for index, one in registered(cluster.brokers) if self._named[index] == 0]
+        named = self._named.tolist()
+        leads = [(index, one) for index, one in told.standing(cluster.brokers) if named[index] == 0]
         encoded = [told.of(index, registration) for index, registration in leads]
         self._brokers = np.array([index for index, _ in leads], np.int32)
         self._told_size[:] = 0
