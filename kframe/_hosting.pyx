@@ -169,6 +169,58 @@ def assign_replicas(
     return total
 
 
+def copy_assignments(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const int32_t[::1] broker_ids,       # IN   (b,) what to write for each broker index
+    int kept_flags,                      # IN   ReplicaFlag bits to copy
+    int32_t[::1] values,                 # OUT  (sum of replica_count of rows,) the lists, row by row
+    uint8_t[::1] flags,                  # OUT  (sum of replica_count of rows,)
+):
+    """Copy the replica lists of rows; return how many replicas. Cost O(k * r)."""
+    cdef Py_ssize_t i, slot, row, copied = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            for slot in range(slot_start[row], slot_start[row] + replica_count[row]):
+                values[copied] = broker_ids[replica[slot]]
+                flags[copied] = replica_flags[slot] & <uint8_t>kept_flags
+                copied += 1
+    return copied
+
+
+def mark_reassigned(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] offsets,          # IN   (k + 1,) where each row's list stands in values and flags
+    const int32_t[::1] values,           # IN   (m,) broker indexes
+    const uint8_t[::1] flags,            # IN   (m,) ReplicaFlag bits
+    int compared_flags,                  # IN   the bits that count
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    uint8_t[::1] differs,                # OUT  (k,) 1 where the row has another list, or other flags
+):
+    """Compare lists with the assignments of rows; return how many are others. Cost O(k * r)."""
+    cdef Py_ssize_t i, j, slot, row, found = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            differs[i] = offsets[i + 1] - offsets[i] != replica_count[row]
+            if not differs[i]:
+                slot = slot_start[row]
+                for j in range(offsets[i], offsets[i + 1]):
+                    if values[j] != replica[slot] or (flags[j] ^ replica_flags[slot]) & compared_flags:
+                        differs[i] = 1
+                        break
+                    slot += 1
+            found += differs[i]
+    return found
+
+
 def count_by_broker(
     const int32_t[::1] leader,           # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)

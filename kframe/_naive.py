@@ -20,6 +20,7 @@ __all__ = [
     "assign_replicas",
     "check_moves",
     "choose_leaders",
+    "copy_assignments",
     "count_by_broker",
     "group_by_broker",
     "index_hosts",
@@ -28,6 +29,7 @@ __all__ = [
     "list_leaderless",
     "list_recipients",
     "mark_dead_isr",
+    "mark_reassigned",
     "plan_elections",
     "plan_removals",
     "start_partitions",
@@ -194,6 +196,30 @@ def assign_replicas(
             replica_flags[start + place] = given | dirs.get(broker, 0)
         replica_count[row], departed[i] = len(wanted), len(left)
     return int(departed.sum())
+
+
+def copy_assignments(
+    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int32, replica_flags: UInt8, broker_ids: Int32,
+    kept_flags: int, values: Int32, flags: UInt8,
+) -> int:  # fmt: skip
+    """One row's list after another's, by broker id, with those flags that are asked for."""
+    slots = [slot for row in rows.tolist() for slot in _slots(row, slot_start, replica_count)]
+    for copied, slot in enumerate(slots):
+        values[copied] = broker_ids[replica[slot]]
+        flags[copied] = int(replica_flags[slot]) & kept_flags
+    return len(slots)
+
+
+def mark_reassigned(
+    rows: Int32, offsets: Int32, values: Int32, flags: UInt8, compared_flags: int, slot_start: Int32,
+    replica_count: Int16, replica: Int32, replica_flags: UInt8, differs: UInt8,
+) -> int:  # fmt: skip
+    """A row differs by its brokers, their order, or a flag that counts."""
+    for i, row in enumerate(rows.tolist()):
+        wanted = [(int(values[j]), int(flags[j]) & compared_flags) for j in range(offsets[i], offsets[i + 1])]
+        slots = _slots(row, slot_start, replica_count)
+        differs[i] = wanted != [(int(replica[slot]), int(replica_flags[slot]) & compared_flags) for slot in slots]
+    return int(differs.sum())
 
 
 def check_moves(positions: Int32, states: UInt8, allowed: int, valid: UInt8) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe.core import deletion, reassignment, reassignment_08, topics
-from kframe.core.assignment import current, is_moving, reassigned_to
+from kframe.core.assignment import current, is_moving, reassigned_to, table_of
 from kframe.core.context import Context, Operation, ask
 from kframe.core.placement import assign_automatically
 from kframe.core.validation import creation_error, growth_error
@@ -15,7 +15,7 @@ from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.changes import WriteCode
-from kframe.model.columns import Bool, Int16, Int32, Ragged, members
+from kframe.model.columns import Bool, Int16, Int32, Ragged, members, repeated
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
@@ -99,7 +99,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
             continue
         count = growth.count - int(cluster.topics.partition_count[topic])
         added = list(growth.assignments) if growth.assignments is not None else _grown(context, topic, count)
-        table = cluster.table_of(np.array([topic]))
+        table = table_of(cluster, np.array([topic]))
         (result,) = yield from ask(WriteAssignments(_extended(table, added)))
         codes[growth.name] = _STORED[result]
         yield from topics.topic_modified(context, growth.name)
@@ -208,10 +208,10 @@ def _grown(context: Context, topic: int, count: int) -> list[tuple[int, ...]]:
 
 def _extended(table: TopicTable, added: list[tuple[int, ...]]) -> TopicTable:
     """A table of one topic with further partitions."""
-    more, none = Ragged.of(added), Ragged.empty(len(added))
+    more = TopicTable.of(table.names, [added])
     return TopicTable(
         table.names, table.topic_ids, (table.partition_counts + len(added)).astype(np.int32),
-        table.replicas.join(more), table.adding.join(none), table.removing.join(none),
+        table.replicas.join(more.replicas), np.append(table.flags, more.flags),
     )  # fmt: skip
 
 
@@ -223,15 +223,12 @@ def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
     has = Ragged.empty(len(targets))
     known = np.flatnonzero(rows >= 0)
     if len(known):
-        has = current(context, rows[known]).origin().replicas.spread(known, len(targets))
+        has = current(cluster.partitions, rows[known]).origin().replicas.spread(known, len(targets))
     listed = Ragged(wanted.offsets, np.maximum(index, 0))
     added = (index < 0) | ~members(listed, has)
     dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
     owner = np.repeat(np.arange(len(targets)), wanted.counts)
-    pairs = owner * np.int64(2**32) + wanted.values
-    twice = np.ones(len(pairs), np.bool_)
-    twice[np.unique(pairs, return_index=True)[1]] = False
-    wrong: Bool = np.bincount(owner, dead | twice | (wanted.values < 0), len(targets)) > 0
+    wrong: Bool = np.bincount(owner, dead | repeated(wanted) | (wanted.values < 0), len(targets)) > 0
     invalid: Bool = ~targets.cancel & (wrong | (wanted.counts == 0))
     return invalid
 
@@ -244,6 +241,6 @@ def _wanted(context: Context, targets: Targets, accepted: Int32, rows: Int32) ->
     cancel = targets.cancel[accepted]
     if not cancel.any():
         return asked
-    origin = current(context, rows).origin().replicas
+    origin = current(context.cluster.partitions, rows).origin().replicas
     lists = [(origin if stop else asked)[i].tolist() for i, stop in enumerate(cancel)]
     return Ragged.of(lists)

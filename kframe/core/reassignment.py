@@ -10,7 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core import deletion, leadership, lost_dirs, partition_machine, replica_machine, topics
-from kframe.core.assignment import Assignments, current, give, is_moving, reassigned_to, targets_in_sync
+from kframe.core.assignment import (
+    Assignments,
+    current,
+    give,
+    is_moving,
+    reassigned_to,
+    reassigns,
+    table_of,
+    targets_in_sync,
+)
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
 from kframe.core.replica_machine import Replicas
@@ -45,7 +54,7 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
 def resume(context: Context, rows: Int32) -> Operation[None]:
     """Go on with reassignments as they stand."""
     rows = np.sort(rows)
-    yield from reassign(context, rows, current(context, rows))
+    yield from reassign(context, rows, current(context.cluster.partitions, rows))
 
 
 def resume_on(context: Context, brokers: Int32) -> Operation[None]:
@@ -137,7 +146,7 @@ def _without(left: Targets, gone: Targets) -> Targets:
 
 def _change_assignments(context: Context, rows: Int32, assignments: Assignments) -> Operation[None]:
     """Where the assignment changes: store it, take it over, and stop the replicas that fall out of it (step U)."""
-    changed = ~assignments.equal(current(context, rows))
+    changed = reassigns(context.cluster.partitions, rows, assignments)
     moved = rows[changed]
     if len(moved) == 0:
         return
@@ -158,7 +167,7 @@ def store(context: Context, rows: Int32) -> Operation[None]:
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break
-        codes = yield from ask(WriteAssignments(cluster.table_of(remaining)))
+        codes = yield from ask(WriteAssignments(table_of(cluster, remaining)))
         remaining = remaining[np.array(codes) == WriteCode.STALE]
         for index in remaining.tolist():
             yield from topics.topic_modified(context, cluster.topics.names[index])
@@ -202,7 +211,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     cluster = context.cluster
     p = cluster.partitions
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
-    departed = give(context, rows, current(context, rows).reached())
+    departed = give(context, rows, current(p, rows).reached())
     lost_dirs.note(context, behind(context, rows, departed))
     context.gauges.touch(rows)
     stated = p.partition_epoch[rows] != NO_STATE

@@ -7,6 +7,7 @@ import logging
 import numpy as np
 
 from kframe.core import leadership, partition_machine, replica_machine
+from kframe.core.assignment import table_of
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import GiveTopicIds, ReadTopicNames, ReadTopics, ReadTopicSettings, WriteAssignments
@@ -96,7 +97,7 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
         return
     if cluster.topics.deleting[topic]:
         _log.warning("%s is being deleted: %d new partitions are taken back", name, len(added))
-        yield from ask(WriteAssignments(cluster.table_of(np.array([topic]))))
+        yield from ask(WriteAssignments(table_of(cluster, np.array([topic]))))
         return
     rows = cluster.grow_topic(topic, table.replicas.take(added))
     yield from bring_up(context, rows)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.brokers import Brokers
-from kframe.model.columns import Int32, Partitions, Ragged, offsets_of, ragged_positions
+from kframe.model.columns import Int32, Partitions, Ragged, ragged_positions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
-from kframe.model.topics import ZERO_TOPIC_ID, Topics
+from kframe.model.topics import Topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class ClusterState:
         """Add the topics of a table, whose brokers are ids, without leadership; return the new rows."""
         replicas = Ragged(table.replicas.offsets, self.brokers.index_of(table.replicas.values))
         rows = self.add_topics(table.names, table.partition_counts, replicas, ids=table.topic_ids)
-        self.partitions.replica_flags[self.partitions.slots_of(rows)] = table.flags()
+        self.partitions.replica_flags[self.partitions.slots_of(rows)] = table.flags
         return rows
 
     def grow_topic(self, topic: int, replicas: Ragged) -> Int32:
@@ -142,30 +142,6 @@ class ClusterState:
         p.topic[rows] = p.leader[rows] = p.partition_epoch[rows] = -1
         p.state[rows] = PartitionState.NON_EXISTENT
         p.replica_count[rows] = p.isr_count[rows] = p.reassigning[rows] = 0
-
-    def table_of(self, topics: NDArray[Any]) -> TopicTable:
-        """Names, ids and assignments of topics as storage would have them; brokers are ids."""
-        rows = np.concatenate([np.empty(0, np.int32), *(self.topics.rows_of(int(topic)) for topic in topics)])
-        ids = [self.topics.ids[topic].tobytes() for topic in topics]
-        return TopicTable(
-            names=tuple(self.topics.names[topic] for topic in topics),
-            topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in ids),
-            partition_counts=self.topics.partition_count[topics],
-            replicas=self._id_lists(rows, None),
-            adding=self._id_lists(rows, ReplicaFlag.ADDING),
-            removing=self._id_lists(rows, ReplicaFlag.REMOVING),
-        )
-
-    def _id_lists(self, rows: Int32, flag: ReplicaFlag | None) -> Ragged:
-        """Broker ids of the replicas of each row, or only of those that carry ``flag``."""
-        p = self.partitions
-        slots, counts = p.slots_of(rows), p.replica_count[rows].astype(np.int32)
-        if flag is not None:
-            carry = (p.replica_flags[slots] & np.uint8(flag)) != 0
-            counts = np.bincount(np.repeat(np.arange(len(rows)), counts), carry, len(rows)).astype(np.int32)
-            slots = slots[carry]
-        offsets = offsets_of(counts)
-        return Ragged(offsets, self.brokers.ids[p.replica[slots]])
 
     def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:
         """Set ``flag`` on those replicas of a row that are on ``broker_indexes``."""

@@ -133,43 +133,63 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
 
 
 def members(lists: Ragged, others: Ragged) -> Bool:
-    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``; none is negative."""
-    most = np.int64(max(lists.values.max(initial=0), others.values.max(initial=0)) + 1)
+    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``.
 
-    def keys(which: Ragged) -> Int64:
-        numbers: Int64 = np.repeat(np.arange(len(which), dtype=np.int64), which.counts) * most + which.values
-        return numbers
-
-    found: Bool = np.isin(keys(lists), keys(others))
+    A pass for each place of the longest list in ``others``, over what is not found yet: lists are short.
+    """
+    found = np.zeros(len(lists.values), np.bool_)
+    starts, left = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
+    place, asked = 0, np.flatnonzero(left)
+    while len(asked):
+        found[asked] = lists.values[asked] == others.values[starts[asked] + place]
+        place += 1
+        asked = asked[~found[asked] & (left[asked] > place)]
     return found
 
 
 def last_of_equal(keys: NDArray[Any]) -> Int32:
     """Beside each key the position of the last one that is equal to it."""
+    if bool((keys[1:] > keys[:-1]).all()):
+        return np.arange(len(keys), dtype=np.int32)
     place = np.unique(keys[::-1], return_index=True)[1]
     _, owner = np.unique(keys, return_inverse=True)
     last: Int32 = (len(keys) - 1 - place)[owner].astype(np.int32)
     return last
 
 
+def repeated(lists: Ragged) -> Bool:
+    """Beside ``lists.values``: whether the same value stands earlier in its list.
+
+    A pass for each distance within the longest list: lists are short.
+    """
+    found = np.zeros(len(lists.values), np.bool_)
+    within = np.arange(len(found), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
+    distance, asked = 1, np.flatnonzero(within)
+    while len(asked):
+        found[asked] |= lists.values[asked] == lists.values[asked - distance]
+        distance += 1
+        asked = asked[within[asked] >= distance]
+    return found
+
+
 def distinct(lists: Ragged) -> Ragged:
     """Each list with only the first of its equal values."""
-    owner = np.repeat(np.arange(len(lists), dtype=np.int64), lists.counts)
-    first = np.unique(owner << 32 | lists.values.astype(np.int64) & 0xFFFFFFFF, return_index=True)[1]
-    if len(first) == len(lists.values):
+    kept = ~repeated(lists)
+    if kept.all():
         return lists
-    first.sort()
-    offsets = offsets_of(np.bincount(owner[first], minlength=len(lists)))
-    return Ragged(offsets, lists.values[first])
+    owner = np.repeat(np.arange(len(lists)), lists.counts)
+    return Ragged(offsets_of(np.bincount(owner[kept], minlength=len(lists))), lists.values[kept])
 
 
 def same_lists(left: Ragged, right: Ragged) -> Bool:
     """Whether list ``i`` of both has the same values in the same order, for every ``i``."""
     same: Bool = left.counts == right.counts
-    both = np.flatnonzero(same)
-    mine, yours = left.take(both), right.take(both)
-    differ = np.repeat(both, mine.counts)[mine.values != yours.values]
-    same[differ] = False
+    if not same.all():
+        both = np.flatnonzero(same)
+        same[both] = same_lists(left.take(both), right.take(both))
+        return same
+    differ = np.flatnonzero(left.values != right.values)
+    same[np.searchsorted(left.offsets, differ, side="right") - 1] = False
     return same
 
 

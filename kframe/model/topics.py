@@ -162,10 +162,10 @@ class Topics:
         return np.concatenate(blocks)
 
     def rows_of_all(self, topics: NDArray[Any]) -> Int32:
-        """Rows of all partitions of these topics, in no particular order."""
-        rows = [ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)]
-        rows += [self.rows_of(topic)[self.block_length[topic] :] for topic in self._later.keys() & set(topics.tolist())]
-        return np.concatenate(rows)
+        """Rows of all partitions of these topics, topic by topic in partition order."""
+        if not self._later.keys().isdisjoint(topics.tolist()):
+            return np.concatenate([self.rows_of(topic) for topic in topics.tolist()])
+        return ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
         """Rows of many partitions; -1 where there is none."""

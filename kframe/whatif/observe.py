@@ -15,7 +15,7 @@ from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.elections import LeaderSelector
-from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind
+from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
 from kframe.model.ports import Clock, Notify, Store
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable
@@ -173,7 +173,9 @@ class WatchedStore:
     def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
         """Write, then tell."""
         codes = self._store.write_assignments(table)
-        adding, removing = len(table.adding.values), len(table.removing.values)
+        adding, removing = (
+            int(np.count_nonzero(table.flags & np.uint8(flag))) for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING)
+        )
         self._watch(TopicsWritten(TopicAction.ASSIGNED, codes.count(WriteCode.OK), adding, removing))
         return codes
 

@@ -35,6 +35,17 @@ def test_a_broker_keeps_the_index_that_it_was_first_given() -> None:
     assert brokers.index_of([]).tolist() == []
 
 
+@pytest.mark.parametrize("times", [1, 50], ids=["one by one", "by a table of all ids"])
+@pytest.mark.parametrize("ids", [(), (3, 0, 30), (3, 2**31 - 1), (-2, 3)])
+def test_brokers_are_looked_up_by_id(ids: tuple[int, ...], times: int) -> None:
+    brokers = Brokers()
+    brokers.index_of(ids)
+    asked = [3, -1, -2, 30, 31, 2**31 - 1, 0]
+    places = {broker_id: place for place, broker_id in enumerate(brokers.ids.tolist())}
+    assert brokers.look_up(np.array(asked * times)).tolist() == [places.get(one, -1) for one in asked * times]
+    assert len(brokers) == len(ids)
+
+
 def test_naming_a_broker_does_not_register_it() -> None:
     brokers = Brokers()
     brokers.index_of([1])

@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 from kframe.errors import ShapeError
 from kframe.model import columns
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, REPLICAS_MAX, Int32, Partitions, Ragged, ragged_positions, same_lists
+from kframe.model.columns import (
+    COLUMNS,
+    REPLICAS_MAX,
+    Int32,
+    Partitions,
+    Ragged,
+    distinct,
+    last_of_equal,
+    members,
+    ragged_positions,
+    repeated,
+    same_lists,
+)
 from kframe.model.ids import ReplicaFlag
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
@@ -51,6 +63,28 @@ def test_same_lists(left: list[list[int]], right: list[list[int]]) -> None:
     found = same_lists(Ragged.of(left[:count]), Ragged.of(right[:count]))
     assert found.tolist() == [left[index] == right[index] for index in range(count)]
     assert same_lists(Ragged.of(left), Ragged.of(left)).all()
+
+
+@given(LISTS, LISTS)
+def test_members(left: list[list[int]], right: list[list[int]]) -> None:
+    count = min(len(left), len(right))
+    found = members(Ragged.of(left[:count]), Ragged.of(right[:count]))
+    assert found.tolist() == [one in right[index] for index in range(count) for one in left[index]]
+
+
+@given(LISTS)
+def test_repeated_values_and_lists_without_them(lists: list[list[int]]) -> None:
+    packed = Ragged.of(lists)
+    assert repeated(packed).tolist() == [one in each[:place] for each in lists for place, one in enumerate(each)]
+    once = distinct(packed)
+    assert [once[index].tolist() for index in range(len(once))] == [list(dict.fromkeys(one)) for one in lists]
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_last_of_equal(keys: list[int]) -> None:
+    for given_keys in (keys, sorted(set(keys))):
+        last = {key: place for place, key in enumerate(given_keys)}
+        assert last_of_equal(np.array(given_keys, np.int64)).tolist() == [last[key] for key in given_keys]
 
 
 def test_empty_lists() -> None:
