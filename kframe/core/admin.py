@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from kframe.core import deletion, reassignment, reassignment_08, topics
 from kframe.core.assignment import current, is_moving, reassigned_to, table_of
 from kframe.core.context import Context, Operation, ask
-from kframe.core.placement import assign_automatically
+from kframe.core.placement import Arrangement, assign_automatically
 from kframe.core.validation import creation_error, growth_error
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
@@ -53,21 +54,21 @@ class ReassignmentsListed:
 
 def create_topics(context: Context, request: CreateTopicsRequested) -> Operation[TopicsResponse]:
     """Check and store new topics, and bring them online (Kafka 3.9 ``ZkAdminManager.createTopics``)."""
-    listed = [topic.name for topic in request.topics]
+    listed = Counter(topic.name for topic in request.topics)
     codes: dict[str, ErrorCode] = {}
-    wanted: list[tuple[NewTopic, list[tuple[int, ...]]]] = []
+    wanted: list[NewTopic] = []
     stored: set[str] = set()
     for topic in request.topics:
-        error = ErrorCode.INVALID_REQUEST if listed.count(topic.name) > 1 else creation_error(context, topic, stored)
+        error = ErrorCode.INVALID_REQUEST if listed[topic.name] > 1 else creation_error(context, topic, stored)
         codes[topic.name] = error
         if error is ErrorCode.NONE:
             if not request.validate_only:
                 stored.add(metric_name(topic.name))
-            wanted.append((topic, _assignment(context, topic, request)))
+            wanted.append(topic)
     if wanted and not request.validate_only:
-        table = TopicTable.of([topic.name for topic, _ in wanted], [lists for _, lists in wanted])
-        results = yield from ask(CreateTopics(table, tuple(topic.config for topic, _ in wanted)))
-        for (topic, _), result in zip(wanted, results, strict=True):
+        table = _placed(context, wanted, request)
+        results = yield from ask(CreateTopics(table, tuple(topic.config for topic in wanted)))
+        for topic, result in zip(wanted, results, strict=True):
             codes[topic.name] = _STORED[result]
         yield from topics.topics_changed(context)
     return TopicsResponse(codes)
@@ -90,15 +91,15 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
     """Check and store further partitions of topics, and bring them online."""
     cluster = context.cluster
     codes: dict[str, ErrorCode] = {}
-    listed = [growth.name for growth in request.topics]
+    listed = Counter(growth.name for growth in request.topics)
     for growth in request.topics:
-        error = ErrorCode.INVALID_REQUEST if listed.count(growth.name) > 1 else growth_error(context, growth)
+        error = ErrorCode.INVALID_REQUEST if listed[growth.name] > 1 else growth_error(context, growth)
         codes[growth.name] = error
         topic = cluster.topics.find(growth.name)
         if error is not ErrorCode.NONE or topic is None or request.validate_only:
             continue
         count = growth.count - int(cluster.topics.partition_count[topic])
-        added = list(growth.assignments) if growth.assignments is not None else _grown(context, topic, count)
+        added = _grown(context, topic, count) if growth.assignments is None else Ragged.of([*growth.assignments])
         table = table_of(cluster, np.array([topic]))
         (result,) = yield from ask(WriteAssignments(_extended(table, added)))
         codes[growth.name] = _STORED[result]
@@ -184,16 +185,21 @@ _STORED = {
 }
 
 
-def _assignment(context: Context, topic: NewTopic, request: CreateTopicsRequested) -> list[tuple[int, ...]]:
-    if topic.assignments is not None:
-        return [replicas for _, replicas in sorted(topic.assignments)]
-    partitions, replication_factor = topic.counts(context.config)
-    return assign_automatically(
-        context.cluster.brokers, partitions, replication_factor, request.start_index, request.shift
-    )
+def _placed(context: Context, topics: list[NewTopic], request: CreateTopicsRequested) -> TopicTable:
+    """New topics with their replicas."""
+    arrangement, lists = Arrangement.of(context.cluster.brokers), []
+    for topic in topics:
+        if topic.assignments is not None:
+            lists.append(Ragged.of([replicas for _, replicas in sorted(topic.assignments)]))
+        else:
+            lists.append(
+                assign_automatically(arrangement, *topic.counts(context.config), request.start_index, request.shift)
+            )
+    counts = np.array([len(one) for one in lists], np.int32)
+    return TopicTable.starting(tuple(topic.name for topic in topics), counts, Ragged.chain(lists))
 
 
-def _grown(context: Context, topic: int, count: int) -> list[tuple[int, ...]]:
+def _grown(context: Context, topic: int, count: int) -> Ragged:
     """Automatic assignment of further partitions: begins at the first replica of partition 0."""
     cluster = context.cluster
     brokers, p = cluster.brokers, cluster.partitions
@@ -203,15 +209,14 @@ def _grown(context: Context, topic: int, count: int) -> list[tuple[int, ...]]:
     start = next((place for place, broker_id in enumerate(registered) if broker_id >= first), 0)
     known = int(cluster.topics.partition_count[topic])
     factor = int(p.replica_count[first_row])
-    return assign_automatically(brokers, count, factor, start, start, first_partition=known)
+    return assign_automatically(Arrangement.of(brokers), count, factor, start, start, first_partition=known)
 
 
-def _extended(table: TopicTable, added: list[tuple[int, ...]]) -> TopicTable:
+def _extended(table: TopicTable, added: Ragged) -> TopicTable:
     """A table of one topic with further partitions."""
-    more = TopicTable.of(table.names, [added])
     return TopicTable(
         table.names, table.topic_ids, (table.partition_counts + len(added)).astype(np.int32),
-        table.replicas.join(more.replicas), np.append(table.flags, more.flags),
+        Ragged.chain([table.replicas, added]), np.append(table.flags, np.zeros(len(added.values), np.uint8)),
     )  # fmt: skip
 
 

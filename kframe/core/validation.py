@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
+
 from kframe.core.assignment import is_moving
 from kframe.core.context import Context
 from kframe.errors import ErrorCode
@@ -89,7 +91,7 @@ def _counts_error(context: Context, topic: NewTopic) -> ErrorCode:
     partitions, replication_factor = topic.counts(context.config)
     if partitions <= 0:
         return ErrorCode.INVALID_PARTITIONS
-    if not 0 < replication_factor <= len(context.cluster.brokers.registered_ids()):
+    if not 0 < replication_factor <= int(np.count_nonzero(context.cluster.brokers.registered)):
         return ErrorCode.INVALID_REPLICATION_FACTOR
     return ErrorCode.NONE
 

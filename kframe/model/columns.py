@@ -11,7 +11,7 @@ Brokers stand in the columns as dense indexes (``Brokers.index_of``), topics lik
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -104,10 +104,11 @@ class Ragged:
     def __getitem__(self, index: int) -> Int32:
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
-    def join(self, other: Ragged) -> Ragged:
-        """These lists, then those of ``other``."""
-        offsets = np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]])
-        return Ragged(offsets.astype(np.int32), np.concatenate([self.values, other.values]))
+    @staticmethod
+    def chain(parts: Sequence[Ragged]) -> Ragged:
+        """The lists of the first of ``parts`` (at least one), then those of the next, and so on."""
+        counts = np.concatenate([part.counts for part in parts])
+        return Ragged(offsets_of(counts), np.concatenate([part.values for part in parts]))
 
     def spread(self, places: NDArray[Any], count: int) -> Ragged:
         """``count`` lists: list ``i`` of these stands at ``places[i]`` (ascending), all others are empty."""

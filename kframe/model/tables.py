@@ -34,9 +34,13 @@ class TopicTable:
         """Topics without ids whose partitions have these replicas; for small things."""
         counts = np.array([len(one) for one in assignments], np.int32)
         replicas = Ragged.of([replicas for one in assignments for replicas in one])
-        return TopicTable(
-            tuple(names), (None,) * len(names), counts, replicas, np.zeros(len(replicas.values), np.uint8)
-        )
+        return TopicTable.starting(tuple(names), counts, replicas)
+
+    @staticmethod
+    def starting(names: tuple[str, ...], partition_counts: Int32, replicas: Ragged) -> TopicTable:
+        """Topics without ids, none of whose replicas is being added or removed."""
+        none = np.zeros(len(replicas.values), np.uint8)
+        return TopicTable(names, (None,) * len(names), partition_counts, replicas, none)
 
     @property
     def adding(self) -> Ragged:

@@ -40,7 +40,7 @@ def grow(driver: Driver, *added: tuple[int, ...]) -> None:
     table = driver.store.read_topics(("t",))
     more = small_table({"t": added})
     counts = table.partition_counts + more.partition_counts
-    replicas, flags = table.replicas.join(more.replicas), np.append(table.flags, more.flags)
+    replicas, flags = Ragged.chain([table.replicas, more.replicas]), np.append(table.flags, more.flags)
     driver.write_topics(TopicTable(table.names, table.topic_ids, counts, replicas, flags))
     driver.follow()
 
