@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.core import stored
 from kframe.core.batch import RequestBatch
+from kframe.core.doomed import Doomed
 from kframe.core.gauges import Gauges
 from kframe.core.hosting import Hosts
 from kframe.core.selection import Selection
@@ -65,7 +66,8 @@ class Context:
         self.controller_epoch = controller_epoch
         self.counters: Counter[str] = Counter() if counters is None else counters
         """Meters by Kafka's name, such as UncleanLeaderElectionsPerSec."""
-        self.gauges = Gauges(cluster)
+        self.doomed = Doomed(cluster)
+        self.gauges = Gauges(cluster, self.doomed)
         self.hosts = Hosts(cluster)
         self.moves: dict[int, tuple[int, ...]] = {}
         """Replicas (ids) that a row is moving to, under ``reassignment.protocol=0.8``."""
@@ -138,11 +140,10 @@ class Context:
         self.gauges.touch(rows)
         return rows[usable], moved[usable]
 
-    def forget_topics(self, indexes: Iterable[int]) -> None:
+    def forget_topics(self, indexes: Sequence[int]) -> None:
         """These topics are gone from storage."""
         self.gauges.touch_topics(indexes)
-        for index in indexes:
-            self.cluster.drop_topic(index)
+        self.cluster.drop_topics(np.array(indexes, np.int32))
 
     def choose(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """The leader of each row by the selector in charge, NO_LEADER where it finds none."""

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.core.doomed import Doomed
 from kframe.core.tally import Entries, Tally, Touched
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
+from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import ReplicaState
 
 #: What a row counts for, in this order, which is that of the kernel ``tally_rows``.
@@ -83,8 +84,9 @@ class RowTally:
 class Gauges:
     """The gauges of one controller in office."""
 
-    def __init__(self, cluster: ClusterState) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: ClusterState, doomed: Doomed) -> None:
+        """``doomed`` is kept up with what is touched, too."""
+        self._cluster, self._doomed = cluster, doomed
         self.rows = RowTally(cluster)
         self.topics = Tally(np.int32, len(TOPIC_GAUGES), lambda: len(cluster.topics))
         self._deleting = True
@@ -93,24 +95,34 @@ class Gauges:
     @property
     def nbytes(self) -> int:
         """Bytes held for single rows and topics."""
-        return self.rows.nbytes + self.topics.nbytes
+        return self.rows.nbytes + self.topics.nbytes + self._doomed.nbytes
 
     def touch(self, rows: NDArray[Any]) -> None:
         """State, leadership or assignment of these rows has changed."""
         self.rows.touch(rows)
-        self.touch_replicas(rows)
+        self._doomed.recount(self._touch_queued(rows))
 
-    def touch_replicas(self, rows: NDArray[Any]) -> None:
-        """Replicas of these rows, each named any number of times, are in another replica state."""
-        if self._deleting:
-            topic = np.unique(self._cluster.partitions.topic[rows])
-            self.topics.touch(topic[self._cluster.topics.deleting[topic] != 0])
+    def replicas_moved(self, rows: Int32, before: UInt8, after: UInt8) -> None:
+        """Replicas of these rows, each named any number of times, have left one replica state for another."""
+        if len(self._touch_queued(rows)):
+            self._doomed.moved(rows, before, after)
+
+    def _touch_queued(self, rows: NDArray[Any]) -> Int32:
+        """Count anew those topics of ``rows`` that are queued for deletion, and return them."""
+        if not self._deleting:
+            return np.empty(0, np.int32)
+        named = np.zeros(len(self._cluster.topics) + 1, np.bool_)
+        named[self._cluster.partitions.topic[rows]] = True
+        queued = np.flatnonzero(named[:-1] & (self._cluster.topics.deleting != 0)).astype(np.int32)
+        self.topics.touch(queued)
+        return queued
 
     def touch_topics(self, indexes: Iterable[int]) -> None:
         """These topics are, or cease to be, queued for deletion, started or halted; or they are about to be dropped."""
         touched = np.array(list(indexes), np.int32)
         self._deleting = True
         self.topics.touch(touched)
+        self._doomed.recount(touched)
         self.rows.touch(self._cluster.topics.rows_of_all(touched))
 
     def touch_everything(self) -> None:
@@ -134,17 +146,13 @@ class Gauges:
     def _count_topics(self, topics: Entries) -> NDArray[Any]:
         """For topics that are queued for deletion: one, one if it is halted, replicas that are left, replicas that
         could not be deleted."""
-        p, columns = self._cluster.partitions, self._cluster.topics
+        columns = self._cluster.topics
         deleting = columns.deleting[topics]
         counts = np.zeros((len(TOPIC_GAUGES), len(deleting)), np.int32)
         counts[0], counts[1] = deleting, columns.deletion_halted[topics]
         queued = np.flatnonzero(deleting)
         if len(queued):
-            indexes = queued if isinstance(topics, slice) else topics[queued]
-            rows = columns.rows_of_all(indexes)
-            states = p.replica_state[p.slots_of(rows)]
-            owner = np.repeat(p.topic[rows], p.replica_count[rows])
-            left = np.bincount(owner, states != ReplicaState.DELETION_SUCCESSFUL, len(columns))
-            failed = np.bincount(owner, states == ReplicaState.DELETION_INELIGIBLE, len(columns))
-            counts[2, queued], counts[3, queued] = left[indexes], failed[indexes]
+            replicas = self._doomed.of((queued if isinstance(topics, slice) else topics[queued]).astype(np.int32))
+            counts[2, queued] = replicas.sum(axis=1) - replicas[:, ReplicaState.DELETION_SUCCESSFUL]
+            counts[3, queued] = replicas[:, ReplicaState.DELETION_INELIGIBLE]
         return counts

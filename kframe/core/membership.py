@@ -123,5 +123,6 @@ def _forget_offline_dirs(context: Context, broker_mask: UInt8) -> Replicas:
     """All replicas on these brokers; what was known of their log dirs belongs to an earlier registration."""
     replicas = replica_machine.hosted_by(context, broker_mask)
     lost_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))
-    context.cluster.partitions.replica_flags[replicas.slots] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
+    p = context.cluster.partitions
+    p.replica_flags[replicas.slots(p)] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
     return replicas

@@ -176,8 +176,7 @@ def store(context: Context, rows: Int32) -> Operation[None]:
 def behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
     """The replicas that have just left the lists of ``rows``: they stand in the slots behind them."""
     p = context.cluster.partitions
-    slots = ragged_positions(p.slot_start[rows] + p.replica_count[rows], departed).astype(np.int32)
-    return Replicas(np.repeat(rows, departed), slots)
+    return Replicas(np.repeat(rows, departed), ragged_positions(p.replica_count[rows], departed).astype(np.int32))
 
 
 def stop(context: Context, replicas: Replicas) -> Operation[None]:
@@ -250,16 +249,16 @@ def _led_by_target(context: Context, rows: Int32) -> Bool:
 
 def _announce(context: Context, rows: Int32) -> Operation[Int32]:
     """Raise the leader epochs of ``rows`` and tell all replicas, adding ones as new; return the rows that succeeded."""
-    cluster = context.cluster
+    p = context.cluster.partitions
     raised = yield from _raise(context, rows)
     if len(raised) == 0:
         return raised
     batch = context.batch()
     adding = int(ReplicaFlag.ADDING)
-    tell_replicas(context, batch, raised, cluster.brokers.registered, adding, is_new=False)
+    tell_replicas(context, batch, raised, context.cluster.brokers.registered, adding, is_new=False)
     arriving = _flagged(context, raised, ReplicaFlag.ADDING)
-    slots = cluster.partitions.replica[arriving.slots]
-    batch.add_leader_and_isr(slots, arriving.rows, np.unique(arriving.rows), is_new=True)
+    brokers = p.replica[arriving.slots(p)]
+    batch.add_leader_and_isr(brokers, arriving.rows, np.unique(arriving.rows), is_new=True)
     yield from context.send(batch)
     return raised
 
@@ -295,5 +294,5 @@ def _raise(context: Context, rows: Int32) -> Operation[Int32]:
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> Replicas:
     p = context.cluster.partitions
-    replicas = Replicas(np.repeat(rows, p.replica_count[rows]), p.slots_of(rows).astype(np.int32))
-    return replicas.where((p.replica_flags[replicas.slots] & np.uint8(flag)) != 0)
+    replicas = replica_machine.of_rows(context, rows)
+    return replicas.where((p.replica_flags[replicas.slots(p)] & np.uint8(flag)) != 0)

@@ -104,7 +104,7 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
     yield from store(context, rows)
     yield from raise_epochs(context, rows, before)
     replicas = replica_machine.of_rows(context, rows)
-    fresh = p.replica_state[replicas.slots] == ReplicaState.NON_EXISTENT
+    fresh = p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT
     yield from replica_machine.move(context, replicas.where(fresh), ReplicaState.NEW)
 
 

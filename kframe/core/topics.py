@@ -9,7 +9,6 @@ import numpy as np
 from kframe.core import leadership, partition_machine, replica_machine
 from kframe.core.assignment import table_of
 from kframe.core.context import Context, Operation, ask
-from kframe.core.replica_machine import Replicas
 from kframe.model.asks import GiveTopicIds, ReadTopicNames, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
@@ -72,9 +71,7 @@ def note_reassigning(context: Context, rows: Int32) -> None:
 
 def bring_up(context: Context, rows: Int32) -> Operation[None]:
     """Take new partitions from nothing to Online (``onNewPartitionCreation``): four bulk moves."""
-    p = context.cluster.partitions
-    slots = p.slots_of(rows).astype(np.int32)
-    replicas = Replicas(np.repeat(rows, p.replica_count[rows]), slots)
+    replicas = replica_machine.of_rows(context, rows)
     yield from partition_machine.move(context, rows, PartitionState.NEW)
     yield from replica_machine.move(context, replicas, ReplicaState.NEW)
     yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.OFFLINE)

@@ -120,14 +120,14 @@ class AdminCalls:
 
     def drop_deletions(self: Session, names: tuple[str, ...]) -> None:
         """Take marks away, as far as they are there."""
-        there = self._records.children(self._connected(), DELETE_TOPICS)
+        there = set(self._records.children(self._connected(), DELETE_TOPICS))
         self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
 
     def delete_topics(self: Session, names: tuple[str, ...]) -> None:
         """Delete topics and their marks."""
         self._write_fenced()
         self._topics.delete(self._connected(), names)
-        there = self._records.children(self._connected(), DELETE_TOPICS)
+        there = set(self._records.children(self._connected(), DELETE_TOPICS))
         self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
 
     def read_reassignments(self: Session) -> Targets | None:

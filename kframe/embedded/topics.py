@@ -118,12 +118,11 @@ class StoredTopics:
     def delete(self, session: int, names: tuple[str, ...]) -> None:
         """Delete topics with their states and configs; those that are gone are passed over."""
         cluster = self._states.cluster
-        for name in names:
-            topic = cluster.topics.find(name)
-            if topic is not None:
-                cluster.drop_topic(topic)
-                self.configs.pop(name, None)
-                self._records.multi(session, [Delete(topic_path(name), ANY_VERSION)])
+        found = {name: topic for name in names if (topic := cluster.topics.find(name)) is not None}
+        cluster.drop_topics(np.array(list(found.values()), np.int32))
+        for name in found:
+            self.configs.pop(name, None)
+            self._records.multi(session, [Delete(topic_path(name), ANY_VERSION)])
 
 
 def _configs_of(states: StateColumns, name: str) -> dict[str, str]:

@@ -130,10 +130,11 @@ class ClusterState:
         self._empty(self.topics.rows_of(topic)[count:])
         self.topics.cut_rows(topic, count)
 
-    def drop_topic(self, topic: int) -> None:
-        """Forget a topic and its partitions; their rows are left empty and never used again."""
-        self._empty(self.topics.rows_of(topic))
-        self.topics.drop(topic)
+    def drop_topics(self, topics: Int32) -> None:
+        """Forget topics and their partitions; their rows are left empty and never used again."""
+        self._empty(self.topics.rows_of_all(topics))
+        for topic in topics.tolist():
+            self.topics.drop(topic)
 
     def _empty(self, rows: Int32) -> None:
         p = self.partitions

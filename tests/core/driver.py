@@ -145,14 +145,14 @@ class Driver:
 
     def replicas(self, *names: str) -> Replicas:
         """Replicas written ``t-0@1``: partition and broker id."""
-        rows, slots = [], []
+        rows, places = [], []
         for name in names:
             partition, _, broker_id = name.partition("@")
             row = int(rows_of(self.cluster, [partition])[0])
             assigned = self.cluster.brokers.ids_of(self.cluster.partitions.replicas_of(row))
             rows.append(row)
-            slots.append(int(self.cluster.partitions.slot_start[row]) + assigned.index(int(broker_id)))
-        return Replicas(np.array(rows, np.int32), np.array(slots, np.int32))
+            places.append(assigned.index(int(broker_id)))
+        return Replicas(np.array(rows, np.int32), np.array(places, np.int32))
 
     def stored(self, name: str) -> PartitionView:
         """A partition as storage has it."""

@@ -50,7 +50,7 @@ def test_no_row_is_missed(data: st.DataObject) -> None:
                 name = f"t{len(cluster)}"
                 cluster.add_topics([name], np.array([1]), Ragged.of([data.draw(lists)]))
             case "drop" if (topic := cluster.topics.find("a")) is not None:
-                cluster.drop_topic(topic)
+                cluster.drop_topics(np.array([topic]))
         brokers = data.draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1))
         named: Int32 = hosts.rows_on(mask(*brokers))
         assert named.dtype == np.int32
