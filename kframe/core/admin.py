@@ -246,6 +246,5 @@ def _wanted(context: Context, targets: Targets, accepted: Int32, rows: Int32) ->
     cancel = targets.cancel[accepted]
     if not cancel.any():
         return asked
-    origin = current(context.cluster.partitions, rows).origin().replicas
-    lists = [(origin if stop else asked)[i].tolist() for i, stop in enumerate(cancel)]
-    return Ragged.of(lists)
+    both = Ragged.chain([asked, current(context.cluster.partitions, rows).origin().replicas])
+    return both.take(np.arange(len(rows)) + np.where(cancel, len(rows), 0))

@@ -72,19 +72,18 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
 
 def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Int16]:
     """Row of each partition asked for, -1 where there is none, and its code so far. The last of equal names counts."""
-    topics = context.cluster.topics
-    rows = np.full(len(request.partitions), -1, np.int32)
-    codes = np.zeros(len(rows), np.int16)
-    for position, (topic, partition) in enumerate(request.partitions):
-        index = topics.find(topic) if isinstance(topic, str) else topics.find_id(topic)
-        if index is None and not isinstance(topic, str):
-            codes[position] = ErrorCode.UNKNOWN_TOPIC_ID
-            continue
-        row = None if index is None else topics.row_of(index, partition)
-        if row is None:
-            codes[position] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            rows[position] = row
+    topics, indexes, unknown = context.cluster.topics, dict[str | bytes, int](), dict[str | bytes, ErrorCode]()
+    for name in dict.fromkeys([name for name, _ in request.partitions]):
+        index = topics.find(name) if isinstance(name, str) else topics.find_id(name)
+        indexes[name] = -1 if index is None else index
+        named = isinstance(name, str) or index is not None
+        unknown[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if named else ErrorCode.UNKNOWN_TOPIC_ID
+    topic = np.array([indexes[name] for name, _ in request.partitions], np.int32)
+    partition = np.array([number for _, number in request.partitions], np.int32)
+    rows, known = np.full(len(topic), -1, np.int32), topic >= 0
+    rows[known] = topics.locate(topic[known], partition[known])
+    codes = np.array([unknown[name] for name, _ in request.partitions], np.int16)
+    codes[rows >= 0] = ErrorCode.NONE
     return rows, codes
 
 

@@ -100,9 +100,10 @@ def table_of(cluster: ClusterState, topics: NDArray[Any]) -> TopicTable:
         rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, cluster.brokers.ids, int(_MOVING), values,
         flags,
     )  # fmt: skip
-    ids = [cluster.topics.ids[topic].tobytes() for topic in topics]
+    raw = cluster.topics.ids[topics].tobytes()
+    ids = [raw[start : start + len(ZERO_TOPIC_ID)] for start in range(0, len(raw), len(ZERO_TOPIC_ID))]
     return TopicTable(
-        names=tuple(cluster.topics.names[topic] for topic in topics),
+        names=tuple(cluster.topics.names[topic] for topic in topics.tolist()),
         topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in ids),
         partition_counts=cluster.topics.partition_count[topics],
         replicas=Ragged(offsets, values),

@@ -25,7 +25,7 @@ from kframe.core.leadership import tell_replicas
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadReassignments, WriteAssignments, WriteReassignments
 from kframe.model.changes import StateChange, WriteCode
-from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, ragged_positions, same_lists
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsLeft
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
@@ -83,16 +83,14 @@ def forget_stored(context: Context, rows: Int32, only_if_reached: bool) -> Opera
     left = yield from ask(ReadReassignments())
     if left is None:
         return
-    cluster = context.cluster
-    keep = []
-    for position in range(len(left)):
-        row = cluster.row(left.names[left.topic[position]], int(left.partition[position]))
-        ours = row is not None and row in rows
-        if ours and only_if_reached:
-            ours = cluster.brokers.ids_of(cluster.partitions.replicas_of(row or 0)) == left.replicas[position].tolist()
-        if not ours:
-            keep.append(position)
-    yield from _leave(left.take(np.array(keep, np.int64)))
+    found, _ = locate(context, left, queued=True)
+    ours = (found >= 0) & np.isin(found, rows)
+    if only_if_reached:
+        here = np.flatnonzero(ours)
+        now = context.cluster.partitions.lists("replica", found[here])
+        ids = Ragged(now.offsets, context.cluster.brokers.ids[now.values])
+        ours[here] = same_lists(ids, left.replicas.take(here))
+    yield from _leave(left.take(np.flatnonzero(~ours)))
 
 
 def reassign_stored(context: Context) -> Operation[Int32]:

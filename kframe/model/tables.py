@@ -106,9 +106,10 @@ class Targets:
     def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:
         """From ((topic, partition), replicas or None to cancel) pairs; for small things."""
         names = tuple(dict.fromkeys(topic for (topic, _), _ in wanted))
+        places = {name: place for place, name in enumerate(names)}
         return Targets(
             names,
-            np.array([names.index(topic) for (topic, _), _ in wanted], np.int32),
+            np.array([places[topic] for (topic, _), _ in wanted], np.int32),
             np.array([partition for (_, partition), _ in wanted], np.int32),
             Ragged.of([tuple(replicas or ()) for _, replicas in wanted]),
             np.array([replicas is None for _, replicas in wanted], np.bool_),

@@ -171,9 +171,14 @@ class Topics:
         """Rows of many partitions; -1 where there is none."""
         rows: Int32 = (self.first_row[topic] + partition).astype(np.int32, copy=False)
         outside = np.flatnonzero((partition < 0) | (partition >= self.block_length[topic]))
-        for position in outside:
-            row = self.row_of(int(topic[position]), int(partition[position]))
-            rows[position] = -1 if row is None else row
+        rows[outside] = -1
+        if self._later and len(outside):
+            for grown in self._later.keys() & set(topic[outside].tolist()):
+                asked = outside[topic[outside] == grown]
+                for first_partition, first_row, count in self._later[grown]:
+                    within = partition[asked] - first_partition
+                    here = (within >= 0) & (within < count)
+                    rows[asked[here]] = first_row + within[here]
         return rows
 
     def drop(self, topic: int) -> None:
