@@ -1,7 +1,7 @@
 # The one front door. In a fresh clone each of these sets up what it needs first; all it takes is Python 3.11 or
 # newer, a C compiler and make.
 #
-#   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster
+#   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
 #   make test     every check, the whole test suite, and the suite once more on kernels that check every index
 #   make check    format, lint, types, stubs, layers
 #   make bench    the figures, with machine and commit
