@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -14,7 +14,7 @@ import numpy as np
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.events import StopReplicaAnswered
-from kframe.model.ports import Notify, Store
+from kframe.model.ports import BrokerQueue, Notify, Store
 from kframe.model.requests import ControlRequests
 from kframe.wire.encode import Encoder
 from kframe.wire.request import EncodedRequest
@@ -134,6 +134,10 @@ class EncodingTransport:
             self.digest.update(np.array([request.api_key, request.broker, request.nbytes], np.int64).tobytes())
             phases.made_bytes += sum(len(chunk) for chunk in request.chunks if id(chunk) not in made)
             made.update(id(chunk) for chunk in request.chunks)
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """Nothing waits here."""
+        return {}
 
 
 def _answer_deletions(cluster: ClusterState, requests: ControlRequests, notify: Notify) -> None:

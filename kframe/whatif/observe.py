@@ -16,7 +16,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
-from kframe.model.ports import Clock, Notify, Store
+from kframe.model.ports import BrokerQueue, Clock, Notify, Store
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable
 from kframe.whatif.timeline import (
@@ -230,6 +230,10 @@ class MeasuringTransport:
         for api, sent in traffic.items():
             if sent.requests.any():
                 self._watch(self._summary(api, sent, _distinct(rows[api], len(cluster))), sent)
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """Nothing waits here."""
+        return {}
 
     def _measure(self, cluster: ClusterState, requests: ControlRequests) -> dict[Api, Traffic]:
         """Traffic in the order in which a broker gets it."""

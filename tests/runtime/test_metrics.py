@@ -9,12 +9,14 @@ import pytest
 
 from kframe.core.controller import Controller
 from kframe.core.selection import Selection
-from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
+from kframe.embedded.brokers import SILENT
 from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ControllerState, ElectionRequested, ElectionType, UpdateMetadataAnswered
+from kframe.model.ports import Transport
 from kframe.runtime.loop import ControllerLoop
 from kframe.runtime.metrics import QUANTILES, TIMERS, exposition
 from kframe.runtime.samples import SAMPLES_MAX, Samples
@@ -69,9 +71,12 @@ class World:
         self.clock = VirtualClock()
         store = SlowStore(self.ensemble, lambda: self.clock.advance(0.25))
         config = ControllerConfig({"unclean.leader.election.enable": True, "auto.leader.rebalance.enable": False})
-        self.loop = ControllerLoop(Controller(1, config, Selection({})), store, RecordingTransport(), self.clock)
+        self.loop = ControllerLoop(Controller(1, config, Selection({})), store, self.make_transport(), self.clock)
         self.loop.open()
         self.loop.run_until_idle()
+
+    def make_transport(self) -> Transport:
+        return RecordingTransport()
 
 
 def test_every_gauge_has_its_exported_name() -> None:
@@ -141,6 +146,55 @@ def test_event_queue() -> None:
     assert metrics[f'{name}timems{{quantile="0.999"}}'] == pytest.approx(500.0)
 
 
+CHANNELS = "kafka_controller_controllerchannelmanager_"
+
+
+class SilentWorld(World):
+    """Brokers 1 and 2 behind queues; 2 is silent, so that the second request for it waits."""
+
+    def make_transport(self) -> Transport:
+        self.brokers = EmbeddedBrokers(self.clock)
+        self.brokers.answer(2, SILENT)
+        return self.brokers
+
+
+def test_queues_of_requests() -> None:
+    world = SilentWorld()
+    metrics = world.loop.metrics()
+    assert metrics[f"{CHANNELS}totalqueuesize"] == 2
+    sizes = {name: value for name, value in metrics.items() if name.startswith(f"{CHANNELS}queuesize")}
+    assert sizes == {f'{CHANNELS}queuesize{{broker_id="1"}}': 0, f'{CHANNELS}queuesize{{broker_id="2"}}': 2}
+    counts = [metrics[f'{CHANNELS}requestrateandqueuetimems_count{{broker_id="{one}"}}'] for one in (1, 2)]
+    assert counts == [3, 1]
+
+
+def test_time_in_a_queue_is_that_of_its_broker() -> None:
+    world = SilentWorld()
+    world.clock.advance(2.0)
+    world.brokers.answer(2, "NONE")
+    metrics = world.loop.metrics()
+    assert metrics[f"{CHANNELS}totalqueuesize"] == 0
+    quantile = f'{CHANNELS}requestrateandqueuetimems{{broker_id="%d",quantile="0.999"}}'
+    assert [metrics[quantile % one] for one in (1, 2)] == [0.0, pytest.approx(2_000.0)]
+
+
+def test_queues_go_with_their_brokers_and_with_the_role() -> None:
+    world = SilentWorld()
+    world.ensemble.unregister_brokers([2])
+    world.loop.run_until_idle()
+    labelled = [name for name in world.loop.metrics() if "broker_id=" in name]
+    assert labelled
+    assert not any('"2"' in name for name in labelled)
+    world.loop.stop()
+    assert not any("broker_id=" in name for name in world.loop.metrics())
+    assert world.loop.metrics()[f"{CHANNELS}totalqueuesize"] == 0
+
+
+def test_a_transport_that_queues_nothing_has_a_total() -> None:
+    channels = {name: value for name, value in World().loop.metrics().items() if name.startswith(CHANNELS)}
+    assert channels == {f"{CHANNELS}totalqueuesize": 0}
+
+
 def test_a_controller_that_has_resigned_shows_zeros() -> None:
     world = World()
     world.loop.stop()
@@ -152,11 +206,12 @@ def test_a_controller_that_has_resigned_shows_zeros() -> None:
 # -- text
 
 
-LINE = re.compile(r'# TYPE \w+ (gauge|counter|summary)|[a-z_]+(\{\w+="(\\.|[^"\\\n])*"\})? [-+.e0-9]+')
+LABEL = r'\w+="(\\.|[^"\\\n])*"'
+LINE = re.compile(rf"# TYPE \w+ (gauge|counter|summary)|[a-z_]+(\{{{LABEL}(,{LABEL})*\}})? [-+.e0-9]+")
 
 
 def test_the_text_is_prometheus_format() -> None:
-    metrics = World().loop.metrics()
+    metrics = SilentWorld().loop.metrics()
     lines = exposition(metrics).splitlines()
     assert [line for line in lines if not LINE.fullmatch(line)] == []
     samples = [line.rpartition(" ") for line in lines if not line.startswith("#")]
@@ -171,6 +226,8 @@ def test_the_text_is_prometheus_format() -> None:
         ("a_total", "# TYPE a_total counter"),
         ('a{quantile="0.50"}', "# TYPE a summary"),
         ("a_count", "# TYPE a summary"),
+        ('a_count{broker_id="1"}', "# TYPE a summary"),
+        ('a{broker_id="1",quantile="0.50"}', "# TYPE a summary"),
         ("a_globaltopiccount", "# TYPE a_globaltopiccount gauge"),
         ('a_total{observer="x"}', "# TYPE a_total counter"),
     ],
