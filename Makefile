@@ -15,6 +15,9 @@ ARGS ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 
+# The types must hold for every Python from that of .venv up to this one; libraries' stubs may be too new for older ones.
+NEWEST_PYTHON := 3.14
+
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 KERNELS := $(wildcard kframe/_*.pyx)
 KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd)
@@ -62,6 +65,7 @@ check: setup
 	$(PY) -m ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint $(KERNEL_SOURCES)
 	$(PY) -m mypy
+	$(PY) -m mypy --python-version $(NEWEST_PYTHON)
 	@set -e; for plugin in $(PLUGINS); do echo "mypy $$plugin"; \
 		(cd $$plugin && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .); done
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml $(KERNEL_MODULES)
