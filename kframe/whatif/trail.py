@@ -44,11 +44,17 @@ def told(before: PartitionView, after: PartitionView) -> str:
 
 
 def _assignment(before: PartitionView, after: PartitionView) -> list[str]:
-    if (before.adding_replicas, before.removing_replicas) != (after.adding_replicas, after.removing_replicas):
-        if not after.adding_replicas and not after.removing_replicas:
-            return ["the move is done"]
-        return ["a move begins"]
-    return ["another assignment"] if before.replicas != after.replicas else []
+    was, now = _marks(before), _marks(after)
+    if was == now:
+        return ["another assignment"] if before.replicas != after.replicas else []
+    if any(now):
+        return ["the move goes elsewhere" if any(was) else "a move begins"]
+    target = tuple(one for one in before.replicas if one not in before.removing_replicas)
+    return ["the move is done" if after.replicas == target else "the move is given up"]
+
+
+def _marks(view: PartitionView) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return view.adding_replicas, view.removing_replicas
 
 
 def _state(before: PartitionView, after: PartitionView) -> list[str]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeAlias
+
 import pytest
 
 from kframe.errors import InputError
+from kframe.model.cluster import PartitionView
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.whatif import Fate, Plan, WhatIf, delete, reassign
 from kframe.whatif.exchange import exchange, stand_ins
-from kframe.whatif.trail import Trail
+from kframe.whatif.trail import Trail, told
 from tests.whatif.samples import small
+
+#: Assigned, adding and removing.
+Lists: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 def six() -> WhatIf:
@@ -44,6 +51,26 @@ def test_a_reassignment_step_by_step() -> None:
         ("3 out of the ISR", *both, (4, 5, 6), 4),
         ("the move is done", (4, 5, 6), (), (), (4, 5, 6), 4),
     ]
+
+
+@pytest.mark.parametrize(
+    "what, before, after",
+    [
+        ("a move begins", ((1, 2), (), ()), ((3, 2, 1), (3,), (1,))),
+        ("the move goes elsewhere", ((3, 2, 1), (3,), (1,)), ((4, 2, 1), (4,), (1,))),
+        ("the move is given up", ((3, 2, 1), (3,), (1,)), ((1, 2), (), ())),
+        ("the move is done", ((3, 2, 1), (3,), (1,)), ((3, 2), (), ())),
+        ("another assignment", ((1, 2), (), ()), ((2, 1), (), ())),
+        ("", ((3, 2, 1), (3,), (1,)), ((3, 2, 1), (3,), (1,))),
+    ],
+)
+def test_assignments_in_words(what: str, before: Lists, after: Lists) -> None:
+    view = six().cluster["t", 0]
+
+    def at(lists: Lists) -> PartitionView:
+        return replace(view, replicas=lists[0], adding_replicas=lists[1], removing_replicas=lists[2])
+
+    assert told(at(before), at(after)) == what
 
 
 def test_failures_and_other_partitions() -> None:
