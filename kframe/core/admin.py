@@ -141,7 +141,7 @@ def alter_reassignments(context: Context, request: ReassignmentRequested) -> Ope
 def _alter_distinct(context: Context, targets: Targets) -> Operation[ReassignmentResponse]:
     """The same for targets of which no two name the same partition."""
     codes = np.zeros(len(targets), np.int16)
-    rows, known = reassignment.locate(context, targets, queued=True)
+    rows, known = reassignment.locate(context, targets, unmovable=True)
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     moving = np.zeros(len(targets), np.bool_)
     moving[known] = is_moving(context, rows[known])

@@ -115,17 +115,19 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     return np.setdiff1d(chosen, failed).astype(np.int32)
 
 
-def locate(context: Context, targets: Targets, queued: bool = False) -> tuple[Int32, Int32]:
+def locate(context: Context, targets: Targets, unmovable: bool = False) -> tuple[Int32, Int32]:
     """Row of each target, -1 if it is unknown; and the positions of the others.
 
-    Topics that are queued for deletion count as unknown unless ``queued``.
+    Topics that are queued for deletion, and partitions without any replica, count as unknown unless ``unmovable``.
     """
-    topics = context.cluster.topics
+    topics, p = context.cluster.topics, context.cluster.partitions
     index = np.array([-1 if (found := topics.find(name)) is None else found for name in targets.names], np.int32)
     topic = index[targets.topic] if len(targets) else _NONE
     rows = np.full(len(targets), -1, np.int32)
-    known = (topic >= 0) & (queued | (np.append(topics.deleting, 1)[topic] == 0))
+    known = (topic >= 0) & (unmovable | (np.append(topics.deleting, 1)[topic] == 0))
     rows[known] = topics.locate(topic[known], targets.partition[known])
+    if not unmovable:
+        rows[(rows >= 0) & (np.append(p.replica_count, 0)[rows] == 0)] = -1
     return rows, np.flatnonzero(rows >= 0).astype(np.int32)
 
 
@@ -201,10 +203,15 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
 def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     """Phase B: the target is in sync; make it the assignment, give it a leader, and drop the others.
 
-    What never had a leader fails half-way, as in Kafka: its target is the assignment, but it is still under way.
+    What never had a leader fails half-way, as in Kafka: its target is the assignment, but it is still under way. So
+    does, before anything is told or stopped, what would end without any replica.
     """
+    empty: Bool = current(context, rows).target().replicas.counts == 0
+    context.log_refused("Partition", rows[empty], "keeps its replicas: it is to be reassigned to none at all")
+    emptied: Int32 = rows[empty]
+    rows = rows[~empty]
     if len(rows) == 0:
-        return rows
+        return emptied
     cluster = context.cluster
     p = cluster.partitions
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
@@ -212,7 +219,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     lost_dirs.note(context, behind(context, rows, departed))
     context.gauges.touch(rows)
     stated = p.partition_epoch[rows] != NO_STATE
-    lost: Int32 = rows[~stated]
+    lost: Int32 = np.concatenate([emptied, rows[~stated]])
     rows, departed = rows[stated], departed[stated]
     if len(rows) == 0:
         return lost

@@ -59,7 +59,10 @@ def racks_disagree(context: Context) -> bool:
 
 
 def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
-    """Why a topic cannot have more partitions; NONE if it can."""
+    """Why a topic cannot have more partitions; NONE if it can.
+
+    New ones are placed after the pattern of partition 0. Where that has no replicas, Kafka fails on it.
+    """
     cluster = context.cluster
     topic = cluster.topics.find(growth.name)
     if racks_disagree(context):
@@ -79,10 +82,16 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     factor = int(cluster.partitions.replica_count[rows[0]])
     registered = set(cluster.brokers.registered_ids())
     if growth.assignments is None:
+        if factor == 0:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         return ErrorCode.INVALID_REPLICATION_FACTOR if factor > len(registered) else ErrorCode.NONE
-    fits = len(growth.assignments) == growth.count - known and all(
-        len(replicas) == factor and len(set(replicas)) == factor and set(replicas) <= registered
-        for replicas in growth.assignments
+    fits = (
+        factor > 0
+        and len(growth.assignments) == growth.count - known
+        and all(
+            len(replicas) == factor and len(set(replicas)) == factor and set(replicas) <= registered
+            for replicas in growth.assignments
+        )
     )
     return ErrorCode.NONE if fits else ErrorCode.INVALID_REPLICA_ASSIGNMENT
 

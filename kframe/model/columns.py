@@ -98,6 +98,30 @@ class Ragged:
         """Length of each list."""
         return self.offsets[1:] - self.offsets[:-1]
 
+    @property
+    def owners(self) -> Int32:
+        """Beside ``values``: the number of the list that each stands in."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
+
+    @property
+    def first(self) -> Bool:
+        """Beside ``values``: whether each is the first of its list."""
+        mask = np.zeros(len(self.values), np.bool_)
+        mask[self.offsets[:-1][self.counts > 0]] = True
+        return mask
+
+    def count(self, hit: Bool) -> Int32:
+        """How many values of each list a mask beside ``values`` hits."""
+        return np.bincount(self.owners[hit], minlength=len(self)).astype(np.int32)
+
+    def any(self, hit: Bool) -> Bool:
+        """Whether a mask beside ``values`` hits any value of each list."""
+        return self.count(hit) > 0
+
+    def keep(self, wanted: Bool) -> Ragged:
+        """The lists with only those values that a mask beside ``values`` chooses."""
+        return Ragged(offsets_of(self.count(wanted)), self.values[wanted])
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -292,6 +316,13 @@ class Partitions:
         """Broker indexes of the row's assigned replicas, preferred one first."""
         start = self.slot_start[row]
         return self.replica[start : start + self.replica_count[row]]
+
+    def preferred_of(self, rows: NDArray[Any]) -> Int32:
+        """Broker index of the first assigned replica of each of ``rows``; -1 where nothing is assigned."""
+        some = self.replica_count[rows] > 0
+        preferred = np.full(len(rows), -1, np.int32)
+        preferred[some] = self.replica[self.slot_start[rows[some]]]
+        return preferred
 
     def isr_of(self, row: int) -> Int32:
         """Broker indexes of the row's in-sync replicas in stored order."""
