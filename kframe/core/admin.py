@@ -229,12 +229,10 @@ def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
     known = np.flatnonzero(rows >= 0)
     if len(known):
         has = current(cluster.partitions, rows[known]).origin().replicas.spread(known, len(targets))
-    listed = Ragged(wanted.offsets, np.maximum(index, 0))
-    added = (index < 0) | ~members(listed, has)
+    added = ~members(Ragged(wanted.offsets, index), has)
     dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
-    owner = np.repeat(np.arange(len(targets)), wanted.counts)
-    wrong: Bool = np.bincount(owner, dead | repeated(wanted) | (wanted.values < 0), len(targets)) > 0
-    invalid: Bool = ~targets.cancel & (wrong | (wanted.counts == 0))
+    invalid: Bool = wanted.any(dead | repeated(wanted) | (wanted.values < 0)) | (wanted.counts == 0)
+    invalid &= ~targets.cancel
     return invalid
 
 

@@ -99,9 +99,7 @@ def _judge(
     recovering = request.recovery == RecoveryState.RECOVERING
     repeated = (p.leader[rows] == sender) & (request.recovery == p.recovery[rows])
     repeated &= same_lists(isr, p.lists("isr", rows))
-    ineligible = _any_of(
-        isr, (isr.values < 0) | (np.append(live, 0)[isr.values] == 0) | _rebooted(context, request, isr)
-    )
+    ineligible = isr.any((isr.values < 0) | (np.append(live, 0)[isr.values] == 0) | _rebooted(context, request, isr))
     too_many = recovering & (isr.counts > 1)
     back = recovering & (p.recovery[rows] == RecoveryState.RECOVERED)
     not_eligible = (
@@ -141,16 +139,10 @@ def _unsound(context: Context, sender: int, rows: Int32, isr: Ragged) -> Bool:
     p = context.cluster.partitions
     if not context.config["kframe.alter.partition.strict"]:
         return np.zeros(len(rows), np.bool_)
-    strangers = _any_of(isr, ~members(Ragged(isr.offsets, np.maximum(isr.values, 0)), p.lists("replica", rows)))
-    leaderless = ~_any_of(isr, isr.values == sender)
+    strangers = isr.any(~members(isr, p.lists("replica", rows)))
+    leaderless = ~isr.any(isr.values == sender)
     unsound: Bool = (p.leader[rows] != sender) | leaderless | strangers
     return unsound
-
-
-def _any_of(lists: Ragged, hit: Bool) -> Bool:
-    """Whether any value of each list is hit."""
-    hits: Bool = np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)) > 0
-    return hits
 
 
 def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:

@@ -35,8 +35,7 @@ class Assignments:
 
     def keep(self, wanted: Bool) -> Assignments:
         """The replicas that a mask beside ``replicas.values`` chooses."""
-        counts = _count(self.replicas, wanted)
-        return Assignments(Ragged(offsets_of(counts), self.replicas.values[wanted]), self.flags[wanted])
+        return Assignments(self.replicas.keep(wanted), self.flags[wanted])
 
     def origin(self) -> Assignments:
         """Without the replicas that are being added."""
@@ -114,16 +113,14 @@ def table_of(cluster: ClusterState, topics: NDArray[Any]) -> TopicTable:
 def is_moving(context: Context, rows: Int32) -> Bool:
     """Whether any replica of each row is being added or removed."""
     now = current(context.cluster.partitions, rows)
-    moving: Bool = _count(now.replicas, now.flags != 0) > 0
-    return moving
+    return now.replicas.any(now.flags != 0)
 
 
 def targets_in_sync(context: Context, rows: Int32) -> Bool:
     """Whether all target replicas of each row are in its ISR, alive or not."""
     target = current(context.cluster.partitions, rows).target().replicas
     isr = context.cluster.partitions.lists("isr", rows)
-    complete: Bool = _count(target, ~members(target, isr)) == 0
-    return complete
+    return ~target.any(~members(target, isr))
 
 
 def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments:
@@ -134,21 +131,14 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     """
     targets = distinct(targets)
     origin = current(context.cluster.partitions, rows).origin().replicas
-    added, leaving = ~members(targets, origin), ~members(origin, targets)
-    counts = targets.counts + _count(origin, leaving)
-    offsets = offsets_of(counts)
+    added, left = ~members(targets, origin), origin.keep(~members(origin, targets))
+    offsets = offsets_of(targets.counts + left.counts)
     values, flags = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.uint8)
     at_target = _spread(offsets[:-1], targets)
     values[at_target], flags[at_target] = targets.values, np.where(added, _ADDING, np.uint8(0))
-    left = Ragged(offsets_of(_count(origin, leaving)), origin.values[leaving])
     at_left = _spread(offsets[:-1] + targets.counts, left)
     values[at_left], flags[at_left] = left.values, _REMOVING
     return Assignments(Ragged(offsets, values), flags)
-
-
-def _count(lists: Ragged, hit: Bool) -> Int32:
-    """How many values of each list are hit."""
-    return np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)).astype(np.int32)
 
 
 def _spread(starts: Int32, lists: Ragged) -> NDArray[np.int64]:

@@ -119,7 +119,6 @@ class RequestBatch:
         sticky = np.maximum.reduceat(flags[order], starts) if len(order) else flags
         return order[ends] if len(order) else order, sticky
 
-
     def _order(self, brokers: Int32, rows: Int32) -> NDArray[Any]:
         """Positions of pairs by broker, topic and partition; equal ones stay as they come."""
         partitions = self._cluster.partitions

@@ -83,7 +83,7 @@ def forget_stored(context: Context, rows: Int32, only_if_reached: bool) -> Opera
     left = yield from ask(ReadReassignments())
     if left is None:
         return
-    found, _ = locate(context, left, queued=True)
+    found, _ = locate(context, left, unmovable=True)
     ours = (found >= 0) & np.isin(found, rows)
     if only_if_reached:
         here = np.flatnonzero(ours)
@@ -206,7 +206,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     What never had a leader fails half-way, as in Kafka: its target is the assignment, but it is still under way. So
     does, before anything is told or stopped, what would end without any replica.
     """
-    empty: Bool = current(context, rows).target().replicas.counts == 0
+    empty: Bool = current(context.cluster.partitions, rows).target().replicas.counts == 0
     context.log_refused("Partition", rows[empty], "keeps its replicas: it is to be reassigned to none at all")
     emptied: Int32 = rows[empty]
     rows = rows[~empty]
@@ -244,12 +244,11 @@ def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
 def _led_by_target(context: Context, rows: Int32) -> Bool:
     """Whether the leader is one of the assigned replicas, and online."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
-    slots, owner = p.slots_of(rows), np.repeat(np.arange(len(rows)), p.replica_count[rows])
-    leads = p.replica[slots] == p.leader[rows][owner]
-    leads &= live[p.replica[slots]] != 0
-    leads &= (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
-    led: Bool = np.bincount(owner, leads, len(rows)) > 0
-    return led
+    replicas = p.lists("replica", rows)
+    leads = replicas.values == p.leader[rows][replicas.owners]
+    leads &= live[replicas.values] != 0
+    leads &= (p.replica_flags[p.slots_of(rows)] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
+    return replicas.any(leads)
 
 
 def _announce(context: Context, rows: Int32) -> Operation[Int32]:

@@ -111,7 +111,7 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
 def _refused(context: Context, rows: Int32, targets: Ragged) -> Bool:
     p, live = context.cluster.partitions, context.cluster.brokers.live
     same = same_lists(targets, p.lists("replica", rows))
-    dead = np.bincount(np.repeat(np.arange(len(rows)), targets.counts), live[targets.values] == 0, len(rows)) > 0
+    dead = targets.any(live[targets.values] == 0)
     moving = np.array([row in context.moves for row in rows.tolist()], np.bool_)
     refused: Bool = same | dead | moving | (targets.counts == 0)
     return refused

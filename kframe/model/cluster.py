@@ -144,6 +144,14 @@ class ClusterState:
         p.state[rows] = PartitionState.NON_EXISTENT
         p.replica_count[rows] = p.isr_count[rows] = p.reassigning[rows] = 0
 
+    def replica_ids(self, rows: Int32, flag: ReplicaFlag | None = None) -> Ragged:
+        """Broker ids of the replicas of each row, or only of those that carry ``flag``."""
+        p = self.partitions
+        replicas = p.lists("replica", rows)
+        if flag is not None:
+            replicas = replicas.keep((p.replica_flags[p.slots_of(rows)] & np.uint8(flag)) != 0)
+        return Ragged(replicas.offsets, self.brokers.ids[replicas.values])
+
     def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:
         """Set ``flag`` on those replicas of a row that are on ``broker_indexes``."""
         slots = self.partitions.slots_of(np.array([row]))

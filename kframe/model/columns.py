@@ -199,11 +199,16 @@ def repeated(lists: Ragged) -> Bool:
 
 def distinct(lists: Ragged) -> Ragged:
     """Each list with only the first of its equal values."""
-    kept = ~repeated(lists)
-    if kept.all():
-        return lists
-    owner = np.repeat(np.arange(len(lists)), lists.counts)
-    return Ragged(offsets_of(np.bincount(owner[kept], minlength=len(lists))), lists.values[kept])
+    return lists.keep(~repeated(lists))
+
+
+def distinct_rows(rows: Int32, count: int) -> Int32:
+    """The values that occur in ``rows``, all below ``count``, ascending."""
+    if len(rows) * 64 < count:
+        return np.unique(rows)
+    named = np.zeros(count, np.bool_)
+    named[rows] = True
+    return np.flatnonzero(named).astype(np.int32)
 
 
 def same_lists(left: Ragged, right: Ragged) -> Bool:

@@ -13,7 +13,7 @@ from kframe.embedded import Api
 from kframe.errors import ConfigError
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Int64, UInt8
+from kframe.model.columns import Bool, Int32, Int64, UInt8, distinct_rows
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
 from kframe.model.ports import BrokerQueue, Clock, Notify, Store
@@ -229,7 +229,7 @@ class MeasuringTransport:
                 Api.STOP_REPLICA: stopping.rows}  # fmt: skip
         for api, sent in traffic.items():
             if sent.requests.any():
-                self._watch(self._summary(api, sent, _distinct(rows[api], len(cluster))), sent)
+                self._watch(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)
 
     def queues(self) -> Mapping[int, BrokerQueue]:
         """Nothing waits here."""
@@ -287,9 +287,3 @@ def _listed(batch: BrokerRows, brokers: int) -> Traffic:
     traffic.requests[batch.brokers] = 1
     traffic.entries[batch.brokers] = np.diff(batch.offsets)
     return traffic
-
-
-def _distinct(rows: Int32, count: int) -> int:
-    named = np.zeros(count, np.bool_)
-    named[rows] = True
-    return int(np.count_nonzero(named))
