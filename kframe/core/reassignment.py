@@ -107,12 +107,16 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     order = np.argsort(rows[known])
     chosen = rows[known][order]
     failed = yield from reassign(context, chosen, reassigned_to(context, chosen, wanted.take(order)))
-    refused = [position for position in range(len(left)) if rows[position] < 0 or rows[position] in failed]
-    if refused:
-        still = yield from ask(ReadReassignments())
-        if still is not None:
-            yield from _leave(_without(still, left.take(np.array(refused, np.int64))))
+    yield from strike(context, left, rows, failed)
     return np.setdiff1d(chosen, failed).astype(np.int32)
+
+
+def strike(context: Context, left: Targets, rows: Int32, refused: Int32) -> Operation[None]:
+    """Take out of storage what of ``left`` is unknown (``rows`` beside it, -1) or stands in a refused row."""
+    struck = np.flatnonzero((rows < 0) | np.isin(rows, refused))
+    still = (yield from ask(ReadReassignments())) if len(struck) else None
+    if still is not None:
+        yield from _leave(_without(still, left.take(struck)))
 
 
 def locate(context: Context, targets: Targets, unmovable: bool = False) -> tuple[Int32, Int32]:

@@ -102,6 +102,18 @@ class Targets:
         """Beside each target the position of the last one of the same partition, which is the one that counts."""
         return last_of_equal(self.topic.astype(np.int64) << 32 | self.partition.astype(np.int64) & 0xFFFFFFFF)
 
+    def join(self, other: Targets) -> Targets:
+        """These targets, then those of ``other``."""
+        names = {name: index for index, name in enumerate(dict.fromkeys(self.names + other.names))}
+        renumbered = np.array([names[name] for name in other.names], np.int32)
+        return Targets(
+            tuple(names),
+            np.concatenate([self.topic, renumbered[other.topic]]),
+            np.concatenate([self.partition, other.partition]),
+            self.replicas.join(other.replicas),
+            np.concatenate([self.cancel, other.cancel]),
+        )
+
     @staticmethod
     def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:
         """From ((topic, partition), replicas or None to cancel) pairs; for small things."""

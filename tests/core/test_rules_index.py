@@ -119,6 +119,9 @@ RULES: Final = {
         "a submission through storage",
     ),
     "controller 7.7": ("given partitions or all",),
+    "controller 7.8": (
+        "submission refuses", "steps 1 to 12", "no cancel, no override", "storage alone says where",
+    ),
     "controller 9.1": (
         "new = topics minus allTopics", "a topic deleted by hand", "names alone", "the watch is armed again",
         "assignments come with",
