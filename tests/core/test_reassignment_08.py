@@ -12,13 +12,13 @@ from kframe.errors import ErrorCode
 from kframe.model.events import (
     DeletionsMarked,
     Elect,
-    IsrChangesLeft,
     ReassignmentRequested,
     ReassignmentsLeft,
 )
 from kframe.model.tables import Targets
 from kframe.testing.clusters import healthy
 from tests.core.driver import Driver, assigned, quiet, state_of
+from tests.core.moving import catch_up, stored_targets
 
 Wanted = dict[str, tuple[int, ...]]
 
@@ -42,25 +42,6 @@ def leave(driver: Driver, wanted: Wanted) -> None:
     driver.follow()
 
 
-def left(driver: Driver) -> Wanted:
-    """What stands in storage to be moved."""
-    found = driver.store.read_reassignments()
-    if found is None:
-        return {}
-    return {
-        f"{found.names[found.topic[i]]}-{int(found.partition[i])}": tuple(found.replicas[i].tolist())
-        for i in range(len(found))
-    }
-
-
-def catch_up(driver: Driver, isr: tuple[int, ...]) -> None:
-    """Let the leader of t-0 store another ISR and leave word of it."""
-    driver.ensemble.write_state("t", 0, isr=isr)
-    driver.ensemble.notify_isr_changes([("t", 0)])
-    driver.handle(IsrChangesLeft())
-    driver.follow()
-
-
 #: (case, target of t-0, brokers that live): u-0 moves all the same.
 REFUSED = [
     ("the present list", (1, 2, 3), (1, 2, 3, 4, 5)),
@@ -78,7 +59,7 @@ def test_refusals(target: tuple[int, ...], live: tuple[int, ...]) -> None:
     leave(driver, {"t-0": target, "u-0": (2, 3, 4)})
     assert assigned(driver.stored("t-0")) == RESTED
     assert assigned(driver.stored("u-0")) == ((1, 2, 3, 4), (), ())
-    assert left(driver) == {"u-0": (2, 3, 4)}
+    assert stored_targets(driver) == {"u-0": (2, 3, 4)}
 
 
 def test_unknown_partitions_and_topics_under_deletion() -> None:
@@ -87,7 +68,7 @@ def test_unknown_partitions_and_topics_under_deletion() -> None:
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(DeletionsMarked())
     leave(driver, {"t-0": (2,), "nosuch-0": (1,), "u-7": (1,), "u-0": (2, 3)})
-    assert left(driver) == {"u-0": (2, 3)}
+    assert stored_targets(driver) == {"u-0": (2, 3)}
     assert assigned(driver.stored("t-0")) == ((1, 9), (), ())
 
 
@@ -96,7 +77,7 @@ def test_refusal_of_a_request() -> None:
     driver = world()
     response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 2, 3), "u-0": (4, 5)}), 1))
     assert response.codes.tolist() == [INVALID, ErrorCode.NONE]
-    assert (assigned(driver.stored("t-0")), left(driver)) == (RESTED, {"u-0": (4, 5)})
+    assert (assigned(driver.stored("t-0")), stored_targets(driver)) == (RESTED, {"u-0": (4, 5)})
 
 
 def test_broker_named_twice_counts_once() -> None:
@@ -107,7 +88,7 @@ def test_broker_named_twice_counts_once() -> None:
     assert sorted(driver.told(Api.LEADER_AND_ISR, "t-0")) == [1, 2, 3, 4, 5]
     catch_up(driver, (1, 2, 3, 4, 5))
     assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == ((4, 5), (), ())
-    assert left(driver) == {}
+    assert stored_targets(driver) == {}
 
 
 def test_one_that_runs_is_not_replaced() -> None:
@@ -119,10 +100,10 @@ def test_one_that_runs_is_not_replaced() -> None:
     driver.store.write_reassignments(targets({"t-0": (1, 4), "u-0": (1, 4)}))
     driver.handle(ReassignmentsLeft())
     assert assigned(driver.stored("t-0")) == GROWN
-    assert left(driver) == {"t-0": (1, 4), "u-0": (1, 4)}
+    assert stored_targets(driver) == {"t-0": (1, 4), "u-0": (1, 4)}
     catch_up(driver, (1, 2, 3, 4, 5))
     assert assigned(driver.stored("t-0")) == ((4, 5), (), ())
-    assert left(driver) == {"u-0": (1, 4)}
+    assert stored_targets(driver) == {"u-0": (1, 4)}
 
 
 def test_requests_are_left_in_storage_beside_others() -> None:
@@ -131,7 +112,7 @@ def test_requests_are_left_in_storage_beside_others() -> None:
     leave(driver, {"u-0": (4, 5)})
     driver.ask(ReassignmentRequested(targets({"t-0": (4, 5)}), 1))
     driver.follow()
-    assert left(driver) == {"u-0": (4, 5), "t-0": (4, 5)}
+    assert stored_targets(driver) == {"u-0": (4, 5), "t-0": (4, 5)}
     driver.ensemble.drop_controller()
     driver.handle(Elect())
     driver.follow()
@@ -146,4 +127,4 @@ def test_target_in_sync_completes_at_once() -> None:
     driver = world()
     leave(driver, {"t-0": (3, 2)})
     assert assigned(driver.stored("t-0")) == ((3, 2), (), ())
-    assert (state_of(driver.stored("t-0"))[:2], left(driver)) == ((3, (2, 3)), {})
+    assert (state_of(driver.stored("t-0"))[:2], stored_targets(driver)) == ((3, (2, 3)), {})
