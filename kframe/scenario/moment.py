@@ -24,10 +24,10 @@ def require_registered(runner: ScenarioRunner, where: str, broker_ids: Iterable[
             raise ScenarioError(where, f"broker {broker_id}", "a broker that is registered at this step")
 
 
-def require_seen(runner: ScenarioRunner, where: str, broker_id: int) -> None:
-    """Raise ScenarioError for a broker that was never registered."""
-    if broker_id not in runner.registrations:
-        raise ScenarioError(where, f"broker {broker_id}", "a broker that was registered before this step")
+def require_known(runner: ScenarioRunner, where: str, broker_id: int) -> None:
+    """Raise ScenarioError for a broker that never registered and has never been named by an assignment."""
+    if broker_id not in runner.registrations and broker_id not in runner.ensemble.states.cluster.brokers:
+        raise ScenarioError(where, f"broker {broker_id}", "a broker that has registered or been assigned a replica")
 
 
 def require_topics(runner: ScenarioRunner, where: str, names: Iterable[str]) -> None:

@@ -120,7 +120,7 @@ def _read_answer(where: str, argument: Any) -> Action:
         topic_partition(f"{where}.partitions", one)
 
     def act(runner: ScenarioRunner) -> None:
-        moment.require_seen(runner, f"{where}.broker", broker_id)
+        moment.require_known(runner, f"{where}.broker", broker_id)
         runner.brokers.answer(broker_id, error, api, partitions)
 
     return act
