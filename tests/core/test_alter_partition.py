@@ -187,7 +187,9 @@ def test_partition_named_twice() -> None:
     ids=["good", "unknown", "dead", "older", "later", "none"],
 )  # fmt: skip
 def test_sender(sender: int, broker_epoch: int, error: ErrorCode) -> None:
-    """controller 13.1: requester not registered 77, epoch not equal 77, at the top."""
+    """controller 3.5: the broker epoch of an AlterPartition is equal to the cached one.
+    controller 13.1: requester not registered 77, epoch not equal 77, at the top.
+    """
     driver = world()
     response = driver.ask(request([Proposal()], 3, sender, broker_epoch))
     assert response.error is error

@@ -47,7 +47,8 @@ P, U = ElectionType.PREFERRED, ElectionType.UNCLEAN
     ],
 )
 def test_codes(case: str, spec: PartitionSpec, election_type: ElectionType, code: ErrorCode) -> None:
-    """elections 4: no leader found.
+    """controller 11.1: mapping of elections.md section 4.
+    elections 4: no leader found.
     elections 4: already valid.
     elections 4: partition without leadership.
     """

@@ -91,7 +91,9 @@ def new_topic(driver: Driver) -> None:
 def test_who_else_calls_which_strategy(
     event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
 ) -> None:
-    """
+    """controller 11.3: failover resume.
+
+
     elections 6: reassignment calls Reassign for those whose leader must move.
     elections 6: unclean election enabled calls Offline for the topic.
     elections 6: preferred elections left in storage call Preferred, also at failover.
@@ -102,7 +104,10 @@ def test_who_else_calls_which_strategy(
 
 @pytest.mark.parametrize("found", [(("t", 3),), (), (("nowhere", 9),), (("t", 0),)])
 def test_preferred_election_left_in_storage_goes_in_any_case(found: tuple[TopicPartition, ...]) -> None:
-    """elections 6: preferred elections left in storage are taken away, and the next one is watched for."""
+    """controller 11.1: the record of a zk election goes in any case.
+    controller 3.2: step 10, pending preferred elections.
+    elections 6: preferred elections left in storage are taken away, and the next one is watched for.
+    """
     driver = world(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
     driver.ensemble.leave_preferred_election(found)
     driver.events.clear()
@@ -129,7 +134,9 @@ def test_preferred_election_left_in_storage_goes_in_any_case(found: tuple[TopicP
 def test_who_calls_which_strategy(
     event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
 ) -> None:
-    """elections 6: callers."""
+    """controller 11.2: PREFERRED and UNCLEAN.
+    elections 6: callers.
+    """
     overheard = Overheard()
     specs = (PartitionSpec((1, 3)), PartitionSpec((9, 2), 9, (9, 2)), healthy(1, 3), PartitionSpec((3, 2), 2, (2, 3)),
              PartitionSpec((2,), 2, (2,)))  # fmt: skip

@@ -258,6 +258,7 @@ PREFERRED_CASES: list[tuple[str, PartitionSpec, int]] = [
 
 @pytest.mark.parametrize("spec, expected", [case[1:] for case in PREFERRED_CASES], ids=[c[0] for c in PREFERRED_CASES])
 def test_preferred_replica_imbalance(spec: PartitionSpec, expected: int) -> None:
+    """controller 11.4: PreferredReplicaImbalanceCount."""
     loop = adopted(cluster_of({"t": [spec]}, registered=(1, 2, 3)))
     assert loop.status().gauges["PreferredReplicaImbalanceCount"] == expected
 

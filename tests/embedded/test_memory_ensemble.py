@@ -87,6 +87,9 @@ def test_first_claim_follows_the_last_controller_epoch_of_a_snapshot() -> None:
 
 
 def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemble) -> None:
+    """controller 3.2: step 0 and step 3.
+    controller 14: at failover the feature record is created, or rewritten where it differs.
+    """
     records = ensemble.records
     operator = records.open_session(lambda _event: None)
     records.create(operator, "/isr_change_notification/isr_change_", b"{}", sequential=True)

@@ -16,6 +16,7 @@ LISTENER = "inter.broker.listener.name"
 
 
 def test_defaults_are_those_of_kafka_3_9() -> None:
+    """controller 5: defaults."""
     config = ControllerConfig()
     assert {name: config[name] for name in KEYS} == {
         "auto.leader.rebalance.enable": True,

@@ -80,6 +80,7 @@ class World:
 
 
 def test_every_gauge_has_its_exported_name() -> None:
+    """controller 16: gauges."""
     metrics = World().loop.metrics()
     prefix = "kafka_controller_kafkacontroller_"
     assert {name.removeprefix(prefix) for name in metrics if name.startswith(prefix)} == set(GAUGES)
@@ -88,6 +89,7 @@ def test_every_gauge_has_its_exported_name() -> None:
 
 
 def test_timers_have_kafkas_names() -> None:
+    """controller 16: timers."""
     assert {int(state): name for state, name in TIMERS.items()} == TIMER_NAMES
     metrics = World().loop.metrics()
     assert {f"{STATS}{name.lower()}_count" for name in TIMER_NAMES.values()} <= set(metrics)
@@ -95,6 +97,7 @@ def test_timers_have_kafkas_names() -> None:
 
 
 def test_a_timer_times_its_state_alone() -> None:
+    """controller 1: rate timer."""
     world = World()
     before = world.loop.metrics()
     world.loop.submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
@@ -109,6 +112,7 @@ def test_a_timer_times_its_state_alone() -> None:
 
 @pytest.mark.parametrize("state", [ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED])
 def test_two_states_have_no_timer(state: ControllerState) -> None:
+    """controller 2: state codes, two of them without a timer."""
     assert state not in TIMERS
 
 
@@ -121,6 +125,7 @@ def test_an_event_without_timer_is_handled_all_the_same() -> None:
 
 
 def test_unclean_elections_are_counted_across_times_in_office() -> None:
+    """controller 16: UncleanLeaderElectionsPerSec."""
     world = World()
     names = [f"{STATS}uncleanleaderelections_total", f"{STATS}uncleanleaderelectionspersec_total"]
     assert [world.loop.metrics()[name] for name in names] == [0, 0]
@@ -134,6 +139,7 @@ def test_unclean_elections_are_counted_across_times_in_office() -> None:
 
 
 def test_event_queue() -> None:
+    """controller 16: EventQueueSize and EventQueueTimeMs."""
     world = World()
     world.ensemble.unregister_brokers([2])
     name = "kafka_controller_controllereventmanager_eventqueue"
@@ -196,6 +202,7 @@ def test_a_transport_that_queues_nothing_has_a_total() -> None:
 
 
 def test_a_controller_that_has_resigned_shows_zeros() -> None:
+    """controller 16: all 0 when not active."""
     world = World()
     world.loop.stop()
     metrics = world.loop.metrics()
