@@ -124,9 +124,10 @@ def _judge(
 def _rebooted(context: Context, request: AlterPartitionRequested, isr: Ragged) -> Bool:
     """Beside the proposed members: whether the leader means an earlier registration of the broker than the present one.
 
-    Such a replica may have come back empty. Kafka's ZooKeeper-mode controller does not look (``reliability.md`` X1).
+    Such a replica may have come back empty. Kafka's ZooKeeper-mode controller does not look (``reliability.md`` X1);
+    nor does kframe without ``kframe.alter.partition.check.epochs``.
     """
-    if request.isr_epochs is None:
+    if request.isr_epochs is None or not context.config["kframe.alter.partition.check.epochs"]:
         return np.zeros(len(isr.values), np.bool_)
     now = np.append(context.cluster.brokers.broker_epoch, NO_BROKER_EPOCH)[isr.values]
     other: Bool = (request.isr_epochs != NO_BROKER_EPOCH) & (request.isr_epochs != now)

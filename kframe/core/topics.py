@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from kframe.model.asks import GiveTopicIds, ReadTopicNames, ReadTopics, ReadTopi
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
+from kframe.model.topics import ZERO_TOPIC_ID
 
 _log = logging.getLogger("kframe.controller")
 
@@ -88,6 +90,7 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
     topic = cluster.topics.find(name)
     if topic is None or len(table) == 0:
         return
+    yield from _restore_id(context, topic, table)
     known = int(cluster.topics.partition_count[topic])
     added = np.arange(known, int(table.partition_counts[0]))
     if len(added) == 0:
@@ -98,3 +101,14 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
         return
     rows = cluster.grow_topic(topic, table.replicas.take(added))
     yield from bring_up(context, rows)
+
+
+def _restore_id(context: Context, topic: int, table: TopicTable) -> Operation[None]:
+    """Write back the id of a topic that somebody has stored without it, an old tool perhaps, with what he stored.
+
+    The next Kafka controller would give it another one, and the topic would go dark (``reliability.md`` X5).
+    """
+    known = context.cluster.topics.ids[topic].tobytes()
+    if table.topic_ids[0] is None and known != ZERO_TOPIC_ID and context.config["kframe.topic.id.restore"]:
+        _log.warning("%s was stored without its topic id, which is written back", table.names[0])
+        yield from ask(WriteAssignments(replace(table, topic_ids=(known,))))

@@ -93,9 +93,13 @@ class StoredTopics:
         return ids
 
     def assign(self, table: TopicTable) -> None:
-        """Replace the assignments of topics that exist: more partitions are added, surplus ones dropped."""
+        """Replace the assignments of topics that exist: more partitions are added, surplus ones dropped. Ids that are
+        given are stored too."""
         cluster = self._states.cluster
         found = [cluster.topics.find(name) for name in table.names]
+        for index, topic_id in zip(found, table.topic_ids, strict=True):
+            if index is not None and topic_id is not None:
+                cluster.topics.set_id(index, topic_id)
         topics = np.array([-1 if index is None else index for index in found], np.int32)
         held = np.append(cluster.topics.partition_count, 0)[topics]
         known = np.minimum(held, table.partition_counts)
@@ -114,6 +118,13 @@ class StoredTopics:
             cluster.grow_topic(int(topics[position]), table.replicas.take(added))
         for position in np.flatnonzero((held > table.partition_counts) & (topics >= 0)).tolist():
             cluster.shrink_topic(int(topics[position]), int(table.partition_counts[position]))
+
+    def forget_id(self, name: str) -> None:
+        """Let somebody who knows nothing of ids store a topic again as it is. Raises KeyError if there is none."""
+        index = self._states.cluster.topics.find(name)
+        if index is None:
+            raise KeyError(name)
+        self._states.cluster.topics.ids[index] = 0
 
     def delete(self, session: int, names: tuple[str, ...]) -> None:
         """Delete topics with their states and configs; those that are gone are passed over."""

@@ -130,6 +130,11 @@ class Driver:
         for name in table.names:
             self.ensemble.records.set(self._somebody, topic_path(name), b"")
 
+    def forget_topic_id(self, name: str) -> None:
+        """Let somebody store a topic again without its id."""
+        self.ensemble.topics.forget_id(name)
+        self.ensemble.records.set(self._somebody, topic_path(name), b"")
+
     # -- what it saw
 
     @property

@@ -218,6 +218,8 @@ UNTESTED: Final = {
     "controller 6.2: step 8 and 6.3, modification handlers": "a store notifies of every registration that changes.",
     "controller 11.1: the answer waits for the answering broker's metadata cache":
         "it is the API layer of a broker that waits; kframe answers once the election is stored and sent.",
+    "controller 14: a feature record that differs is rewritten":
+        "kframe keeps what stands there, and no level can be finalised in a ZooKeeper-mode cluster of 3.9.",
     "controller 14: brokers that are incompatible with finalised features":
         "no feature can be finalised in a ZooKeeper-mode cluster of 3.9, so that every broker is compatible.",
     "controller 16: ControllerChannelManager and ZooKeeper metrics":

@@ -218,6 +218,23 @@ def test_ids_that_are_there_stay() -> None:
     assert not [effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]
 
 
+@pytest.mark.parametrize("restored", [True, False])
+@pytest.mark.parametrize("count", [2, 3], ids=["same partitions", "one more"])
+def test_id_that_somebody_has_lost_is_written_back(restored: bool, count: int) -> None:
+    """What he has stored besides stays (``reliability.md`` X5)."""
+    driver = quiet({"t": [healthy(1), healthy(2)]}, (1, 2), kframe_topic_id_restore=restored)
+    for cluster in (driver.cluster, driver.ensemble.states.cluster):
+        cluster.topics.set_id(0, b"i" * 16)
+    driver.write_topics(small_table({"t": [(1,), (2,), (1,)][:count]}))
+    driver.forget_topic_id("t")
+    driver.follow()
+    table = driver.store.read_topics(("t",))
+    assert table.topic_ids == ((b"i" * 16) if restored else None,)
+    assert table.partition_counts.tolist() == [count]
+    assert driver.cluster.topics.ids[0].tobytes() == b"i" * 16
+    assert driver.known(f"t-{count - 1}").leader is not None
+
+
 # -- settings
 
 
