@@ -110,7 +110,7 @@ class Targets:
             tuple(names),
             np.concatenate([self.topic, renumbered[other.topic]]),
             np.concatenate([self.partition, other.partition]),
-            self.replicas.join(other.replicas),
+            Ragged.chain([self.replicas, other.replicas]),
             np.concatenate([self.cancel, other.cancel]),
         )
 
