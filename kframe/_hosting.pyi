@@ -16,7 +16,7 @@ def list_hosted(
     replica_count: Int16,
     replica: Int32,
     hosted: Int32,
-    slots: Int32,
+    places: Int32,
 ) -> int: ...
 def list_recipients(
     rows: Int32,

@@ -47,7 +47,7 @@ def list_hosted(
     const int16_t[::1] replica_count,    # IN   (n,)
     const int32_t[::1] replica,          # IN   (s,)
     int32_t[::1] hosted,                 # OUT  (sum of replica_count of rows,) row of each replica on such a broker
-    int32_t[::1] slots,                  # OUT  (sum of replica_count of rows,) its slot
+    int32_t[::1] places,                 # OUT  (sum of replica_count of rows,) its place in the row's list
 ):
     """List the replicas of some rows that the chosen brokers host; return how many. Cost O(k * r)."""
     cdef Py_ssize_t i, k, row, found = 0
@@ -57,7 +57,7 @@ def list_hosted(
             for k in range(slot_start[row], slot_start[row] + replica_count[row]):
                 if chosen[replica[k]]:
                     hosted[found] = <int32_t>row
-                    slots[found] = <int32_t>k
+                    places[found] = <int32_t>(k - slot_start[row])
                     found += 1
     return found
 

@@ -138,14 +138,14 @@ def index_hosts(slot_start: Int32, replica_count: Int16, replica: Int32, offsets
 
 
 def list_hosted(
-    rows: Int32, chosen: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32, hosted: Int32, slots: Int32
+    rows: Int32, chosen: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32, hosted: Int32, places: Int32
 ) -> int:
-    """Row and slot of every replica on a chosen broker, row by row."""
+    """Row and place of every replica on a chosen broker, row by row."""
     found = 0
     for row in rows.tolist():
         for slot in _slots(row, slot_start, replica_count):
             if chosen[replica[slot]]:
-                hosted[found], slots[found] = row, slot
+                hosted[found], places[found] = row, slot - slot_start[row]
                 found += 1
     return found
 

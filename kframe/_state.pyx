@@ -6,6 +6,8 @@ written.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
+from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH
+
 cdef enum:
     ADDING = 1
 
@@ -43,6 +45,14 @@ def store_states(
     cdef Py_ssize_t i, k, row, start
     with nogil:
         for i in range(rows.shape[0]):
+            if i + AHEAD < rows.shape[0]:
+                row = rows[i + AHEAD]
+                KFRAME_PREFETCH(&leader[row])
+                KFRAME_PREFETCH(&leader_epoch[row])
+                KFRAME_PREFETCH(&partition_epoch[row])
+                KFRAME_PREFETCH(&controller_epoch[row])
+                if slot_start[row] < isr.shape[0]:
+                    KFRAME_PREFETCH(&isr[slot_start[row]])
             row = rows[i]
             leader[row] = new_leader[i]
             leader_epoch[row] = new_leader_epoch[i]

@@ -19,9 +19,8 @@ whether these carry their id.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH
 from kframe.wire_bytes cimport (
-    AHEAD,
-    KFRAME_PREFETCH,
     length_size,
     name_size,
     put_bytes,

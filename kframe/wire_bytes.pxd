@@ -10,21 +10,6 @@ from libc.string cimport memcpy
 cdef enum:
     OFFLINE_DIR = 4
 
-# How many rows ahead to ask for columns that are read out of order: a broker's rows lie far apart. Measured: without it
-# copying takes half as long again, and 8 to 16 are alike.
-cdef enum:
-    AHEAD = 12
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define KFRAME_PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define KFRAME_PREFETCH(address) ((void)0)
-    #endif
-    """
-    void KFRAME_PREFETCH(const void* address) noexcept nogil
-
 
 cdef inline Py_ssize_t length_size(Py_ssize_t count, bint compact) noexcept nogil:
     """Bytes of an array's length: an int32, or count + 1 as an unsigned varint."""

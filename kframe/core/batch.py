@@ -106,8 +106,9 @@ class RequestBatch:
         offsets = np.empty(len(self._cluster.brokers) + 1, np.int32)
         grouped, origin = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
         kernels.group_by_broker(brokers, rows, offsets, grouped, origin)
-        used = np.flatnonzero(np.diff(offsets)).astype(np.int32)
-        table = BrokerRows(used, np.append(offsets[used], offsets[-1]).astype(np.int32), grouped)
+        used = np.flatnonzero(offsets[1:] != offsets[:-1]).astype(np.int32)
+        # Who is told nothing takes no room: the lists of the others follow on one another.
+        table = BrokerRows(used, np.concatenate([offsets[:1], offsets[1:][used]]), grouped)
         return table, flags[origin], leader_epoch[origin] if len(leader_epoch) else leader_epoch
 
     def _deduplicated(self, brokers: Int32, rows: Int32, flags: UInt8) -> tuple[NDArray[Any], UInt8]:

@@ -56,9 +56,9 @@ def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
     p = context.cluster.partitions
     rows = context.hosts.rows_on(broker_mask)
     most = int(p.replica_count[rows].sum())
-    hosted, slots = np.empty(most, np.int32), np.empty(most, np.int32)
-    count = kernels.list_hosted(rows, broker_mask, p.slot_start, p.replica_count, p.replica, hosted, slots)
-    return Replicas.at(p, hosted[:count], slots[:count])
+    hosted, places = np.empty(most, np.int32), np.empty(most, np.int32)
+    count = kernels.list_hosted(rows, broker_mask, p.slot_start, p.replica_count, p.replica, hosted, places)
+    return Replicas(hosted[:count], places[:count])
 
 
 def of_rows(context: Context, rows: Int32) -> Replicas:
@@ -153,7 +153,7 @@ def _take_offline(context: Context, replicas: Replicas, batch: RequestBatch) -> 
     offsets, count = np.empty(len(brokers) + 1, np.int32), len(replicas)
     rows, origin = np.empty(count, np.int32), np.empty(count, np.int32)
     kernels.group_by_broker(_brokers(context, replicas), replicas.rows, offsets, rows, origin)
-    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.diff(offsets))].tolist()):
+    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(offsets[1:] != offsets[:-1])].tolist()):
         broker = brokers.find(broker_id)
         assert broker is not None, "a broker index without a broker id"
         part = slice(offsets[broker], offsets[broker + 1])

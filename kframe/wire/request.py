@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class EncodedRequest(NamedTuple):
@@ -26,10 +27,14 @@ class EncodedRequest(NamedTuple):
         return sum(len(chunk) for chunk in self.chunks)
 
 
+_MAKE: Final[Callable[[Any], EncodedRequest]] = partial(tuple.__new__, EncodedRequest)
+
+
 def requests_of(
     api_key: int, api_version: int, brokers: Iterable[int], prefixes: Iterable[bytes], bodies: Iterable[memoryview]
 ) -> Iterator[EncodedRequest]:
     """One request for each of ``brokers``, with what stands beside it in ``prefixes`` and ``bodies``."""
     chunks = zip(prefixes, bodies, strict=True)
-    # The broker comes first, so that zip ends with it and the repeated values end nothing.
-    return map(EncodedRequest._make, zip(brokers, repeat(api_key), repeat(api_version), chunks, strict=False))
+    # The broker comes first, so that zip ends with it and the repeated values end nothing. ``_make`` would do the same,
+    # but in Python code.
+    return map(_MAKE, zip(brokers, repeat(api_key), repeat(api_version), chunks, strict=False))

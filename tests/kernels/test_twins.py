@@ -141,7 +141,7 @@ CASES: Final[Mapping[str, Case]] = {
         {"changed": _k, "leader": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members}, {}
     ),
     "index_hosts": Case({"offsets": lambda world: _b(world) + 1, "hosted": _everywhere}, {}),
-    "list_hosted": Case({"hosted": _replicas, "slots": _replicas}, {}),
+    "list_hosted": Case({"hosted": _replicas, "places": _replicas}, {}),
     "list_recipients": Case({"brokers": _replicas, "told": _replicas}, {"allowed": "allowed_brokers"}),
     "group_by_broker": Case(
         {"offsets": lambda world: _b(world) + 1, "grouped": _m, "origin": _m},
