@@ -40,7 +40,7 @@ _NOT_OURS: Final = (RolledBackError.code, RuntimeInconsistency.code)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Writes:
-    """``k`` writes, each of one operation or two: the bytes of write ``i`` are ``data[at[i]:at[i + 1]]``."""
+    """``k`` writes of ``operations[i]`` operations each; the bytes of write ``i`` are ``data[at[i]:at[i + 1]]``."""
 
     data: UInt8
     at: Int64
@@ -50,11 +50,12 @@ class Writes:
         return len(self.operations)
 
     @staticmethod
-    def of(operations: Sequence[bytes]) -> Writes:
-        """One operation a write."""
-        at = np.zeros(len(operations) + 1, np.int64)
-        np.cumsum([len(one) for one in operations], out=at[1:])
-        return Writes(np.frombuffer(b"".join(operations), np.uint8), at, np.ones(len(operations), np.int32))
+    def of(writes: Sequence[Sequence[bytes]]) -> Writes:
+        """From the operations of each write, which are done together or not at all."""
+        encoded = [b"".join(one) for one in writes]
+        at = np.zeros(len(writes) + 1, np.int64)
+        np.cumsum([len(one) for one in encoded], out=at[1:])
+        return Writes(np.frombuffer(b"".join(encoded), np.uint8), at, np.array([len(one) for one in writes], np.int32))
 
     def take(self, chosen: NDArray[Any]) -> Writes:
         """The writes numbered ``chosen``."""
@@ -125,7 +126,9 @@ def _settle(
     ends = np.cumsum(operations) + bool(guard)
     refused = np.flatnonzero(code)
     if len(refused) == 0:
-        fates.code[part], fates.version[part], fates.mzxid[part] = 0, version[ends - 1], mzxid[ends - 1]
+        fates.code[part] = 0
+        if len(code):
+            fates.version[part], fates.mzxid[part] = version[ends - 1], mzxid[ends - 1]
         return
     place = int(refused[0])
     culprit = int(np.searchsorted(ends, place, side="right"))

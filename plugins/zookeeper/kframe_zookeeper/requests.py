@@ -86,43 +86,44 @@ class MultiWrite(MultiRequest):
         return [Reply(np.frombuffer(data, np.uint8), offset)]
 
 
-def _buffer(data: bytes | None) -> bytes:
+def buffer(data: bytes | None) -> bytes:
+    """Bytes, or the lack of them, as ZooKeeper lays them out."""
     return _INT.pack(-1) if data is None else _INT.pack(len(data)) + data
 
 
 def get_data(path: str) -> bytes:
     """Read data and stat. ``path`` is absolute here and below: the chroot is part of it."""
-    return b"".join((_HEADER.pack(_GET_DATA, False, -1), _buffer(path.encode()), b"\0"))
+    return b"".join((_HEADER.pack(_GET_DATA, False, -1), buffer(path.encode()), b"\0"))
 
 
 def get_children(path: str) -> bytes:
     """Read the names of the children."""
-    return b"".join((_HEADER.pack(_GET_CHILDREN, False, -1), _buffer(path.encode()), b"\0"))
+    return b"".join((_HEADER.pack(_GET_CHILDREN, False, -1), buffer(path.encode()), b"\0"))
 
 
 def check(path: str, version: int) -> bytes:
     """Go on only if the node has this version."""
-    return b"".join((_HEADER.pack(_CHECK, False, -1), _buffer(path.encode()), _INT.pack(version)))
+    return b"".join((_HEADER.pack(_CHECK, False, -1), buffer(path.encode()), _INT.pack(version)))
 
 
 def create(path: str, data: bytes | None, acl: bytes, flags: int = PERSISTENT) -> bytes:
     """Create a node; ``acl`` as ``encode_acl`` makes it."""
     return b"".join(
-        (_HEADER.pack(_CREATE, False, -1), _buffer(path.encode()), _buffer(data), acl, _INT.pack(flags))
+        (_HEADER.pack(_CREATE, False, -1), buffer(path.encode()), buffer(data), acl, _INT.pack(flags))
     )  # fmt: skip
 
 
 def set_data(path: str, data: bytes | None, version: int = -1) -> bytes:
     """Replace the data if the node has this version; -1: whatever it has."""
-    return b"".join((_HEADER.pack(_SET_DATA, False, -1), _buffer(path.encode()), _buffer(data), _INT.pack(version)))
+    return b"".join((_HEADER.pack(_SET_DATA, False, -1), buffer(path.encode()), buffer(data), _INT.pack(version)))
 
 
 def delete(path: str, version: int = -1) -> bytes:
     """Delete a node that has no children, if it has this version; -1: whatever it has."""
-    return b"".join((_HEADER.pack(_DELETE, False, -1), _buffer(path.encode()), _INT.pack(version)))
+    return b"".join((_HEADER.pack(_DELETE, False, -1), buffer(path.encode()), _INT.pack(version)))
 
 
 def encode_acl(entries: Iterable[tuple[int, str, str]]) -> bytes:
     """An ACL as create operations hold it, from (permissions, scheme, id) each."""
-    encoded = [_INT.pack(perms) + _buffer(scheme.encode()) + _buffer(who.encode()) for perms, scheme, who in entries]
+    encoded = [_INT.pack(perms) + buffer(scheme.encode()) + buffer(who.encode()) for perms, scheme, who in entries]
     return _INT.pack(len(encoded)) + b"".join(encoded)

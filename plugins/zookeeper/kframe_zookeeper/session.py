@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
     ConnectionClosedError,
+    ConnectionDropped,
     ConnectionLoss,
     KazooException,
     SessionExpiredError,
@@ -35,6 +36,8 @@ IN_FLIGHT: Final = 4
 LOSSES_MOST: Final = 3
 #: A thread that waits looks this often whether the session has ended.
 _LOOK_S: Final = 0.5
+#: How long the thread of a client that was told to stop may take.
+_STOP_S: Final = 10.0
 
 
 class SessionOver(StoreError):
@@ -57,6 +60,16 @@ class Request(Protocol):
 
 
 Sent = TypeVar("Sent", bound=Request)
+
+
+class _Drop:
+    """A request that breaks the connection in place of being sent."""
+
+    type = 0
+
+    def serialize(self) -> bytes:
+        """Called by kazoo in its own thread, where this ends the connection."""
+        raise ConnectionDropped("the session may have expired")
 
 
 class Session:
@@ -112,13 +125,27 @@ class Session:
         """End the session; what is ephemeral goes. May be called again, and from any thread but kazoo's own."""
         self._closed = True
         self._end()
-        self.client.stop()
-        self.client.close()
+        with suppress(KazooException):
+            self.client.stop()
+        self.dispose()
 
     def expire(self) -> None:
-        """Take the session for ended because it may be; the client stays silent for ever."""
+        """Take the session for ended because it may be: the client falls silent at once and for ever.
+
+        The server is not told; what is ephemeral goes when it ends the session.
+        """
         self._end()
         self.client._stopped.set()
+        self.client._queue.append((_Drop(), None))
+        with suppress(OSError, AttributeError):  # the client has ended by itself
+            self.client._connection._write_sock.send(b"\0")
+
+    def dispose(self) -> None:
+        """Free what the client of a session that is over still holds: threads, sockets."""
+        self.client._stopped.set()
+        self.client.handler.stop()
+        if self.client._connection.stop(_STOP_S):
+            self.client.close()
 
     def submit(self, request: Request) -> Any:
         """Queue a request; what comes of it is told by the result that is returned. Raises SessionOver."""

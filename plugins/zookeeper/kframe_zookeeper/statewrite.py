@@ -167,7 +167,7 @@ class StateWriter:
         unsure = [topic for topic in name if name[topic] not in self._with_partitions]
         nodes = read_nodes(self._session, [f"{name[topic]}/partitions" for topic in unsure])
         lacking = [topic for topic, node in zip(unsure, nodes, strict=True) if node is None]
-        writes = Writes.of([create(f"{name[topic]}/partitions", None, self._acl) for topic in lacking])
+        writes = Writes.of([[create(f"{name[topic]}/partitions", None, self._acl)] for topic in lacking])
         fates, _ = write_all(self._session, self._guard, writes)
         require(fates, NodeExistsError.code, NoNodeError.code)
         orphans = [topic for topic, code in zip(lacking, fates.code.tolist(), strict=True) if code == NoNodeError.code]
