@@ -1,7 +1,7 @@
 # The one front door. In a fresh clone each of these sets up what it needs first; all it takes is Python 3.11 or
 # newer, a C compiler and make.
 #
-#   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster
+#   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
 #   make test     every check, the whole test suite, and the suite once more on kernels that check every index
 #   make check    format, lint, types, stubs, layers
 #   make bench    the figures, with machine and commit
@@ -14,6 +14,9 @@ PYTHON ?= python3
 ARGS ?=
 VENV := .venv
 PY := $(VENV)/bin/python
+
+# The types must hold for every Python from that of .venv up to this one; libraries' stubs may be too new for older ones.
+NEWEST_PYTHON := 3.14
 
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 KERNELS := $(wildcard kframe/_*.pyx)
@@ -62,6 +65,7 @@ check: setup
 	$(PY) -m ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint $(KERNEL_SOURCES)
 	$(PY) -m mypy
+	$(PY) -m mypy --python-version $(NEWEST_PYTHON)
 	@set -e; for plugin in $(PLUGINS); do echo "mypy $$plugin"; \
 		(cd $$plugin && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .); done
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml $(KERNEL_MODULES)

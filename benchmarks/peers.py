@@ -15,6 +15,7 @@ PEERS: Final = Path(__file__).resolve().parent / "peers"
 PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "broker-failure": ("zk.broker_failure.state_machines", "zk.broker_failure.serialise"),
     "controller-failover": ("zk.controller_failover.state_machines", "zk.controller_failover.serialise"),
+    "preferred-election": ("zk.preferred_election_of_all.state_machines", "zk.preferred_election_of_all.serialise"),
 }
 
 

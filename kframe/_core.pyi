@@ -62,20 +62,6 @@ def plan_removals(
     isr_offsets: Int32,
     isr_values: Int32,
 ) -> int: ...
-def count_hosted(
-    chosen: UInt8,
-    slot_start: Int32,
-    replica_count: Int16,
-    replica: Int32,
-) -> int: ...
-def list_hosted(
-    chosen: UInt8,
-    slot_start: Int32,
-    replica_count: Int16,
-    replica: Int32,
-    rows: Int32,
-    slots: Int32,
-) -> int: ...
 def check_moves(
     positions: Int32,
     states: UInt8,

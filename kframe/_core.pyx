@@ -5,7 +5,7 @@ allocated; it returns counts. The GIL is released and nothing is allocated. Call
 (``kframe.model.columns`` builds them right by construction); a wrong dtype is a ValueError from the view itself. Each
 kernel has a naive twin of the same name and signature in ``_naive.py``.
 
-``_hosting.pyx`` has the kernels of who hosts what and who is told.
+``_hosting.pyx`` has the kernels of who hosts what and who is told, ``_state.pyx`` those that take states over.
 
 Arguments that recur: ``rows`` (k,) partition rows, unique; ``slot_start``, ``replica_count``, ``isr_count`` (n,) row
 columns and ``replica``, ``isr``, ``replica_flags`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where
@@ -248,41 +248,6 @@ def plan_removals(
     return found
 
 
-def count_hosted(
-    const uint8_t[::1] chosen,           # IN   (b,) 1 for the brokers asked for
-    const int32_t[::1] slot_start,       # IN   (n,)
-    const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-):
-    """Count the replicas that the chosen brokers host. Cost O(s)."""
-    cdef Py_ssize_t row, k, found = 0
-    with nogil:
-        for row in range(slot_start.shape[0]):
-            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                found += chosen[replica[k]] != 0
-    return found
-
-
-def list_hosted(
-    const uint8_t[::1] chosen,           # IN   (b,) 1 for the brokers asked for
-    const int32_t[::1] slot_start,       # IN   (n,)
-    const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    int32_t[::1] rows,                   # OUT  (count_hosted,) row of each such replica, ascending
-    int32_t[::1] slots,                  # OUT  (count_hosted,) its slot
-):
-    """List the replicas that the chosen brokers host; return how many. Cost O(s)."""
-    cdef Py_ssize_t row, k, found = 0
-    with nogil:
-        for row in range(slot_start.shape[0]):
-            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                if chosen[replica[k]]:
-                    rows[found] = <int32_t>row
-                    slots[found] = <int32_t>k
-                    found += 1
-    return found
-
-
 def check_moves(
     const int32_t[::1] positions,        # IN   (k,) rows or slots that are to move
     const uint8_t[::1] states,           # IN   (n,) or (s,) their state column
@@ -312,11 +277,17 @@ def list_leaderless(
 ):
     """List the rows that have a state but no online leader, topics queued for deletion left out; return how many.
 
-    Kafka 3.9 ``ControllerContext.partitionsWithOfflineLeader``. Cost O(n) with one column read for healthy rows.
+    Kafka 3.9 ``ControllerContext.partitionsWithOfflineLeader``. Cost O(n + s), with one column read for healthy rows
+    unless some log directory is offline.
     """
-    cdef Py_ssize_t row, found = 0
+    cdef Py_ssize_t row, k, found = 0
+    cdef uint8_t flags = 0
     with nogil:
+        for k in range(replica_flags.shape[0]):
+            flags |= replica_flags[k]
         for row in range(topic.shape[0]):
+            if (flags & OFFLINE_DIR) == 0 and leader[row] >= 0 and live[leader[row]]:
+                continue
             if topic[row] < 0 or partition_epoch[row] == NO_STATE or deleting[topic[row]]:
                 continue
             if not member_online(replica, replica_flags, live, slot_start[row], replica_count[row], leader[row]):

@@ -2,6 +2,22 @@
 
 from kframe.model.columns import Int16, Int32, UInt8
 
+def index_hosts(
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    offsets: Int32,
+    hosted: Int32,
+) -> int: ...
+def list_hosted(
+    rows: Int32,
+    chosen: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    hosted: Int32,
+    slots: Int32,
+) -> int: ...
 def list_recipients(
     rows: Int32,
     slot_start: Int32,
@@ -34,6 +50,29 @@ def assign_replicas(
     old_state: UInt8,
     old_flags: UInt8,
     departed: Int32,
+) -> int: ...
+def copy_assignments(
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    replica_flags: UInt8,
+    broker_ids: Int32,
+    kept_flags: int,
+    values: Int32,
+    flags: UInt8,
+) -> int: ...
+def mark_reassigned(
+    rows: Int32,
+    offsets: Int32,
+    values: Int32,
+    flags: UInt8,
+    compared_flags: int,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    replica_flags: UInt8,
+    differs: UInt8,
 ) -> int: ...
 def count_by_broker(
     leader: Int32,

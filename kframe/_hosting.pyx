@@ -12,6 +12,56 @@ cdef enum:
     NON_EXISTENT = 7
 
 
+def index_hosts(
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    int32_t[::1] offsets,                # OUT  (b + 1,) where each broker's rows stand
+    int32_t[::1] hosted,                 # OUT  (sum of replica_count,) rows, broker by broker, ascending
+):
+    """Sort all rows by the brokers that host them (counting sort); return how many replicas. Cost O(s + b)."""
+    cdef Py_ssize_t row, b, k, total = 0, count
+    with nogil:
+        offsets[:] = 0
+        for row in range(slot_start.shape[0]):
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                offsets[replica[k]] += 1
+        for b in range(offsets.shape[0]):
+            count = offsets[b]
+            offsets[b] = <int32_t>total
+            total += count
+        for row in range(slot_start.shape[0]):
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                hosted[offsets[replica[k]]] = <int32_t>row
+                offsets[replica[k]] += 1
+        for b in range(offsets.shape[0] - 1, 0, -1):
+            offsets[b] = offsets[b - 1]
+        offsets[0] = 0
+    return total
+
+
+def list_hosted(
+    const int32_t[::1] rows,             # IN   (k,) rows to look at
+    const uint8_t[::1] chosen,           # IN   (b,) 1 for the brokers asked for
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    int32_t[::1] hosted,                 # OUT  (sum of replica_count of rows,) row of each replica on such a broker
+    int32_t[::1] slots,                  # OUT  (sum of replica_count of rows,) its slot
+):
+    """List the replicas of some rows that the chosen brokers host; return how many. Cost O(k * r)."""
+    cdef Py_ssize_t i, k, row, found = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                if chosen[replica[k]]:
+                    hosted[found] = <int32_t>row
+                    slots[found] = <int32_t>k
+                    found += 1
+    return found
+
+
 def list_recipients(
     const int32_t[::1] rows,             # IN   (k,)
     const int32_t[::1] slot_start,       # IN   (n,)
@@ -117,6 +167,58 @@ def assign_replicas(
             departed[i] = gone
             total += gone
     return total
+
+
+def copy_assignments(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const int32_t[::1] broker_ids,       # IN   (b,) what to write for each broker index
+    int kept_flags,                      # IN   ReplicaFlag bits to copy
+    int32_t[::1] values,                 # OUT  (sum of replica_count of rows,) the lists, row by row
+    uint8_t[::1] flags,                  # OUT  (sum of replica_count of rows,)
+):
+    """Copy the replica lists of rows; return how many replicas. Cost O(k * r)."""
+    cdef Py_ssize_t i, slot, row, copied = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            for slot in range(slot_start[row], slot_start[row] + replica_count[row]):
+                values[copied] = broker_ids[replica[slot]]
+                flags[copied] = replica_flags[slot] & <uint8_t>kept_flags
+                copied += 1
+    return copied
+
+
+def mark_reassigned(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] offsets,          # IN   (k + 1,) where each row's list stands in values and flags
+    const int32_t[::1] values,           # IN   (m,) broker indexes
+    const uint8_t[::1] flags,            # IN   (m,) ReplicaFlag bits
+    int compared_flags,                  # IN   the bits that count
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    uint8_t[::1] differs,                # OUT  (k,) 1 where the row has another list, or other flags
+):
+    """Compare lists with the assignments of rows; return how many are others. Cost O(k * r)."""
+    cdef Py_ssize_t i, j, slot, row, found = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            differs[i] = offsets[i + 1] - offsets[i] != replica_count[row]
+            if not differs[i]:
+                slot = slot_start[row]
+                for j in range(offsets[i], offsets[i + 1]):
+                    if values[j] != replica[slot] or (flags[j] ^ replica_flags[slot]) & compared_flags:
+                        differs[i] = 1
+                        break
+                    slot += 1
+            found += differs[i]
+    return found
 
 
 def count_by_broker(

@@ -1,4 +1,5 @@
-"""The naive twins of the kernels of ``_core.pyx`` and ``_hosting.pyx``: same names, arguments and answers, to be read.
+"""The naive twins of the kernels of ``_core.pyx``, ``_hosting.pyx`` and ``_state.pyx``: same names, arguments
+and answers, to be read.
 
 A twin says in plain loops over single rows and slots what its kernel does in one pass; the tests hold the kernel to it,
 and ``KFRAME_KERNELS=naive`` runs everything on the twins. Shapes, dtypes, what is IN and what is OUT, and the source of
@@ -11,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int16, Int32, UInt8
+from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 
 __all__ = [
@@ -19,18 +20,22 @@ __all__ = [
     "assign_replicas",
     "check_moves",
     "choose_leaders",
+    "copy_assignments",
     "count_by_broker",
-    "count_hosted",
     "group_by_broker",
+    "index_hosts",
     "list_hosted",
     "list_in_states",
     "list_leaderless",
     "list_recipients",
     "mark_dead_isr",
+    "mark_reassigned",
     "plan_elections",
     "plan_removals",
     "start_partitions",
     "start_replicas",
+    "store_states",
+    "tally_rows",
 ]
 
 #: NumPy checks every index, but this is not the debug build of the kernels.
@@ -120,19 +125,29 @@ def plan_removals(
     return found
 
 
-def count_hosted(chosen: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32) -> int:
-    """As many as ``list_hosted`` lists."""
-    return len(_hosted(chosen, slot_start, replica_count, replica))
+def index_hosts(slot_start: Int32, replica_count: Int16, replica: Int32, offsets: Int32, hosted: Int32) -> int:
+    """The rows that each broker hosts, broker by broker."""
+    on: list[list[int]] = [[] for _ in range(len(offsets) - 1)]
+    for row in range(len(slot_start)):
+        for slot in _slots(row, slot_start, replica_count):
+            on[replica[slot]].append(row)
+    offsets[0] = 0
+    for broker, rows in enumerate(on):
+        _append(broker, rows, offsets, hosted)
+    return int(offsets[-1])
 
 
 def list_hosted(
-    chosen: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32, rows: Int32, slots: Int32
+    rows: Int32, chosen: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32, hosted: Int32, slots: Int32
 ) -> int:
     """Row and slot of every replica on a chosen broker, row by row."""
-    hosted = _hosted(chosen, slot_start, replica_count, replica)
-    for i, (row, slot) in enumerate(hosted):
-        rows[i], slots[i] = row, slot
-    return len(hosted)
+    found = 0
+    for row in rows.tolist():
+        for slot in _slots(row, slot_start, replica_count):
+            if chosen[replica[slot]]:
+                hosted[found], slots[found] = row, slot
+                found += 1
+    return found
 
 
 def list_recipients(
@@ -181,6 +196,30 @@ def assign_replicas(
             replica_flags[start + place] = given | dirs.get(broker, 0)
         replica_count[row], departed[i] = len(wanted), len(left)
     return int(departed.sum())
+
+
+def copy_assignments(
+    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int32, replica_flags: UInt8, broker_ids: Int32,
+    kept_flags: int, values: Int32, flags: UInt8,
+) -> int:  # fmt: skip
+    """One row's list after another's, by broker id, with those flags that are asked for."""
+    slots = [slot for row in rows.tolist() for slot in _slots(row, slot_start, replica_count)]
+    for copied, slot in enumerate(slots):
+        values[copied] = broker_ids[replica[slot]]
+        flags[copied] = int(replica_flags[slot]) & kept_flags
+    return len(slots)
+
+
+def mark_reassigned(
+    rows: Int32, offsets: Int32, values: Int32, flags: UInt8, compared_flags: int, slot_start: Int32,
+    replica_count: Int16, replica: Int32, replica_flags: UInt8, differs: UInt8,
+) -> int:  # fmt: skip
+    """A row differs by its brokers, their order, or a flag that counts."""
+    for i, row in enumerate(rows.tolist()):
+        wanted = [(int(values[j]), int(flags[j]) & compared_flags) for j in range(offsets[i], offsets[i + 1])]
+        slots = _slots(row, slot_start, replica_count)
+        differs[i] = wanted != [(int(replica[slot]), int(replica_flags[slot]) & compared_flags) for slot in slots]
+    return int(differs.sum())
 
 
 def check_moves(positions: Int32, states: UInt8, allowed: int, valid: UInt8) -> int:
@@ -271,6 +310,47 @@ def count_by_broker(
     return found
 
 
+def store_states(
+    rows: Int32, new_leader: Int32, new_leader_epoch: Int32, new_recovery: UInt8, new_partition_epoch: Int32,
+    new_controller_epoch: Int32, isr_offsets: Int32, isr_values: Int32, slot_start: Int32, leader: Int32,
+    leader_epoch: Int32, recovery: UInt8, partition_epoch: Int32, controller_epoch: Int32, isr_count: Int16, isr: Int32,
+) -> int:  # fmt: skip
+    """Each row gets what stands beside it."""
+    for i, row in enumerate(rows.tolist()):
+        leader[row], leader_epoch[row], recovery[row] = new_leader[i], new_leader_epoch[i], new_recovery[i]
+        partition_epoch[row], controller_epoch[row] = new_partition_epoch[i], new_controller_epoch[i]
+        members = isr_values[isr_offsets[i] : isr_offsets[i + 1]].tolist()
+        isr_count[row] = len(members)
+        for slot, member in enumerate(members, int(slot_start[row])):
+            isr[slot] = member
+    return len(rows)
+
+
+def tally_rows(
+    rows: Int32, topic: Int32, partition_epoch: Int32, state: UInt8, leader: Int32, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, replica_flags: UInt8, deleting: UInt8,
+    deletion_started: UInt8, counted: UInt8, totals: Int64,
+) -> int:  # fmt: skip
+    """A row counts as led, offline or imbalanced (bits 0 to 2), and each total for the rows that have its bit."""
+    changes = 0
+    for row in rows.tolist():
+        there, stated = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE
+        offline = there and state[row] == PartitionState.OFFLINE and not deletion_started[topic[row]]
+        imbalanced = False
+        if stated and replica_count[row] > 0 and not deleting[topic[row]]:
+            first = int(slot_start[row])
+            if replica_flags[first] & ReplicaFlag.ADDING:
+                imbalanced = int(replica[first]) in _values(isr, _slots(row, slot_start, isr_count))
+            else:
+                imbalanced = bool(leader[row] != replica[first])
+        now, before = [stated, offline, imbalanced], [bool(counted[row] >> bit & 1) for bit in range(3)]
+        for bit in range(3):
+            totals[bit] += bool(now[bit]) - before[bit]
+        counted[row] = sum(bool(one) << bit for bit, one in enumerate(now))
+        changes += now != before
+    return changes
+
+
 def _slots(row: int, slot_start: Int32, counts: Int16) -> list[int]:
     """The slots of a row that hold its assigned replicas, or its ISR, as ``counts`` says."""
     start = int(slot_start[row])
@@ -294,16 +374,6 @@ def _broker_online(broker: int, assigned: list[int], replica: Int32, replica_fla
         if replica[slot] == broker:
             return _slot_online(slot, replica, replica_flags, live)
     return bool(live[broker])
-
-
-def _hosted(chosen: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32) -> list[tuple[int, int]]:
-    """(row, slot) of every replica on a chosen broker."""
-    return [
-        (row, slot)
-        for row in range(len(slot_start))
-        for slot in _slots(row, slot_start, replica_count)
-        if chosen[replica[slot]]
-    ]
 
 
 def _append(position: int, members: list[int], offsets: Int32, values: Int32) -> None:

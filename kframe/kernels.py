@@ -12,3 +12,4 @@ if os.environ.get("KFRAME_KERNELS", "compiled") == "naive":
 else:
     from kframe._core import *  # noqa: F403
     from kframe._hosting import *  # noqa: F403
+    from kframe._state import *  # noqa: F403

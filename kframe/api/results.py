@@ -17,7 +17,7 @@ from kframe.core.elections import ElectionResponse
 from kframe.core.shutdown import ControlledShutdownResponse
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, offsets_of
+from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_LEADER, ReplicaFlag
 from kframe.model.tables import Targets
@@ -131,13 +131,10 @@ def read_reassignment(targets: Targets, response: ReassignmentResponse) -> Parti
 
 def read_reassignments(cluster: ClusterState, response: ReassignmentsListed) -> Reassignments:
     """Replica lists as they are now."""
-    p, rows = cluster.partitions, response.rows
-    replicas = p.lists("replica", rows)
-    flags = p.replica_flags[p.slots_of(rows)]
-    ids = Ragged(replicas.offsets, cluster.brokers.ids[replicas.values])
+    rows = response.rows
     return Reassignments(
-        response.error, PartitionList.of_rows(cluster, rows), ids, _flagged(ids, flags, ReplicaFlag.ADDING),
-        _flagged(ids, flags, ReplicaFlag.REMOVING),
+        response.error, PartitionList.of_rows(cluster, rows), cluster.replica_ids(rows),
+        cluster.replica_ids(rows, ReplicaFlag.ADDING), cluster.replica_ids(rows, ReplicaFlag.REMOVING),
     )  # fmt: skip
 
 
@@ -155,11 +152,3 @@ def read_altered(cluster: ClusterState, response: AlterPartitionResponse) -> Alt
         response.error, response.codes, states.found, ids[states.leader], states.leader_epoch, states.partition_epoch,
         states.recovery, Ragged(states.isr.offsets, ids[states.isr.values]),
     )  # fmt: skip
-
-
-def _flagged(lists: Ragged, flags: UInt8, flag: ReplicaFlag) -> Ragged:
-    """Those values of each list that carry ``flag``."""
-    carry = (flags & np.uint8(flag)) != 0
-    owner = np.repeat(np.arange(len(lists)), lists.counts)
-    offsets = offsets_of(np.bincount(owner[carry], minlength=len(lists)))
-    return Ragged(offsets, lists.values[carry])

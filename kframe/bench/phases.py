@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
-from kframe.model.ports import Notify, Store
+from kframe.model.events import StopReplicaAnswered
+from kframe.model.ports import BrokerQueue, Notify, Store
 from kframe.model.requests import ControlRequests
 from kframe.wire.encode import Encoder
 from kframe.wire.request import EncodedRequest
@@ -33,6 +35,8 @@ class Phases:
     """Bytes that go to the sockets, shared sections counted for each broker."""
     made_bytes: int = 0
     """Bytes that were made, shared sections counted once."""
+    counting_seconds: float = 0.0
+    """The bench's own counting of requests, and its answers for brokers: they belong to no phase."""
 
     @property
     def ready_seconds(self) -> float:
@@ -53,7 +57,8 @@ class Stopwatch:
         start = time.perf_counter()
         yield phases
         total = time.perf_counter() - start
-        phases.decide_seconds = total - phases.store_seconds - phases.encode_seconds
+        others = phases.store_seconds + phases.encode_seconds + phases.counting_seconds
+        phases.decide_seconds = total - others
 
     @contextmanager
     def storing(self) -> Iterator[None]:
@@ -81,17 +86,23 @@ class TimedStore:
 
 
 class EncodingTransport:
-    """Implements ``ports.Transport``: makes every request's bytes, and keeps those of the last batch."""
+    """Implements ``ports.Transport``: makes every request's bytes, and keeps those of the last batch.
+
+    Nobody answers, but with ``answers_deletions`` for brokers that have deleted what they were told to delete.
+    """
 
     def __init__(self, encoder: Encoder, watch: Stopwatch) -> None:
         self._encoder = encoder
         self._watch = watch
+        self._notify: Notify | None = None
         self._last: list[EncodedRequest] = []
+        self.answers_deletions = False
         self.digest = blake2b(digest_size=8)
         """Over api, broker and size of all requests: pins the work that was timed."""
 
     def open(self, notify: Notify) -> None:
-        """Nothing to get ready."""
+        """Get ready; ``notify`` hears of deletions, if anything is to be answered."""
+        self._notify = notify
 
     def close(self) -> None:
         """Drop the last batch."""
@@ -108,7 +119,14 @@ class EncodingTransport:
         phases = self._watch.phases
         start = time.perf_counter()
         self._last = encoded = list(self._encoder.encode(cluster, requests))
-        phases.encode_seconds += time.perf_counter() - start
+        ready = time.perf_counter()
+        phases.encode_seconds += ready - start
+        self._count(phases, encoded)
+        if self.answers_deletions and self._notify is not None:
+            _answer_deletions(cluster, requests, self._notify)
+        phases.counting_seconds += time.perf_counter() - ready
+
+    def _count(self, phases: Phases, encoded: list[EncodedRequest]) -> None:
         made: set[int] = set()
         for request in encoded:
             phases.requests += 1
@@ -116,3 +134,16 @@ class EncodingTransport:
             self.digest.update(np.array([request.api_key, request.broker, request.nbytes], np.int64).tobytes())
             phases.made_bytes += sum(len(chunk) for chunk in request.chunks if id(chunk) not in made)
             made.update(id(chunk) for chunk in request.chunks)
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """Nothing waits here."""
+        return {}
+
+
+def _answer_deletions(cluster: ClusterState, requests: ControlRequests, notify: Notify) -> None:
+    """Every broker has deleted what this batch told it to."""
+    for broker, listed in requests.stop_replica.slices():
+        rows = requests.stop_replica.rows[listed][requests.stop_delete[listed] != 0]
+        if len(rows):
+            broker_id = int(cluster.brokers.ids[broker])
+            notify(StopReplicaAnswered(broker_id, ErrorCode.NONE, (), requests.controller_epoch, rows))

@@ -1,4 +1,4 @@
-"""The benches: one controller's life on a generated cluster, the same as the peers' (``benchmarks/peers``)."""
+"""Running a bench: one controller's life after another on the same cluster, and the result as plain data."""
 
 from __future__ import annotations
 
@@ -12,22 +12,15 @@ from typing import Any, Final
 import numpy as np
 
 import kframe
-from kframe.bench.phases import EncodingTransport, Phases, Stopwatch, TimedStore
-from kframe.core.controller import Controller
-from kframe.core.selection import Selection
-from kframe.embedded import MemoryEnsemble, VirtualClock
+from kframe.bench import BENCHES
+from kframe.bench.life import Life
+from kframe.bench.phases import Phases
+from kframe.bench.works import REPLICATION_FACTOR, WORKS
+from kframe.core.context import Context
 from kframe.errors import InputError
 from kframe.model.cluster import ClusterState
-from kframe.model.config import ControllerConfig
-from kframe.runtime.loop import ControllerLoop
-from kframe.snapshot.generate import generate
-from kframe.wire.encode import Encoder
-from kframe.wire.versions import ControlVersions
 
 SCHEMA: Final = "kframe.bench/v1"
-REPLICATION_FACTOR: Final = 3
-CONTROLLER_ID: Final = 1_000_000
-BENCHES: Final = ("broker-failure", "controller-failover")
 
 #: Told how many runs of how many are done.
 Progress = Callable[[int, int], None]
@@ -51,16 +44,15 @@ class Bench:
 
 
 def run(bench: Bench, progress: Progress = lambda done, total: None) -> dict[str, Any]:
-    """Run a bench; return its result as plain data (schema ``kframe.bench/v1``), seconds by phase."""
-    cluster = generate(
-        partitions=bench.partitions, brokers=bench.brokers, replication_factor=REPLICATION_FACTOR, layout="peerbench"
-    ).to_cluster()
-    lives = []
+    """Run a bench; return its result as plain data (schema ``kframe.bench/v1``), seconds of one event by phase."""
+    work = WORKS[bench.name]
+    cluster = work.cluster(bench.partitions, bench.brokers)
+    runs = []
     for done in range(bench.runs + 1):
         progress(done, bench.runs + 1)
-        lives.append(_live(bench, cluster))
+        runs.append(_run(bench, cluster))
     progress(bench.runs + 1, bench.runs + 1)
-    digests = {digest for _, digest in lives}
+    digests = {one.digest for one in runs}
     if len(digests) != 1:
         raise AssertionError(f"runs of one bench differ: {sorted(digests)}")
     return {
@@ -70,8 +62,9 @@ def run(bench: Bench, progress: Progress = lambda done, total: None) -> dict[str
         "brokers": bench.brokers,
         "replication_factor": REPLICATION_FACTOR,
         "runs": bench.runs,
-        **_summary([phases for phases, _ in lives[1:]]),
-        "state_bytes_per_partition": state_bytes(cluster) / bench.partitions,
+        "events": work.events,
+        **_summary([one.phases for one in runs[1:]], work.events),
+        "state_bytes_per_partition": runs[-1].bytes_per_row,
         "digest": digests.pop(),
         "kframe": kframe.__version__,
         "python": platform.python_version(),
@@ -79,47 +72,41 @@ def run(bench: Bench, progress: Progress = lambda done, total: None) -> dict[str
     }
 
 
-def state_bytes(cluster: ClusterState) -> int:
-    """Bytes that a controller holds for a cluster: partition columns, topic columns and names."""
-    topics = cluster.topics
+def state_bytes(context: Context) -> int:
+    """Bytes that a controller holds for a cluster: partition columns, topic columns and names, and what it keeps
+    beside them (who hosts what, what each row counts for)."""
+    cluster, topics = context.cluster, context.cluster.topics
     columns = (topics.ids, topics.first_row, topics.block_length, topics.partition_count, topics.unclean,
                topics.min_insync, topics.deleting)  # fmt: skip
     names = sum(len(name) + 49 for name in topics.names)
-    return cluster.partitions.nbytes + sum(column.nbytes for column in columns) + names
+    kept = context.hosts.nbytes + context.gauges.nbytes
+    return cluster.partitions.nbytes + sum(column.nbytes for column in columns) + names + kept
 
 
-def _live(bench: Bench, cluster: ClusterState) -> tuple[Phases, str]:
-    """A controller takes over; for a broker failure it then loses the broker in the middle."""
-    watch = Stopwatch()
-    ensemble = MemoryEnsemble.from_cluster(cluster)
-    config = ControllerConfig({"auto.leader.rebalance.enable": False})
-    transport = EncodingTransport(Encoder(ControlVersions.of(config.protocol)), watch)
-    controller = Controller(CONTROLLER_ID, config, Selection({}))
-    loop = ControllerLoop(controller, TimedStore(ensemble.connect(), watch), transport, VirtualClock())
-    loop.open()
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One controller's event, what it sent, and what the controller held for each row."""
+
+    phases: Phases
+    digest: str
+    bytes_per_row: float
+
+
+def _run(bench: Bench, cluster: ClusterState) -> _Run:
+    """One life up to the end of the timed event."""
+    work, life = WORKS[bench.name], Life(cluster)
+    timed = work.prepare(life, bench.partitions)
     gc.collect()
-    with watch.event() as phases:
-        loop.run_until_idle()
-    if bench.name == "broker-failure":
-        ensemble.unregister_brokers([bench.brokers // 2])
-        gc.collect()
-        with watch.event() as phases:
-            loop.run_until_idle()
-    _check(loop, bench)
-    return phases, transport.digest.hexdigest()
+    with life.watch.event() as phases:
+        timed()
+    work.check(life, bench.partitions)
+    return _Run(phases, life.transport.digest.hexdigest(), state_bytes(life.context) / len(life.cluster))
 
 
-def _check(loop: ControllerLoop, bench: Bench) -> None:
-    """Every partition has a live leader; else something other than the work was timed."""
-    p, live = loop.controller.cluster.partitions, loop.controller.cluster.brokers.live
-    led = int(np.count_nonzero(live[p.leader] & (p.leader >= 0)))
-    if led != bench.partitions:
-        raise AssertionError(f"{bench.partitions - led} partitions have no live leader")
-
-
-def _summary(runs: Sequence[Phases]) -> dict[str, Any]:
+def _summary(runs: Sequence[Phases], events: int) -> dict[str, Any]:
+    """Seconds of one event; requests and bytes of all that one run timed."""
     seconds = {
-        name: _spread([getattr(phases, f"{name}_seconds") for phases in runs])
+        name: _spread([getattr(phases, f"{name}_seconds") / events for phases in runs])
         for name in ("decide", "store", "encode", "ready")
     }
     last = runs[-1]

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
+from kframe.bench import BENCHES
 from kframe.cli.output import emit_record, output_option
 from kframe.cli.progress import progress
-
-BENCHES = ("broker-failure", "controller-failover")
 
 
 @click.command("bench")

@@ -1,15 +1,15 @@
-"""``kframe demo``: a broker of a real cluster fails, then one of a cluster of a million partitions."""
+"""``kframe demo``: a broker of a real cluster fails, some of its partitions move; a cluster of a million loses one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import kframe
+from kframe.cli.demo_move import show_move
+from kframe.cli.stopwatch import Stopwatch
 from kframe.cli.studies import PATH
 from kframe.errors import InputError
 
@@ -27,31 +27,6 @@ _RACKS: Final = 4
 _BROKERS_SHOWN: Final = 6
 
 
-class Stopwatch:
-    """How long each phase took, told as it ends."""
-
-    def __init__(self, console: Console) -> None:
-        from kframe.runtime.clock import SystemClock
-
-        self.clock = SystemClock()
-        self._console = console
-        self.total_ms = 0.0
-
-    @contextmanager
-    def phase(self, label: str) -> Iterator[None]:
-        """Time the block; a spinner turns on a terminal while it runs."""
-        begun = self.clock.now_ms()
-        with self._console.status(label):
-            yield
-        took_ms = self.clock.now_ms() - begun
-        self.total_ms += took_ms
-        self.tell(label, took_ms)
-
-    def tell(self, label: str, took_ms: float) -> None:
-        """Print one line."""
-        self._console.print(f"  {label:<58}{took_ms / 1000:>8.3f} s", highlight=False)
-
-
 @click.command("demo")
 @click.option("--snapshot", "source", type=PATH, help="A snapshot to fail a broker of.  [default: the bundled one]")
 @click.option(
@@ -59,7 +34,7 @@ class Stopwatch:
 )
 @click.option("--brokers", type=click.IntRange(min=4), default=100, show_default=True, help="Of the large cluster.")
 def command(source: Path | None, partitions: int, brokers: int) -> None:
-    """Fail a broker of a real cluster, then one of a generated cluster of a million partitions.
+    """Fail a broker of a real cluster, move partitions of it, then fail a broker of a million-partition cluster.
 
     No server and no network: the controller's engine runs on an in-memory store, and encodes every request.
     """
@@ -75,7 +50,9 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
     with watch.phase("read the snapshot"):
         real = read_snapshot(path)
     _show(console, watch, real)
-    console.print(f"\n[bold]2. {partitions:,} partitions on {brokers} brokers, generated[/bold]")
+    console.print(f"\n[bold]2. {path.name}: partitions move[/bold]")
+    show_move(console, watch, real)
+    console.print(f"\n[bold]3. {partitions:,} partitions on {brokers} brokers, generated[/bold]")
     with watch.phase("generate the cluster"):
         large = generate(partitions, brokers, _REPLICATION_FACTOR, racks=_RACKS, seed=1, health=health)
     _show(console, watch, large)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from kframe.core import deletion, reassignment, reassignment_08, topics
-from kframe.core.assignment import current, is_moving, reassigned_to
+from kframe.core.assignment import current, is_moving, reassigned_to, table_of
 from kframe.core.context import Context, Operation, ask
-from kframe.core.placement import assign_automatically
+from kframe.core.placement import Arrangement, assign_automatically
 from kframe.core.validation import creation_error, growth_error
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.changes import WriteCode
-from kframe.model.columns import Bool, Int16, Int32, Ragged, members
+from kframe.model.columns import Bool, Int16, Int32, Ragged, members, repeated
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
@@ -53,21 +54,21 @@ class ReassignmentsListed:
 
 def create_topics(context: Context, request: CreateTopicsRequested) -> Operation[TopicsResponse]:
     """Check and store new topics, and bring them online (Kafka 3.9 ``ZkAdminManager.createTopics``)."""
-    listed = [topic.name for topic in request.topics]
+    listed = Counter(topic.name for topic in request.topics)
     codes: dict[str, ErrorCode] = {}
-    wanted: list[tuple[NewTopic, list[tuple[int, ...]]]] = []
+    wanted: list[NewTopic] = []
     stored: set[str] = set()
     for topic in request.topics:
-        error = ErrorCode.INVALID_REQUEST if listed.count(topic.name) > 1 else creation_error(context, topic, stored)
+        error = ErrorCode.INVALID_REQUEST if listed[topic.name] > 1 else creation_error(context, topic, stored)
         codes[topic.name] = error
         if error is ErrorCode.NONE:
             if not request.validate_only:
                 stored.add(metric_name(topic.name))
-            wanted.append((topic, _assignment(context, topic, request)))
+            wanted.append(topic)
     if wanted and not request.validate_only:
-        table = TopicTable.of([topic.name for topic, _ in wanted], [lists for _, lists in wanted])
-        results = yield from ask(CreateTopics(table, tuple(topic.config for topic, _ in wanted)))
-        for (topic, _), result in zip(wanted, results, strict=True):
+        table = _placed(context, wanted, request)
+        results = yield from ask(CreateTopics(table, tuple(topic.config for topic in wanted)))
+        for topic, result in zip(wanted, results, strict=True):
             codes[topic.name] = _STORED[result]
         yield from topics.topics_changed(context)
     return TopicsResponse(codes)
@@ -90,16 +91,16 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
     """Check and store further partitions of topics, and bring them online."""
     cluster = context.cluster
     codes: dict[str, ErrorCode] = {}
-    listed = [growth.name for growth in request.topics]
+    listed = Counter(growth.name for growth in request.topics)
     for growth in request.topics:
-        error = ErrorCode.INVALID_REQUEST if listed.count(growth.name) > 1 else growth_error(context, growth)
+        error = ErrorCode.INVALID_REQUEST if listed[growth.name] > 1 else growth_error(context, growth)
         codes[growth.name] = error
         topic = cluster.topics.find(growth.name)
         if error is not ErrorCode.NONE or topic is None or request.validate_only:
             continue
         count = growth.count - int(cluster.topics.partition_count[topic])
-        added = list(growth.assignments) if growth.assignments is not None else _grown(context, topic, count)
-        table = cluster.table_of(np.array([topic]))
+        added = _grown(context, topic, count) if growth.assignments is None else Ragged.of([*growth.assignments])
+        table = table_of(cluster, np.array([topic]))
         (result,) = yield from ask(WriteAssignments(_extended(table, added)))
         codes[growth.name] = _STORED[result]
         yield from topics.topic_modified(context, growth.name)
@@ -140,7 +141,7 @@ def alter_reassignments(context: Context, request: ReassignmentRequested) -> Ope
 def _alter_distinct(context: Context, targets: Targets) -> Operation[ReassignmentResponse]:
     """The same for targets of which no two name the same partition."""
     codes = np.zeros(len(targets), np.int16)
-    rows, known = reassignment.locate(context, targets, queued=True)
+    rows, known = reassignment.locate(context, targets, unmovable=True)
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     moving = np.zeros(len(targets), np.bool_)
     moving[known] = is_moving(context, rows[known])
@@ -184,16 +185,21 @@ _STORED = {
 }
 
 
-def _assignment(context: Context, topic: NewTopic, request: CreateTopicsRequested) -> list[tuple[int, ...]]:
-    if topic.assignments is not None:
-        return [replicas for _, replicas in sorted(topic.assignments)]
-    partitions, replication_factor = topic.counts(context.config)
-    return assign_automatically(
-        context.cluster.brokers, partitions, replication_factor, request.start_index, request.shift
-    )
+def _placed(context: Context, topics: list[NewTopic], request: CreateTopicsRequested) -> TopicTable:
+    """New topics with their replicas."""
+    arrangement, lists = Arrangement.of(context.cluster.brokers), []
+    for topic in topics:
+        if topic.assignments is not None:
+            lists.append(Ragged.of([replicas for _, replicas in sorted(topic.assignments)]))
+        else:
+            lists.append(
+                assign_automatically(arrangement, *topic.counts(context.config), request.start_index, request.shift)
+            )
+    counts = np.array([len(one) for one in lists], np.int32)
+    return TopicTable.starting(tuple(topic.name for topic in topics), counts, Ragged.chain(lists))
 
 
-def _grown(context: Context, topic: int, count: int) -> list[tuple[int, ...]]:
+def _grown(context: Context, topic: int, count: int) -> Ragged:
     """Automatic assignment of further partitions: begins at the first replica of partition 0."""
     cluster = context.cluster
     brokers, p = cluster.brokers, cluster.partitions
@@ -203,15 +209,14 @@ def _grown(context: Context, topic: int, count: int) -> list[tuple[int, ...]]:
     start = next((place for place, broker_id in enumerate(registered) if broker_id >= first), 0)
     known = int(cluster.topics.partition_count[topic])
     factor = int(p.replica_count[first_row])
-    return assign_automatically(brokers, count, factor, start, start, first_partition=known)
+    return assign_automatically(Arrangement.of(brokers), count, factor, start, start, first_partition=known)
 
 
-def _extended(table: TopicTable, added: list[tuple[int, ...]]) -> TopicTable:
+def _extended(table: TopicTable, added: Ragged) -> TopicTable:
     """A table of one topic with further partitions."""
-    more, none = Ragged.of(added), Ragged.empty(len(added))
     return TopicTable(
         table.names, table.topic_ids, (table.partition_counts + len(added)).astype(np.int32),
-        table.replicas.join(more), table.adding.join(none), table.removing.join(none),
+        Ragged.chain([table.replicas, added]), np.append(table.flags, np.zeros(len(added.values), np.uint8)),
     )  # fmt: skip
 
 
@@ -223,16 +228,11 @@ def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
     has = Ragged.empty(len(targets))
     known = np.flatnonzero(rows >= 0)
     if len(known):
-        has = current(context, rows[known]).origin().replicas.spread(known, len(targets))
-    listed = Ragged(wanted.offsets, np.maximum(index, 0))
-    added = (index < 0) | ~members(listed, has)
+        has = current(cluster.partitions, rows[known]).origin().replicas.spread(known, len(targets))
+    added = ~members(Ragged(wanted.offsets, index), has)
     dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
-    owner = np.repeat(np.arange(len(targets)), wanted.counts)
-    pairs = owner * np.int64(2**32) + wanted.values
-    twice = np.ones(len(pairs), np.bool_)
-    twice[np.unique(pairs, return_index=True)[1]] = False
-    wrong: Bool = np.bincount(owner, dead | twice | (wanted.values < 0), len(targets)) > 0
-    invalid: Bool = ~targets.cancel & (wrong | (wanted.counts == 0))
+    invalid: Bool = wanted.any(dead | repeated(wanted) | (wanted.values < 0)) | (wanted.counts == 0)
+    invalid &= ~targets.cancel
     return invalid
 
 
@@ -244,6 +244,5 @@ def _wanted(context: Context, targets: Targets, accepted: Int32, rows: Int32) ->
     cancel = targets.cancel[accepted]
     if not cancel.any():
         return asked
-    origin = current(context, rows).origin().replicas
-    lists = [(origin if stop else asked)[i].tolist() for i, stop in enumerate(cancel)]
-    return Ragged.of(lists)
+    both = Ragged.chain([asked, current(context.cluster.partitions, rows).origin().replicas])
+    return both.take(np.arange(len(rows)) + np.where(cancel, len(rows), 0))

@@ -72,19 +72,18 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
 
 def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Int16]:
     """Row of each partition asked for, -1 where there is none, and its code so far. The last of equal names counts."""
-    topics = context.cluster.topics
-    rows = np.full(len(request.partitions), -1, np.int32)
-    codes = np.zeros(len(rows), np.int16)
-    for position, (topic, partition) in enumerate(request.partitions):
-        index = topics.find(topic) if isinstance(topic, str) else topics.find_id(topic)
-        if index is None and not isinstance(topic, str):
-            codes[position] = ErrorCode.UNKNOWN_TOPIC_ID
-            continue
-        row = None if index is None else topics.row_of(index, partition)
-        if row is None:
-            codes[position] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            rows[position] = row
+    topics, indexes, unknown = context.cluster.topics, dict[str | bytes, int](), dict[str | bytes, ErrorCode]()
+    for name in dict.fromkeys([name for name, _ in request.partitions]):
+        index = topics.find(name) if isinstance(name, str) else topics.find_id(name)
+        indexes[name] = -1 if index is None else index
+        named = isinstance(name, str) or index is not None
+        unknown[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if named else ErrorCode.UNKNOWN_TOPIC_ID
+    topic = np.array([indexes[name] for name, _ in request.partitions], np.int32)
+    partition = np.array([number for _, number in request.partitions], np.int32)
+    rows, known = np.full(len(topic), -1, np.int32), topic >= 0
+    rows[known] = topics.locate(topic[known], partition[known])
+    codes = np.array([unknown[name] for name, _ in request.partitions], np.int16)
+    codes[rows >= 0] = ErrorCode.NONE
     return rows, codes
 
 
@@ -100,9 +99,7 @@ def _judge(
     recovering = request.recovery == RecoveryState.RECOVERING
     repeated = (p.leader[rows] == sender) & (request.recovery == p.recovery[rows])
     repeated &= same_lists(isr, p.lists("isr", rows))
-    ineligible = _any_of(
-        isr, (isr.values < 0) | (np.append(live, 0)[isr.values] == 0) | _rebooted(context, request, isr)
-    )
+    ineligible = isr.any((isr.values < 0) | (np.append(live, 0)[isr.values] == 0) | _rebooted(context, request, isr))
     too_many = recovering & (isr.counts > 1)
     back = recovering & (p.recovery[rows] == RecoveryState.RECOVERED)
     not_eligible = (
@@ -127,9 +124,10 @@ def _judge(
 def _rebooted(context: Context, request: AlterPartitionRequested, isr: Ragged) -> Bool:
     """Beside the proposed members: whether the leader means an earlier registration of the broker than the present one.
 
-    Such a replica may have come back empty. Kafka's ZooKeeper-mode controller does not look (``reliability.md`` X1).
+    Such a replica may have come back empty. Kafka's ZooKeeper-mode controller does not look (``reliability.md`` X1);
+    nor does kframe without ``kframe.alter.partition.check.epochs``.
     """
-    if request.isr_epochs is None:
+    if request.isr_epochs is None or not context.config["kframe.alter.partition.check.epochs"]:
         return np.zeros(len(isr.values), np.bool_)
     now = np.append(context.cluster.brokers.broker_epoch, NO_BROKER_EPOCH)[isr.values]
     other: Bool = (request.isr_epochs != NO_BROKER_EPOCH) & (request.isr_epochs != now)
@@ -142,16 +140,10 @@ def _unsound(context: Context, sender: int, rows: Int32, isr: Ragged) -> Bool:
     p = context.cluster.partitions
     if not context.config["kframe.alter.partition.strict"]:
         return np.zeros(len(rows), np.bool_)
-    strangers = _any_of(isr, ~members(Ragged(isr.offsets, np.maximum(isr.values, 0)), p.lists("replica", rows)))
-    leaderless = ~_any_of(isr, isr.values == sender)
+    strangers = isr.any(~members(isr, p.lists("replica", rows)))
+    leaderless = ~isr.any(isr.values == sender)
     unsound: Bool = (p.leader[rows] != sender) | leaderless | strangers
     return unsound
-
-
-def _any_of(lists: Ragged, hit: Bool) -> Bool:
-    """Whether any value of each list is hit."""
-    hits: Bool = np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)) > 0
-    return hits
 
 
 def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:

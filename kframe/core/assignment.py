@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.context import Context
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, distinct, members, offsets_of, same_lists
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, distinct, members, offsets_of
 from kframe.model.ids import ReplicaFlag
+from kframe.model.tables import TopicTable
+from kframe.model.topics import ZERO_TOPIC_ID
 
 _ADDING, _REMOVING = np.uint8(ReplicaFlag.ADDING), np.uint8(ReplicaFlag.REMOVING)
 _MOVING = np.uint8(_ADDING | _REMOVING)
@@ -30,19 +33,9 @@ class Assignments:
         flags = Ragged(self.replicas.offsets, self.flags.astype(np.int32)).take(positions).values
         return Assignments(self.replicas.take(positions), flags.astype(np.uint8))
 
-    def equal(self, other: Assignments) -> Bool:
-        """Whether list and flags are the same, one by one."""
-        same = same_lists(self.replicas, other.replicas)
-        same &= same_lists(
-            Ragged(self.replicas.offsets, self.flags.astype(np.int32)),
-            Ragged(other.replicas.offsets, other.flags.astype(np.int32)),
-        )
-        return same
-
     def keep(self, wanted: Bool) -> Assignments:
         """The replicas that a mask beside ``replicas.values`` chooses."""
-        counts = _count(self.replicas, wanted)
-        return Assignments(Ragged(offsets_of(counts), self.replicas.values[wanted]), self.flags[wanted])
+        return Assignments(self.replicas.keep(wanted), self.flags[wanted])
 
     def origin(self) -> Assignments:
         """Without the replicas that are being added."""
@@ -75,25 +68,59 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
     return departed
 
 
-def current(context: Context, rows: Int32) -> Assignments:
+def give(context: Context, rows: Int32, assignments: Assignments) -> Int32:
+    """``assign`` in the controller's own columns."""
+    context.hosts.note(rows)
+    return assign(context.cluster.partitions, rows, assignments)
+
+
+def current(partitions: Partitions, rows: Int32) -> Assignments:
     """The assignments of ``rows`` as they stand."""
-    p = context.cluster.partitions
-    return Assignments(p.lists("replica", rows), p.replica_flags[p.slots_of(rows)] & _MOVING)
+    slots, offsets = partitions.slots_of(rows), offsets_of(partitions.replica_count[rows])
+    return Assignments(Ragged(offsets, partitions.replica[slots]), partitions.replica_flags[slots] & _MOVING)
+
+
+def reassigns(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int32:
+    """Positions of those ``rows`` that have another list, or other replicas being added or removed."""
+    lists, differs = assignments.replicas, np.empty(len(rows), np.uint8)
+    kernels.mark_reassigned(
+        rows, lists.offsets, lists.values, assignments.flags, int(_MOVING), partitions.slot_start,
+        partitions.replica_count, partitions.replica, partitions.replica_flags, differs,
+    )  # fmt: skip
+    return np.flatnonzero(differs).astype(np.int32)
+
+
+def table_of(cluster: ClusterState, topics: NDArray[Any]) -> TopicTable:
+    """Names, ids and assignments of topics as storage would have them."""
+    p, rows = cluster.partitions, cluster.topics.rows_of_all(topics)
+    offsets = offsets_of(p.replica_count[rows])
+    values, flags = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.uint8)
+    kernels.copy_assignments(
+        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, cluster.brokers.ids, int(_MOVING), values,
+        flags,
+    )  # fmt: skip
+    raw = cluster.topics.ids[topics].tobytes()
+    ids = [raw[start : start + len(ZERO_TOPIC_ID)] for start in range(0, len(raw), len(ZERO_TOPIC_ID))]
+    return TopicTable(
+        names=tuple(cluster.topics.names[topic] for topic in topics.tolist()),
+        topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in ids),
+        partition_counts=cluster.topics.partition_count[topics],
+        replicas=Ragged(offsets, values),
+        flags=flags,
+    )
 
 
 def is_moving(context: Context, rows: Int32) -> Bool:
     """Whether any replica of each row is being added or removed."""
-    now = current(context, rows)
-    moving: Bool = _count(now.replicas, now.flags != 0) > 0
-    return moving
+    now = current(context.cluster.partitions, rows)
+    return now.replicas.any(now.flags != 0)
 
 
 def targets_in_sync(context: Context, rows: Int32) -> Bool:
     """Whether all target replicas of each row are in its ISR, alive or not."""
-    target = current(context, rows).target().replicas
+    target = current(context.cluster.partitions, rows).target().replicas
     isr = context.cluster.partitions.lists("isr", rows)
-    complete: Bool = _count(target, ~members(target, isr)) == 0
-    return complete
+    return ~target.any(~members(target, isr))
 
 
 def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments:
@@ -103,22 +130,15 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     replicas = target ++ (origin - target); adding = target - origin; removing = origin - target.
     """
     targets = distinct(targets)
-    origin = current(context, rows).origin().replicas
-    added, leaving = ~members(targets, origin), ~members(origin, targets)
-    counts = targets.counts + _count(origin, leaving)
-    offsets = offsets_of(counts)
+    origin = current(context.cluster.partitions, rows).origin().replicas
+    added, left = ~members(targets, origin), origin.keep(~members(origin, targets))
+    offsets = offsets_of(targets.counts + left.counts)
     values, flags = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.uint8)
     at_target = _spread(offsets[:-1], targets)
     values[at_target], flags[at_target] = targets.values, np.where(added, _ADDING, np.uint8(0))
-    left = Ragged(offsets_of(_count(origin, leaving)), origin.values[leaving])
     at_left = _spread(offsets[:-1] + targets.counts, left)
     values[at_left], flags[at_left] = left.values, _REMOVING
     return Assignments(Ragged(offsets, values), flags)
-
-
-def _count(lists: Ragged, hit: Bool) -> Int32:
-    """How many values of each list are hit."""
-    return np.bincount(np.repeat(np.arange(len(lists)), lists.counts), hit, len(lists)).astype(np.int32)
 
 
 def _spread(starts: Int32, lists: Ragged) -> NDArray[np.int64]:

@@ -112,13 +112,19 @@ class RequestBatch:
 
     def _deduplicated(self, brokers: Int32, rows: Int32, flags: UInt8) -> tuple[NDArray[Any], UInt8]:
         """Positions of the last of each (broker, row) in (broker, topic, partition) order, and their or-ed flags."""
-        partitions = self._cluster.partitions
-        order = np.lexsort((np.arange(len(rows)), partitions.partition[rows], partitions.topic[rows], brokers))
+        order = self._order(brokers, rows)
         same = (brokers[order][1:] == brokers[order][:-1]) & (rows[order][1:] == rows[order][:-1])
         starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(order) else np.empty(0, np.int64)
         ends = np.append(starts[1:], len(order)) - 1
         sticky = np.maximum.reduceat(flags[order], starts) if len(order) else flags
         return order[ends] if len(order) else order, sticky
+
+    def _order(self, brokers: Int32, rows: Int32) -> NDArray[Any]:
+        """Positions of pairs by broker, topic and partition; equal ones stay as they come."""
+        partitions = self._cluster.partitions
+        if partitions.in_topic_order:
+            return np.argsort(brokers.astype(np.int64) << 32 | rows, kind="stable")
+        return np.lexsort((partitions.topic[rows].astype(np.int64) << 32 | partitions.partition[rows], brokers))
 
 
 def _joined(parts: list[Any]) -> Any:

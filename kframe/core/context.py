@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.core import stored
 from kframe.core.batch import RequestBatch
+from kframe.core.doomed import Doomed
 from kframe.core.gauges import Gauges
+from kframe.core.hosting import Hosts
 from kframe.core.selection import Selection
 from kframe.errors import BrokenInvariant
 from kframe.model.asks import ReadStates, WriteStates
@@ -63,7 +66,9 @@ class Context:
         self.controller_epoch = controller_epoch
         self.counters: Counter[str] = Counter() if counters is None else counters
         """Meters by Kafka's name, such as UncleanLeaderElectionsPerSec."""
-        self.gauges = Gauges(cluster)
+        self.doomed = Doomed(cluster)
+        self.gauges = Gauges(cluster, self.doomed)
+        self.hosts = Hosts(cluster)
         self.moves: dict[int, tuple[int, ...]] = {}
         """Replicas (ids) that a row is moving to, under ``reassignment.protocol=0.8``."""
         self.lost_dirs: set[tuple[int, int]] = set()
@@ -115,9 +120,9 @@ class Context:
         accepted = result.accepted
         self.gauges.touch(change.rows)
         if accepted.all():
-            self.cluster.apply(change, result.partition_epoch)
+            stored.apply(self.cluster, change, result.partition_epoch)
         else:
-            self.cluster.apply(change.take(accepted), result.partition_epoch[accepted])
+            stored.apply(self.cluster, change.take(accepted), result.partition_epoch[accepted])
         return result
 
     def refresh(self, rows: Int32) -> Operation[tuple[Int32, Bool]]:
@@ -128,18 +133,17 @@ class Context:
         """
         if len(rows) == 0:
             return rows, np.empty(0, np.bool_)
-        stored = yield from ask(ReadStates(rows))
-        usable = stored.found & (stored.controller_epoch <= self.controller_epoch)
-        moved = stored.partition_epoch != self.cluster.partitions.partition_epoch[rows]
-        self.cluster.reload(stored)
+        states = yield from ask(ReadStates(rows))
+        usable = states.found & (states.controller_epoch <= self.controller_epoch)
+        moved = states.partition_epoch != self.cluster.partitions.partition_epoch[rows]
+        stored.reload(self.cluster, states)
         self.gauges.touch(rows)
         return rows[usable], moved[usable]
 
-    def forget_topics(self, indexes: Iterable[int]) -> None:
+    def forget_topics(self, indexes: Sequence[int]) -> None:
         """These topics are gone from storage."""
         self.gauges.touch_topics(indexes)
-        for index in indexes:
-            self.cluster.drop_topic(index)
+        self.cluster.drop_topics(np.array(indexes, np.int32))
 
     def choose(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """The leader of each row by the selector in charge, NO_LEADER where it finds none."""

@@ -17,7 +17,7 @@ from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions
-from kframe.model.columns import Bool, Int32, Int64
+from kframe.model.columns import Bool, Int32
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 
@@ -42,7 +42,7 @@ def initialise(context: Context) -> Operation[None]:
             continue
         topics.deleting[index] = 1
         rows = topics.rows_of(index)
-        offline = ~_online(context, _replicas(context, rows))
+        offline = ~_online(context, replica_machine.of_rows(context, rows))
         topics.deletion_halted[index] = bool(offline.any()) or bool(context.cluster.partitions.reassigning[rows].any())
         context.gauges.touch_topics([index])
 
@@ -120,35 +120,31 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
 
 def resume(context: Context) -> Operation[None]:
     """Look at every queued topic: complete it, retry what failed, or begin (``resumeDeletions``)."""
-    cluster = context.cluster
-    topics, p = cluster.topics, cluster.partitions
-    if not topics.deleting.any():
+    topics, p = context.cluster.topics, context.cluster.partitions
+    queued = np.flatnonzero(topics.deleting).astype(np.int32)
+    if len(queued) == 0:
         return
-    replicas = _replicas(context, _queued_rows(context))
-    owner, states = p.topic[replicas.rows], p.replica_state[replicas.slots]
-
-    def having(state: ReplicaState) -> Int64:
-        return np.bincount(owner, states == state, len(topics)).astype(np.int64)
-
-    queued, started = topics.deleting != 0, having(ReplicaState.DELETION_STARTED) > 0
-    done = queued & (having(ReplicaState.DELETION_SUCCESSFUL) == np.bincount(owner, minlength=len(topics)))
-    retry = queued & ~done & ~started & (having(ReplicaState.DELETION_INELIGIBLE) > 0)
-    begin = queued & ~done & ~started & (topics.deletion_halted == 0)
+    having = context.doomed.of(queued)
+    done = having[:, ReplicaState.DELETION_SUCCESSFUL] == having.sum(axis=1)
+    idle = ~done & (having[:, ReplicaState.DELETION_STARTED] == 0)
+    retry = queued[idle & (having[:, ReplicaState.DELETION_INELIGIBLE] > 0)]
+    begin = queued[idle & (topics.deletion_halted[queued] == 0)]
     if done.any():
-        yield from _complete(context, np.flatnonzero(done).tolist())
-    if retry.any():
-        failed = retry[owner] & (states == ReplicaState.DELETION_INELIGIBLE)
+        yield from _complete(context, queued[done])
+    if len(retry):
+        replicas = replica_machine.of_rows(context, _rows(context, retry))
+        failed = p.replica_state[replicas.slots(p)] == ReplicaState.DELETION_INELIGIBLE
         yield from replica_machine.move(context, replicas.where(failed), ReplicaState.OFFLINE)
-    if begin.any():
-        yield from _begin(context, np.flatnonzero(begin).tolist())
+    if len(begin):
+        yield from _begin(context, begin)
 
 
-def _begin(context: Context, indexes: list[int]) -> Operation[None]:
+def _begin(context: Context, indexes: Int32) -> Operation[None]:
     """(Re)start deletions: stop all replicas that can be reached, then delete them (``onTopicDeletion``)."""
     cluster = context.cluster
     topics, p = cluster.topics, cluster.partitions
-    fresh = [index for index in indexes if not topics.deletion_started[index]]
-    if fresh:
+    fresh = indexes[topics.deletion_started[indexes] == 0]
+    if len(fresh):
         rows = _rows(context, fresh)
         yield from partition_machine.move(context, rows, PartitionState.OFFLINE)
         yield from partition_machine.move(context, rows, PartitionState.NON_EXISTENT)
@@ -156,54 +152,44 @@ def _begin(context: Context, indexes: list[int]) -> Operation[None]:
         context.gauges.touch_topics(fresh)
     everyone = context.registered()
     yield from context.announce(everyone, _rows(context, indexes))
-    replicas = _replicas(context, _rows(context, indexes))
+    replicas = replica_machine.of_rows(context, _rows(context, indexes))
     online = _online(context, replicas)
     dead = replicas.where(~online)
-    alive = replicas.where(online & (p.replica_state[replicas.slots] != ReplicaState.DELETION_SUCCESSFUL))
+    alive = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))
     yield from replica_machine.move(context, dead, ReplicaState.DELETION_INELIGIBLE)
     yield from replica_machine.move(context, alive, ReplicaState.OFFLINE)
     yield from replica_machine.move(context, alive, ReplicaState.DELETION_STARTED)
     halt(context, _topics_of(context, dead), "replicas are offline")
 
 
-def _complete(context: Context, indexes: list[int]) -> Operation[None]:
+def _complete(context: Context, indexes: Int32) -> Operation[None]:
     """All replicas of these topics are gone: forget the topics, in storage first."""
     topics = context.cluster.topics
-    replicas = _replicas(context, _rows(context, indexes))
+    names = tuple(topics.names[index] for index in indexes.tolist())
+    replicas = replica_machine.of_rows(context, _rows(context, indexes))
     yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT)
-    yield from ask(DeleteTopics(tuple(topics.names[index] for index in indexes)))
-    for index in indexes:
-        _log.info("topic %s is deleted", topics.names[index])
-    context.forget_topics(indexes)
+    yield from ask(DeleteTopics(names))
+    for name in names:
+        _log.info("topic %s is deleted", name)
+    context.forget_topics(indexes.tolist())
 
 
 def _halt_reassigning(context: Context, indexes: Int32) -> None:
     """Kafka asks this before the topics are queued, so that it halts only those that were queued before."""
-    topics, p = context.cluster.topics, context.cluster.partitions
-    busy = [index for index in indexes.tolist() if p.reassigning[topics.rows_of(index)].any()]
-    halt(context, busy, "a reassignment is under way")
+    p, rows = context.cluster.partitions, _rows(context, indexes)
+    busy = np.isin(indexes, p.topic[rows[p.reassigning[rows] != 0]])
+    halt(context, indexes[busy].tolist(), "a reassignment is under way")
 
 
-def _queued_rows(context: Context) -> Int32:
-    """Rows of all queued topics."""
-    topics, p = context.cluster.topics, context.cluster.partitions
-    return np.flatnonzero(np.append(topics.deleting, 0)[p.topic]).astype(np.int32)
-
-
-def _rows(context: Context, indexes: Iterable[int]) -> Int32:
-    rows = [context.cluster.topics.rows_of(index) for index in indexes]
-    return np.sort(np.concatenate(rows)) if rows else np.empty(0, np.int32)
-
-
-def _replicas(context: Context, rows: Int32) -> Replicas:
-    p = context.cluster.partitions
-    return Replicas(np.repeat(rows, p.replica_count[rows]), p.slots_of(rows).astype(np.int32))
+def _rows(context: Context, indexes: Int32) -> Int32:
+    """Rows of these topics, ascending."""
+    return np.sort(context.cluster.topics.rows_of_all(indexes))
 
 
 def _online(context: Context, replicas: Replicas) -> Bool:
     p = context.cluster.partitions
-    live = context.cluster.brokers.live[p.replica[replicas.slots]] != 0
-    online: Bool = live & ((p.replica_flags[replicas.slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0)
+    live = context.cluster.brokers.live[p.replica[replicas.slots(p)]] != 0
+    online: Bool = live & ((p.replica_flags[replicas.slots(p)] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0)
     return online
 
 

@@ -105,7 +105,7 @@ def _already_valid(
     p = cluster.partitions
     leader = p.leader[rows]
     if election_type is ElectionType.PREFERRED:
-        valid = leader == p.replica[p.slot_start[rows]]
+        valid = (leader >= 0) & (leader == p.preferred_of(rows))
     else:
         valid = (leader >= 0) & (np.append(cluster.brokers.live, 0)[leader] != 0)
     return np.asarray(valid, np.bool_)

@@ -19,8 +19,8 @@ _DEAD = np.uint8(ReplicaFlag.OFFLINE_DIR)
 def note(context: Context, departed: Replicas) -> None:
     """Remember which of these replicas, about to lose their slots, are on dead log directories."""
     p = context.cluster.partitions
-    dead = departed.where((p.replica_flags[departed.slots] & _DEAD) != 0)
-    context.lost_dirs.update(zip(dead.rows.tolist(), p.replica[dead.slots].tolist(), strict=True))
+    dead = departed.where((p.replica_flags[departed.slots(p)] & _DEAD) != 0)
+    context.lost_dirs.update(zip(dead.rows.tolist(), p.replica[dead.slots(p)].tolist(), strict=True))
 
 
 def recall(context: Context, rows: Int32) -> None:

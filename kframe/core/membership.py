@@ -31,9 +31,8 @@ class Difference:
     def between(context: Context, registrations: tuple[Registration, ...]) -> Difference:
         """Same id with a higher broker epoch is a death and a birth (Kafka 3.9 ``processBrokerChange``)."""
         brokers = context.cluster.brokers
-        known = {
-            int(brokers.ids[index]): int(brokers.broker_epoch[index]) for index in np.flatnonzero(brokers.registered)
-        }
+        standing = np.flatnonzero(brokers.registered)
+        known = dict(zip(brokers.ids[standing].tolist(), brokers.broker_epoch[standing].tolist(), strict=True))
         current = sorted(registrations, key=lambda registration: registration.broker_id)
         return Difference(
             new=tuple(one for one in current if one.broker_id not in known),
@@ -80,7 +79,8 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     """
     cluster = context.cluster
     p = cluster.partitions
-    kept = replicas.where(cluster.topics.deleting[p.topic[replicas.rows]] == 0)
+    doomed = cluster.topics.deleting[p.topic[replicas.rows]] != 0
+    kept = replicas.where(~doomed)
     found = np.empty(len(cluster), np.int32)
     count = kernels.list_leaderless(
         p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags,
@@ -89,9 +89,8 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     yield from partition_machine.move(context, found[:count].copy(), PartitionState.OFFLINE)
     moves = yield from partition_machine.trigger_online(context)
     yield from replica_machine.move(context, kept, ReplicaState.OFFLINE)
-    dropped = replicas.where(cluster.topics.deleting[p.topic[replicas.rows]] != 0)
-    if len(dropped):
-        yield from deletion.fail_replicas(context, dropped)
+    if doomed.any():
+        yield from deletion.fail_replicas(context, replicas.where(doomed))
     if len(kept) == 0 and len(moves.elected) == 0:
         yield from context.announce(context.registered())
 
@@ -124,5 +123,6 @@ def _forget_offline_dirs(context: Context, broker_mask: UInt8) -> Replicas:
     """All replicas on these brokers; what was known of their log dirs belongs to an earlier registration."""
     replicas = replica_machine.hosted_by(context, broker_mask)
     lost_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))
-    context.cluster.partitions.replica_flags[replicas.slots] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
+    p = context.cluster.partitions
+    p.replica_flags[replicas.slots(p)] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
     return replicas

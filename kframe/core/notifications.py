@@ -65,10 +65,10 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
     _forget_recovered(context, broker, answer.rows, _rows([row for row in errors if row is not None]))
     if len(dead) == 0:
         return
-    flags = cluster.partitions.replica_flags
+    p = cluster.partitions
     replicas = replica_machine.on_broker(context, broker, dead)
-    fresh = replicas.where((flags[replicas.slots] & _OFFLINE) == 0)
-    flags[fresh.slots] |= _OFFLINE
+    fresh = replicas.where((p.replica_flags[replicas.slots(p)] & _OFFLINE) == 0)
+    p.replica_flags[fresh.slots(p)] |= _OFFLINE
     if len(fresh):
         yield from membership.replicas_offline(context, fresh)
 
@@ -82,14 +82,14 @@ def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -
 
 def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: Int32) -> None:
     """Replicas answered for without any error are not on a dead log directory."""
-    flags = context.cluster.partitions.replica_flags
+    p = context.cluster.partitions
     well = np.setdiff1d(answered, in_error).astype(np.int32)
     if context.lost_dirs:
         lost_dirs.healed(context, broker, well)
-    if not (flags & _OFFLINE).any():
+    if not (p.replica_flags & _OFFLINE).any():
         return
     replicas: Replicas = replica_machine.on_broker(context, broker, well)
-    flags[replicas.slots] &= ~_OFFLINE
+    p.replica_flags[replicas.slots(p)] &= ~_OFFLINE
 
 
 def _rows(found: list[int]) -> Int32:

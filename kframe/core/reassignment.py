@@ -10,13 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core import deletion, leadership, lost_dirs, partition_machine, replica_machine, topics
-from kframe.core.assignment import Assignments, assign, current, is_moving, reassigned_to, targets_in_sync
+from kframe.core.assignment import (
+    Assignments,
+    current,
+    give,
+    is_moving,
+    reassigned_to,
+    reassigns,
+    table_of,
+    targets_in_sync,
+)
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadReassignments, WriteAssignments, WriteReassignments
 from kframe.model.changes import StateChange, WriteCode
-from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, ragged_positions, same_lists
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsLeft
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
@@ -45,7 +54,7 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
 def resume(context: Context, rows: Int32) -> Operation[None]:
     """Go on with reassignments as they stand."""
     rows = np.sort(rows)
-    yield from reassign(context, rows, current(context, rows))
+    yield from reassign(context, rows, current(context.cluster.partitions, rows))
 
 
 def resume_on(context: Context, brokers: Int32) -> Operation[None]:
@@ -74,16 +83,14 @@ def forget_stored(context: Context, rows: Int32, only_if_reached: bool) -> Opera
     left = yield from ask(ReadReassignments())
     if left is None:
         return
-    cluster = context.cluster
-    keep = []
-    for position in range(len(left)):
-        row = cluster.row(left.names[left.topic[position]], int(left.partition[position]))
-        ours = row is not None and row in rows
-        if ours and only_if_reached:
-            ours = cluster.brokers.ids_of(cluster.partitions.replicas_of(row or 0)) == left.replicas[position].tolist()
-        if not ours:
-            keep.append(position)
-    yield from _leave(left.take(np.array(keep, np.int64)))
+    found, _ = locate(context, left, unmovable=True)
+    ours = (found >= 0) & np.isin(found, rows)
+    if only_if_reached:
+        here = np.flatnonzero(ours)
+        now = context.cluster.partitions.lists("replica", found[here])
+        ids = Ragged(now.offsets, context.cluster.brokers.ids[now.values])
+        ours[here] = same_lists(ids, left.replicas.take(here))
+    yield from _leave(left.take(np.flatnonzero(~ours)))
 
 
 def reassign_stored(context: Context) -> Operation[Int32]:
@@ -100,25 +107,31 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     order = np.argsort(rows[known])
     chosen = rows[known][order]
     failed = yield from reassign(context, chosen, reassigned_to(context, chosen, wanted.take(order)))
-    refused = [position for position in range(len(left)) if rows[position] < 0 or rows[position] in failed]
-    if refused:
-        still = yield from ask(ReadReassignments())
-        if still is not None:
-            yield from _leave(_without(still, left.take(np.array(refused, np.int64))))
+    yield from strike(context, left, rows, failed)
     return np.setdiff1d(chosen, failed).astype(np.int32)
 
 
-def locate(context: Context, targets: Targets, queued: bool = False) -> tuple[Int32, Int32]:
+def strike(context: Context, left: Targets, rows: Int32, refused: Int32) -> Operation[None]:
+    """Take out of storage what of ``left`` is unknown (``rows`` beside it, -1) or stands in a refused row."""
+    struck = np.flatnonzero((rows < 0) | np.isin(rows, refused))
+    still = (yield from ask(ReadReassignments())) if len(struck) else None
+    if still is not None:
+        yield from _leave(_without(still, left.take(struck)))
+
+
+def locate(context: Context, targets: Targets, unmovable: bool = False) -> tuple[Int32, Int32]:
     """Row of each target, -1 if it is unknown; and the positions of the others.
 
-    Topics that are queued for deletion count as unknown unless ``queued``.
+    Topics that are queued for deletion, and partitions without any replica, count as unknown unless ``unmovable``.
     """
-    topics = context.cluster.topics
+    topics, p = context.cluster.topics, context.cluster.partitions
     index = np.array([-1 if (found := topics.find(name)) is None else found for name in targets.names], np.int32)
     topic = index[targets.topic] if len(targets) else _NONE
     rows = np.full(len(targets), -1, np.int32)
-    known = (topic >= 0) & (queued | (np.append(topics.deleting, 1)[topic] == 0))
+    known = (topic >= 0) & (unmovable | (np.append(topics.deleting, 1)[topic] == 0))
     rows[known] = topics.locate(topic[known], targets.partition[known])
+    if not unmovable:
+        rows[(rows >= 0) & (np.append(p.replica_count, 0)[rows] == 0)] = -1
     return rows, np.flatnonzero(rows >= 0).astype(np.int32)
 
 
@@ -137,12 +150,11 @@ def _without(left: Targets, gone: Targets) -> Targets:
 
 def _change_assignments(context: Context, rows: Int32, assignments: Assignments) -> Operation[None]:
     """Where the assignment changes: store it, take it over, and stop the replicas that fall out of it (step U)."""
-    p = context.cluster.partitions
-    changed = ~assignments.equal(current(context, rows))
+    changed = reassigns(context.cluster.partitions, rows, assignments)
     moved = rows[changed]
     if len(moved) == 0:
         return
-    departed = assign(p, moved, assignments.take(changed))
+    departed = give(context, moved, assignments.take(changed))
     gone = behind(context, moved, departed)
     lost_dirs.note(context, gone)
     lost_dirs.recall(context, moved)
@@ -159,7 +171,7 @@ def store(context: Context, rows: Int32) -> Operation[None]:
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break
-        codes = yield from ask(WriteAssignments(cluster.table_of(remaining)))
+        codes = yield from ask(WriteAssignments(table_of(cluster, remaining)))
         remaining = remaining[np.array(codes) == WriteCode.STALE]
         for index in remaining.tolist():
             yield from topics.topic_modified(context, cluster.topics.names[index])
@@ -168,8 +180,7 @@ def store(context: Context, rows: Int32) -> Operation[None]:
 def behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
     """The replicas that have just left the lists of ``rows``: they stand in the slots behind them."""
     p = context.cluster.partitions
-    slots = ragged_positions(p.slot_start[rows] + p.replica_count[rows], departed).astype(np.int32)
-    return Replicas(np.repeat(rows, departed), slots)
+    return Replicas(np.repeat(rows, departed), ragged_positions(p.replica_count[rows], departed).astype(np.int32))
 
 
 def stop(context: Context, replicas: Replicas) -> Operation[None]:
@@ -196,18 +207,23 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
 def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     """Phase B: the target is in sync; make it the assignment, give it a leader, and drop the others.
 
-    What never had a leader fails half-way, as in Kafka: its target is the assignment, but it is still under way.
+    What never had a leader fails half-way, as in Kafka: its target is the assignment, but it is still under way. So
+    does, before anything is told or stopped, what would end without any replica.
     """
+    empty: Bool = current(context.cluster.partitions, rows).target().replicas.counts == 0
+    context.log_refused("Partition", rows[empty], "keeps its replicas: it is to be reassigned to none at all")
+    emptied: Int32 = rows[empty]
+    rows = rows[~empty]
     if len(rows) == 0:
-        return rows
+        return emptied
     cluster = context.cluster
     p = cluster.partitions
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
-    departed = assign(p, rows, current(context, rows).reached())
+    departed = give(context, rows, current(p, rows).reached())
     lost_dirs.note(context, behind(context, rows, departed))
     context.gauges.touch(rows)
     stated = p.partition_epoch[rows] != NO_STATE
-    lost: Int32 = rows[~stated]
+    lost: Int32 = np.concatenate([emptied, rows[~stated]])
     rows, departed = rows[stated], departed[stated]
     if len(rows) == 0:
         return lost
@@ -232,26 +248,25 @@ def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
 def _led_by_target(context: Context, rows: Int32) -> Bool:
     """Whether the leader is one of the assigned replicas, and online."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
-    slots, owner = p.slots_of(rows), np.repeat(np.arange(len(rows)), p.replica_count[rows])
-    leads = p.replica[slots] == p.leader[rows][owner]
-    leads &= live[p.replica[slots]] != 0
-    leads &= (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
-    led: Bool = np.bincount(owner, leads, len(rows)) > 0
-    return led
+    replicas = p.lists("replica", rows)
+    leads = replicas.values == p.leader[rows][replicas.owners]
+    leads &= live[replicas.values] != 0
+    leads &= (p.replica_flags[p.slots_of(rows)] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
+    return replicas.any(leads)
 
 
 def _announce(context: Context, rows: Int32) -> Operation[Int32]:
     """Raise the leader epochs of ``rows`` and tell all replicas, adding ones as new; return the rows that succeeded."""
-    cluster = context.cluster
+    p = context.cluster.partitions
     raised = yield from _raise(context, rows)
     if len(raised) == 0:
         return raised
     batch = context.batch()
     adding = int(ReplicaFlag.ADDING)
-    tell_replicas(context, batch, raised, cluster.brokers.registered, adding, is_new=False)
+    tell_replicas(context, batch, raised, context.cluster.brokers.registered, adding, is_new=False)
     arriving = _flagged(context, raised, ReplicaFlag.ADDING)
-    slots = cluster.partitions.replica[arriving.slots]
-    batch.add_leader_and_isr(slots, arriving.rows, np.unique(arriving.rows), is_new=True)
+    brokers = p.replica[arriving.slots(p)]
+    batch.add_leader_and_isr(brokers, arriving.rows, np.unique(arriving.rows), is_new=True)
     yield from context.send(batch)
     return raised
 
@@ -287,5 +302,5 @@ def _raise(context: Context, rows: Int32) -> Operation[Int32]:
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> Replicas:
     p = context.cluster.partitions
-    replicas = Replicas(np.repeat(rows, p.replica_count[rows]), p.slots_of(rows).astype(np.int32))
-    return replicas.where((p.replica_flags[replicas.slots] & np.uint8(flag)) != 0)
+    replicas = replica_machine.of_rows(context, rows)
+    return replicas.where((p.replica_flags[replicas.slots(p)] & np.uint8(flag)) != 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core import replica_machine
-from kframe.core.assignment import Assignments, assign
+from kframe.core.assignment import Assignments, give
 from kframe.core.context import Context, Operation, ask
 from kframe.core.reassignment import (
     behind,
@@ -20,9 +20,10 @@ from kframe.core.reassignment import (
     raise_epochs,
     stop,
     store,
+    strike,
 )
 from kframe.model.asks import ReadReassignments, WriteReassignments
-from kframe.model.columns import Bool, Int32, Ragged, members, same_lists
+from kframe.model.columns import Bool, Int32, Ragged, distinct, members, same_lists
 from kframe.model.ids import ReplicaState
 from kframe.model.tables import Targets
 
@@ -33,23 +34,27 @@ def enabled(context: Context) -> bool:
 
 
 def submit(context: Context, rows: Int32, targets: Ragged) -> Operation[Int32]:
-    """Begin moves of ``rows`` (unique, ascending) to ``targets`` (broker indexes); return the rows that are refused.
+    """Begin moves of ``rows`` (unique, ascending) to ``targets`` (broker indexes), as a client asks for; return the
+    rows that are refused.
 
-    Refused are moves to the present list, to a replica that is not live, and of partitions that move already.
+    Refused are moves to the present list, to a replica that is not live, and of partitions that move already. The
+    others are left in storage beside what stands there: the next controller has nothing else to find them by.
     """
-    refused = _refused(context, rows, targets)
+    refused = _refused(context, rows, targets) | _moving(context, rows)
     chosen, wanted = rows[~refused], targets.take(np.flatnonzero(~refused))
-    left = yield from ask(ReadReassignments())
-    if left is None and len(chosen):
-        yield from ask(WriteReassignments(_as_targets(context, chosen, wanted)))
-    yield from _begin(context, chosen, wanted)
-    done = [row for row in chosen.tolist() if _in_sync(context, row)]
-    yield from complete(context, np.array(done, np.int32))
+    if len(chosen):
+        left = yield from ask(ReadReassignments())
+        more = _as_targets(context, chosen, wanted)
+        yield from ask(WriteReassignments(more if left is None else left.join(more)))
+        yield from _start(context, chosen, wanted)
     return rows[refused]
 
 
 def submit_stored(context: Context) -> Operation[Int32]:
-    """Take up what an operator has left in storage, as a new controller does too; what is refused is taken out."""
+    """Take up what an operator has left in storage, as a new controller does too; what is refused is taken out.
+
+    A broker that is named twice counts once. What moves already goes on as it began.
+    """
     left = yield from ask(ReadReassignments())
     if left is None:
         return np.empty(0, np.int32)
@@ -57,9 +62,20 @@ def submit_stored(context: Context) -> Operation[Int32]:
     rows, known = locate(context, left)
     order = known[np.argsort(rows[known])]
     wanted = Ragged(left.replicas.offsets, context.cluster.brokers.index_of(left.replicas.values)).take(order)
-    refused = yield from submit(context, rows[order], wanted)
-    yield from forget_stored(context, refused, only_if_reached=False)
-    return np.setdiff1d(rows[order], refused).astype(np.int32)
+    chosen, wanted = rows[order], distinct(wanted)
+    moving = _moving(context, chosen)
+    refused = _refused(context, chosen, wanted) & ~moving
+    fresh = ~moving & ~refused
+    yield from _start(context, chosen[fresh], wanted.take(np.flatnonzero(fresh)))
+    yield from strike(context, left, rows, chosen[refused])
+    return chosen[~refused]
+
+
+def _start(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
+    """Steps 1 to 3, and all others for those of ``rows`` whose RAR is in sync already."""
+    yield from _begin(context, rows, targets)
+    done = [row for row in rows.tolist() if _in_sync(context, row)]
+    yield from complete(context, np.array(done, np.int32))
 
 
 def complete(context: Context, rows: Int32) -> Operation[None]:
@@ -74,11 +90,11 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     target = members(p.lists("replica", chosen), reached)
     arrived = replica_machine.of_rows(context, chosen).where(target)
     yield from replica_machine.move(context, arrived, ReplicaState.ONLINE)
-    departed = assign(p, chosen, Assignments(reached, np.zeros(len(reached.values), np.uint8)))
+    departed = give(context, chosen, Assignments(reached, np.zeros(len(reached.values), np.uint8)))
     yield from lead_by_target(context, chosen)
     yield from stop(context, behind(context, chosen, departed))
     yield from store(context, chosen)
-    yield from forget_stored(context, chosen, only_if_reached=True)
+    yield from forget_stored(context, chosen, only_if_reached=False)
     for row in ready:
         del context.moves[row]
     p.reassigning[chosen] = 0
@@ -97,24 +113,27 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
         for i in range(len(rows))
     ]
     lists = Ragged.of(grown)
-    assign(p, rows, Assignments(lists, np.zeros(len(lists.values), np.uint8)))
+    give(context, rows, Assignments(lists, np.zeros(len(lists.values), np.uint8)))
     for i, row in enumerate(rows.tolist()):
         context.moves[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
     p.reassigning[rows] = 1
     yield from store(context, rows)
     yield from raise_epochs(context, rows, before)
     replicas = replica_machine.of_rows(context, rows)
-    fresh = p.replica_state[replicas.slots] == ReplicaState.NON_EXISTENT
+    fresh = p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT
     yield from replica_machine.move(context, replicas.where(fresh), ReplicaState.NEW)
 
 
 def _refused(context: Context, rows: Int32, targets: Ragged) -> Bool:
     p, live = context.cluster.partitions, context.cluster.brokers.live
     same = same_lists(targets, p.lists("replica", rows))
-    dead = np.bincount(np.repeat(np.arange(len(rows)), targets.counts), live[targets.values] == 0, len(rows)) > 0
-    moving = np.array([row in context.moves for row in rows.tolist()], np.bool_)
-    refused: Bool = same | dead | moving | (targets.counts == 0)
+    dead = targets.any(live[targets.values] == 0)
+    refused: Bool = same | dead | (targets.counts == 0)
     return refused
+
+
+def _moving(context: Context, rows: Int32) -> Bool:
+    return np.array([row in context.moves for row in rows.tolist()], np.bool_)
 
 
 def _in_sync(context: Context, row: int) -> bool:

@@ -37,8 +37,8 @@ def rebalance(context: Context) -> Operation[None]:
     cluster = context.cluster
     p = cluster.partitions
     limit = context.config["leader.imbalance.per.broker.percentage"] / 100.0
-    kept = np.flatnonzero((p.topic >= 0) & np.append(cluster.topics.deleting == 0, False)[p.topic])
-    preferred = p.replica[p.slot_start[kept]]
+    kept = np.flatnonzero((p.replica_count > 0) & np.append(cluster.topics.deleting == 0, False)[p.topic])
+    preferred = p.preferred_of(kept)
     elsewhere = (p.partition_epoch[kept] != NO_STATE) & (p.leader[kept] != preferred)
     brokers = len(cluster.brokers)
     share = np.bincount(preferred, elsewhere, brokers) / np.maximum(np.bincount(preferred, minlength=brokers), 1)

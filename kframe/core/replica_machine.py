@@ -1,13 +1,15 @@
 """The replica state machine: bulk moves between the seven replica states (Kafka 3.9 ``ZkReplicaStateMachine``).
 
-A replica is named by its slot and the row that owns it; both arrays go together through every function here.
+A replica is named by its row and its place in the row's slots; both arrays go together through every function here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.batch import RequestBatch
@@ -16,7 +18,7 @@ from kframe.core.leadership import tell_replicas
 from kframe.core.ordering import scala_hash_order
 from kframe.core.transitions import REPLICA_MOVES, leaves
 from kframe.model.changes import StateChange
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.columns import Int32, Partitions, Ragged, UInt8
 from kframe.model.ids import NO_STATE, ReplicaState
 
 _NOBODY = np.empty(0, np.int32)
@@ -24,10 +26,21 @@ _NOBODY = np.empty(0, np.int32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicas:
-    """Replicas as (row, slot) pairs."""
+    """Replicas as (row, place) pairs. They stay the same ones when a row moves to other slots, as any read of a state
+    may make it do; a row that is assigned anew has others."""
 
     rows: Int32
-    slots: Int32
+    places: Int32
+
+    @staticmethod
+    def at(p: Partitions, rows: Int32, slots: NDArray[Any]) -> Replicas:
+        """The replicas of ``rows`` that stand in these slots now."""
+        return Replicas(rows, (slots - p.slot_start[rows]).astype(np.int32, copy=False))
+
+    def slots(self, p: Partitions) -> Int32:
+        """Where they stand now."""
+        slots: Int32 = p.slot_start[self.rows] + self.places
+        return slots
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -35,22 +48,23 @@ class Replicas:
     def where(self, mask: UInt8 | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Replicas:
         """Those that a mask chooses."""
         chosen = mask.astype(np.bool_, copy=False)
-        return self if chosen.all() else Replicas(self.rows[chosen], self.slots[chosen])
+        return self if chosen.all() else Replicas(self.rows[chosen], self.places[chosen])
 
 
 def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
     """All replicas on the brokers (by index) that the mask chooses."""
     p = context.cluster.partitions
-    count = kernels.count_hosted(broker_mask, p.slot_start, p.replica_count, p.replica)
-    rows, slots = np.empty(count, np.int32), np.empty(count, np.int32)
-    kernels.list_hosted(broker_mask, p.slot_start, p.replica_count, p.replica, rows, slots)
-    return Replicas(rows, slots)
+    rows = context.hosts.rows_on(broker_mask)
+    most = int(p.replica_count[rows].sum())
+    hosted, slots = np.empty(most, np.int32), np.empty(most, np.int32)
+    count = kernels.list_hosted(rows, broker_mask, p.slot_start, p.replica_count, p.replica, hosted, slots)
+    return Replicas.at(p, hosted[:count], slots[:count])
 
 
 def of_rows(context: Context, rows: Int32) -> Replicas:
     """All assigned replicas of ``rows``."""
     p = context.cluster.partitions
-    return Replicas(np.repeat(rows, p.replica_count[rows]), p.slots_of(rows).astype(np.int32))
+    return Replicas.at(p, np.repeat(rows, p.replica_count[rows]), p.slots_of(rows))
 
 
 def on_broker(context: Context, broker: int, rows: Int32) -> Replicas:
@@ -58,7 +72,7 @@ def on_broker(context: Context, broker: int, rows: Int32) -> Replicas:
     p = context.cluster.partitions
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
     here = p.replica[slots] == broker
-    return Replicas(owner[here].astype(np.int32), slots[here].astype(np.int32))
+    return Replicas.at(p, owner[here].astype(np.int32), slots[here])
 
 
 def startup(context: Context) -> Operation[None]:
@@ -66,7 +80,7 @@ def startup(context: Context) -> Operation[None]:
     p, brokers = context.cluster.partitions, context.cluster.brokers
     kernels.start_replicas(p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state)
     everywhere = hosted_by(context, np.ones(len(brokers), np.uint8))
-    online = p.replica_state[everywhere.slots] == ReplicaState.ONLINE
+    online = p.replica_state[everywhere.slots(p)] == ReplicaState.ONLINE
     yield from move(context, everywhere.where(online), ReplicaState.ONLINE)
     yield from move(context, everywhere.where(~online), ReplicaState.OFFLINE)
 
@@ -79,12 +93,11 @@ def move(context: Context, replicas: Replicas, target: ReplicaState) -> Operatio
     refused = Replicas(_NOBODY, _NOBODY)
     if len(replicas) == 0:
         return refused
-    states = context.cluster.partitions.replica_state
-    legal = np.empty(len(replicas), np.uint8)
-    if kernels.check_moves(replicas.slots, states, leaves(REPLICA_MOVES, target), legal) < len(replicas):
+    p, legal = context.cluster.partitions, np.empty(len(replicas), np.uint8)
+    if kernels.check_moves(replicas.slots(p), p.replica_state, leaves(REPLICA_MOVES, target), legal) < len(replicas):
         refused, replicas = replicas.where(legal == 0), replicas.where(legal)
         context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
-    batch = context.batch()
+    batch, before = context.batch(), p.replica_state[replicas.slots(p)]
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, batch)
     elif target is ReplicaState.NEW:
@@ -92,17 +105,18 @@ def move(context: Context, replicas: Replicas, target: ReplicaState) -> Operatio
     elif target is ReplicaState.ONLINE:
         _bring_online(context, replicas, batch)
     else:
-        states[replicas.slots] = target
+        p.replica_state[replicas.slots(p)] = target
         if target is ReplicaState.DELETION_STARTED:
             batch.add_stop_replica(_brokers(context, replicas), replicas.rows, delete=True)
-    context.gauges.touch_replicas(replicas.rows)
+    context.gauges.replicas_moved(replicas.rows, before, p.replica_state[replicas.slots(p)])
     context.log_changed(replicas.rows, f"replicas to {target.name} of")
     yield from context.send(batch)
     return refused
 
 
 def _brokers(context: Context, replicas: Replicas) -> Int32:
-    return context.cluster.partitions.replica[replicas.slots]
+    p = context.cluster.partitions
+    return p.replica[replicas.slots(p)]
 
 
 def _tell_each(context: Context, batch: RequestBatch, replicas: Replicas, is_new: bool) -> None:
@@ -123,30 +137,35 @@ def _welcome(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
     context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
     replicas = replicas.where(~leads)
     _tell_each(context, batch, replicas, is_new=True)
-    p.replica_state[replicas.slots] = ReplicaState.NEW
+    p.replica_state[replicas.slots(p)] = ReplicaState.NEW
 
 
 def _bring_online(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
     """New replicas were told already; all others learn the state of their partition."""
-    states = context.cluster.partitions.replica_state
-    _tell_each(context, batch, replicas.where(states[replicas.slots] != ReplicaState.NEW), is_new=False)
-    states[replicas.slots] = ReplicaState.ONLINE
+    p, slots = context.cluster.partitions, replicas.slots(context.cluster.partitions)
+    _tell_each(context, batch, replicas.where(p.replica_state[slots] != ReplicaState.NEW), is_new=False)
+    p.replica_state[slots] = ReplicaState.ONLINE
 
 
 def _take_offline(context: Context, replicas: Replicas, batch: RequestBatch) -> Operation[None]:
     """Stop the replicas and take them out of their ISRs, broker by broker in Kafka's order."""
     brokers = context.cluster.brokers
-    on = _brokers(context, replicas)
-    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(on))].tolist()):
+    offsets, count = np.empty(len(brokers) + 1, np.int32), len(replicas)
+    rows, origin = np.empty(count, np.int32), np.empty(count, np.int32)
+    kernels.group_by_broker(_brokers(context, replicas), replicas.rows, offsets, rows, origin)
+    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.diff(offsets))].tolist()):
         broker = brokers.find(broker_id)
         assert broker is not None, "a broker index without a broker id"
-        yield from _take_broker_offline(context, broker, replicas.where(on == broker), batch)
+        part = slice(offsets[broker], offsets[broker + 1])
+        on_it = Replicas(rows[part], replicas.places[origin[part]])
+        yield from _take_broker_offline(context, broker, on_it, batch)
 
 
 def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batch: RequestBatch) -> Operation[None]:
     cluster = context.cluster
     p = cluster.partitions
-    batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
+    if cluster.brokers.registered[broker]:
+        batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
     stated = p.partition_epoch[replicas.rows] != NO_STATE
     left = yield from _leave_isrs(context, broker, replicas.where(stated).rows)
     kept = cluster.topics.deleting[p.topic[left]] == 0
@@ -157,7 +176,7 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
     if not stated.all():
         batch.add_metadata(np.flatnonzero(cluster.brokers.registered), _NOBODY)
     gone = replicas if len(left) == len(replicas) else replicas.where(~stated | np.isin(replicas.rows, left))
-    p.replica_state[gone.slots] = ReplicaState.OFFLINE
+    p.replica_state[gone.slots(p)] = ReplicaState.OFFLINE
 
 
 def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kframe.errors import SelectorFault, ShapeError
 from kframe.model.brokers import Brokers
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, UInt8, offsets_of
+from kframe.model.columns import Int32, Int64, Partitions, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 
@@ -112,11 +112,11 @@ def election_batch(cluster: ClusterState, kind: ElectionKind, rows: Int32, uncle
     partitions, brokers = cluster.partitions, cluster.brokers
     candidates, eligible = _candidates(partitions, kind, rows, brokers.live)
     if kind == ElectionKind.INITIAL:
-        isr, in_sync = _where(candidates, eligible != 0), eligible
+        isr, in_sync = candidates.keep(eligible != 0), eligible
     else:
         isr = partitions.lists("isr", rows)
         in_sync = membership(candidates, isr)
-    clean = _any_of(candidates, (eligible & in_sync) != 0)
+    clean = candidates.any((eligible & in_sync) != 0)
     unclean = unclean_allowed.astype(np.uint8) if kind == ElectionKind.OFFLINE else np.zeros(len(rows), np.uint8)
     racks, broker_rack = _racks(brokers)
     topic, partition = partitions.topic[rows], partitions.partition[rows]
@@ -176,14 +176,12 @@ def find_faults(batch: ElectionBatch, leader: Int32) -> dict[FaultKind, Int64]:
     """
     candidates = batch.candidates
     chosen = candidates.values == np.repeat(leader, candidates.counts)
-    candidate = _any_of(candidates, chosen)
+    candidate = candidates.any(chosen)
     wrong = {FaultKind.NOT_A_CANDIDATE: ~candidate}
     if batch.kind == ElectionKind.PREFERRED:
-        first = np.zeros(len(candidates.values), np.bool_)
-        first[candidates.offsets[:-1][candidates.counts > 0]] = True
-        wrong[FaultKind.NOT_PREFERRED] = ~_any_of(candidates, chosen & first)
-    wrong[FaultKind.NOT_ELIGIBLE] = ~_any_of(candidates, chosen & (batch.eligible != 0))
-    in_sync = _any_of(candidates, chosen & (batch.in_sync != 0))
+        wrong[FaultKind.NOT_PREFERRED] = ~candidates.any(chosen & candidates.first)
+    wrong[FaultKind.NOT_ELIGIBLE] = ~candidates.any(chosen & (batch.eligible != 0))
+    in_sync = candidates.any(chosen & (batch.in_sync != 0))
     wrong[FaultKind.NOT_IN_SYNC] = ~in_sync & (batch.unclean_allowed == 0)
     remaining = leader != NO_LEADER
     faults = {}
@@ -201,7 +199,7 @@ def membership(lists: Ragged, others: Ragged) -> UInt8:
     One pass for each position of the longest list of ``others``, over the lists that are at least as long.
     """
     found = np.zeros(len(lists.values), np.uint8)
-    owner, counts = _owners(lists), others.counts
+    owner, counts = lists.owners, others.counts
     within = np.arange(len(owner))
     for position in range(int(counts.max(initial=0))):
         within = within[counts[owner[within]] > position]
@@ -217,23 +215,7 @@ def _candidates(partitions: Partitions, kind: ElectionKind, rows: Int32, live: U
     if kind != ElectionKind.REASSIGN:
         return candidates, eligible
     kept = (flags & np.uint8(ReplicaFlag.REMOVING)) == 0
-    return _where(candidates, kept), eligible[kept]
-
-
-def _where(lists: Ragged, kept: Bool) -> Ragged:
-    """The lists with only those values for which ``kept`` holds."""
-    offsets = offsets_of(np.bincount(_owners(lists)[kept], minlength=len(lists)))
-    return Ragged(offsets, lists.values[kept])
-
-
-def _any_of(lists: Ragged, mask: Bool) -> Bool:
-    """Per list: whether ``mask`` holds for any of its values."""
-    return np.bincount(_owners(lists)[mask], minlength=len(lists)) > 0
-
-
-def _owners(lists: Ragged) -> Int32:
-    """The number of the list that each value stands in."""
-    return np.repeat(np.arange(len(lists), dtype=np.int32), lists.counts)
+    return candidates.keep(kept), eligible[kept]
 
 
 def _racks(brokers: Brokers) -> tuple[tuple[str, ...], Int32]:

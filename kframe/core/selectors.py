@@ -58,9 +58,7 @@ class Preferred:
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
         """See LeaderSelector."""
         candidates = batch.candidates
-        first = np.zeros(len(candidates.values), np.bool_)
-        first[candidates.offsets[:-1][candidates.counts > 0]] = True
-        take_first(candidates, first & (batch.eligible != 0) & (batch.in_sync != 0), leader)
+        take_first(candidates, candidates.first & (batch.eligible != 0) & (batch.in_sync != 0), leader)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 
 from kframe.core import leadership, partition_machine, replica_machine
+from kframe.core.assignment import table_of
 from kframe.core.context import Context, Operation, ask
-from kframe.core.replica_machine import Replicas
 from kframe.model.asks import GiveTopicIds, ReadTopicNames, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
+from kframe.model.topics import ZERO_TOPIC_ID
 
 _log = logging.getLogger("kframe.controller")
 
@@ -71,9 +73,7 @@ def note_reassigning(context: Context, rows: Int32) -> None:
 
 def bring_up(context: Context, rows: Int32) -> Operation[None]:
     """Take new partitions from nothing to Online (``onNewPartitionCreation``): four bulk moves."""
-    p = context.cluster.partitions
-    slots = p.slots_of(rows).astype(np.int32)
-    replicas = Replicas(np.repeat(rows, p.replica_count[rows]), slots)
+    replicas = replica_machine.of_rows(context, rows)
     yield from partition_machine.move(context, rows, PartitionState.NEW)
     yield from replica_machine.move(context, replicas, ReplicaState.NEW)
     yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.OFFLINE)
@@ -90,13 +90,25 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
     topic = cluster.topics.find(name)
     if topic is None or len(table) == 0:
         return
+    yield from _restore_id(context, topic, table)
     known = int(cluster.topics.partition_count[topic])
     added = np.arange(known, int(table.partition_counts[0]))
     if len(added) == 0:
         return
     if cluster.topics.deleting[topic]:
         _log.warning("%s is being deleted: %d new partitions are taken back", name, len(added))
-        yield from ask(WriteAssignments(cluster.table_of(np.array([topic]))))
+        yield from ask(WriteAssignments(table_of(cluster, np.array([topic]))))
         return
     rows = cluster.grow_topic(topic, table.replicas.take(added))
     yield from bring_up(context, rows)
+
+
+def _restore_id(context: Context, topic: int, table: TopicTable) -> Operation[None]:
+    """Write back the id of a topic that somebody has stored without it, an old tool perhaps, with what he stored.
+
+    The next Kafka controller would give it another one, and the topic would go dark (``reliability.md`` X5).
+    """
+    known = context.cluster.topics.ids[topic].tobytes()
+    if table.topic_ids[0] is None and known != ZERO_TOPIC_ID and context.config["kframe.topic.id.restore"]:
+        _log.warning("%s was stored without its topic id, which is written back", table.names[0])
+        yield from ask(WriteAssignments(replace(table, topic_ids=(known,))))

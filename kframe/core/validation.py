@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
+
 from kframe.core.assignment import is_moving
 from kframe.core.context import Context
 from kframe.errors import ErrorCode
@@ -57,7 +59,10 @@ def racks_disagree(context: Context) -> bool:
 
 
 def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
-    """Why a topic cannot have more partitions; NONE if it can."""
+    """Why a topic cannot have more partitions; NONE if it can.
+
+    New ones are placed after the pattern of partition 0. Where that has no replicas, Kafka fails on it.
+    """
     cluster = context.cluster
     topic = cluster.topics.find(growth.name)
     if racks_disagree(context):
@@ -77,10 +82,16 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     factor = int(cluster.partitions.replica_count[rows[0]])
     registered = set(cluster.brokers.registered_ids())
     if growth.assignments is None:
+        if factor == 0:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         return ErrorCode.INVALID_REPLICATION_FACTOR if factor > len(registered) else ErrorCode.NONE
-    fits = len(growth.assignments) == growth.count - known and all(
-        len(replicas) == factor and len(set(replicas)) == factor and set(replicas) <= registered
-        for replicas in growth.assignments
+    fits = (
+        factor > 0
+        and len(growth.assignments) == growth.count - known
+        and all(
+            len(replicas) == factor and len(set(replicas)) == factor and set(replicas) <= registered
+            for replicas in growth.assignments
+        )
     )
     return ErrorCode.NONE if fits else ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
@@ -89,7 +100,7 @@ def _counts_error(context: Context, topic: NewTopic) -> ErrorCode:
     partitions, replication_factor = topic.counts(context.config)
     if partitions <= 0:
         return ErrorCode.INVALID_PARTITIONS
-    if not 0 < replication_factor <= len(context.cluster.brokers.registered_ids()):
+    if not 0 < replication_factor <= int(np.count_nonzero(context.cluster.brokers.registered)):
         return ErrorCode.INVALID_REPLICATION_FACTOR
     return ErrorCode.NONE
 

@@ -17,15 +17,13 @@ from kframe.embedded.layout import (
     PRODUCER_IDS,
     REASSIGN_PARTITIONS,
 )
-from kframe.embedded.records import Check, Create, Delete, Operation, RecordTree, SetData
+from kframe.embedded.records import NO_VERSION, Check, Create, Delete, Operation, RecordTree, SetData
 from kframe.embedded.topics import TOPICS, StoredTopics, topic_path
 from kframe.errors import KframeError
 from kframe.model.changes import WriteCode
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
 
-#: The version of a record that is not there.
-NO_VERSION: Final = -1
 #: Producer ids in a block.
 BLOCK_LENGTH: Final = 1000
 
@@ -73,23 +71,22 @@ class AdminCalls:
 
     def write_assignments(self: Session, table: TopicTable) -> tuple[WriteCode, ...]:
         """Compare-and-set by the version that this session read or wrote last."""
-        codes, versions = [], []
-        for name in table.names:
-            stat = self._records.exists(self._connected(), topic_path(name))
-            version = NO_VERSION if stat is None else stat.version
-            stale = version != self._read_versions.get(name, version)
-            codes.append(WriteCode.MISSING if stat is None else WriteCode.STALE if stale else WriteCode.OK)
-            versions.append(version)
-        accepted = np.flatnonzero(np.array(codes) == WriteCode.OK)
-        before = dict(self._read_versions)
-        for i in accepted:
-            self._read_versions[table.names[i]] = versions[i] + 1
+        paths, read = [topic_path(name) for name in table.names], self._read_versions
+        versions = self._records.versions(self._connected(), paths)
+        codes = [
+            _write_code(version, read.get(name, version)) for name, version in zip(table.names, versions, strict=True)
+        ]
+        accepted = [place for place, code in enumerate(codes) if code is WriteCode.OK]
+        before = {name: read[name] for place in accepted if (name := table.names[place]) in read}
+        read.update((table.names[place], versions[place] + 1) for place in accepted)
         try:
-            self._write_fenced(*(SetData(topic_path(table.names[i]), b"") for i in accepted))
+            self._write_fenced(*(SetData(paths[place], b"") for place in accepted))
         except KframeError:
-            self._read_versions = before
+            for place in accepted:
+                del read[table.names[place]]
+            read.update(before)
             raise
-        self._topics.assign(table.take(accepted))
+        self._topics.assign(table.take(np.array(accepted, np.int64)))
         return tuple(codes)
 
     def read_topic_settings(self: Session, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
@@ -123,14 +120,14 @@ class AdminCalls:
 
     def drop_deletions(self: Session, names: tuple[str, ...]) -> None:
         """Take marks away, as far as they are there."""
-        there = self._records.children(self._connected(), DELETE_TOPICS)
+        there = set(self._records.children(self._connected(), DELETE_TOPICS))
         self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
 
     def delete_topics(self: Session, names: tuple[str, ...]) -> None:
         """Delete topics and their marks."""
         self._write_fenced()
         self._topics.delete(self._connected(), names)
-        there = self._records.children(self._connected(), DELETE_TOPICS)
+        there = set(self._records.children(self._connected(), DELETE_TOPICS))
         self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
 
     def read_reassignments(self: Session) -> Targets | None:
@@ -190,6 +187,13 @@ class AdminCalls:
         following = str(first + BLOCK_LENGTH).encode()
         self._records.multi(session, [Check(PRODUCER_IDS, stat.version), SetData(PRODUCER_IDS, following)])
         return first
+
+
+def _write_code(version: int, expected: int) -> WriteCode:
+    """What becomes of a write to a record of this version."""
+    if version == NO_VERSION:
+        return WriteCode.MISSING
+    return WriteCode.OK if version == expected else WriteCode.STALE
 
 
 def config_entity(topic: str | None) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -17,8 +17,9 @@ from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, TopicPartition, UpdateMetadataAnswered
-from kframe.model.ports import Notify
+from kframe.model.ports import BrokerQueue, Notify
 from kframe.model.requests import ControlRequests
+from kframe.runtime.samples import Samples
 
 #: Instead of an error's name: requests are taken, but not answered.
 SILENT: Final = "SILENT"
@@ -99,7 +100,10 @@ class Delivery:
 class _Channel:
     """The requests for one registration of a broker, first in, first out; one in flight."""
 
-    waiting: deque[Delivery] = field(default_factory=deque)
+    waiting: deque[tuple[float, Delivery]] = field(default_factory=deque)
+    """Each with the time at which it was queued."""
+    times: Samples = field(default_factory=Samples)
+    """How long those that were taken had waited."""
     in_flight: Delivery | None = None
     """Received by the broker, which is silent."""
     answer: Event | None = None
@@ -149,7 +153,7 @@ class EmbeddedBrokers:
             if channel is None:
                 drop_unconnected(request)
                 continue
-            channel.waiting.append(Delivery.of(cluster, request))
+            channel.waiting.append((self._clock.now_ms(), Delivery.of(cluster, request)))
             self._deliver(channel)
 
     def answer(
@@ -181,14 +185,16 @@ class EmbeddedBrokers:
         received, self._received = self._received, {}
         return [request for broker_id in sorted(received) for request in received[broker_id]]
 
-    def queue_size(self, broker_id: int) -> int:
-        """Requests that wait behind one in flight (Kafka: QueueSize)."""
-        channel = self._channels.get(broker_id)
-        return 0 if channel is None else len(channel.waiting)
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """What waits for each connected broker, behind the request in flight."""
+        channels = tuple(self._channels.items())
+        return {broker_id: BrokerQueue(len(channel.waiting), channel.times) for broker_id, channel in channels}
 
     def _deliver(self, channel: _Channel) -> None:
         while channel.waiting and channel.in_flight is None:
-            self._receive(channel, channel.waiting.popleft())
+            queued_ms, delivery = channel.waiting.popleft()
+            channel.times.add(self._clock.now_ms() - queued_ms)
+            self._receive(channel, delivery)
 
     def _receive(self, channel: _Channel, delivery: Delivery) -> None:
         """The broker takes a request: for the first time, or again."""

@@ -17,6 +17,8 @@ from kframe.errors import KframeError
 
 #: As an expected version: whatever stands there.
 ANY_VERSION: Final = -1
+#: The version of a record that is not there.
+NO_VERSION: Final = -1
 #: The owner of a record that is not ephemeral.
 NO_SESSION: Final = 0
 
@@ -196,6 +198,16 @@ class RecordTree:
             self._arm(session, path, of_children=False)
         record = self._records.get(path)
         return None if record is None else record.stat()
+
+    def versions(self, session: int, paths: Sequence[str]) -> list[int]:
+        """The version of each record, NO_VERSION where there is none."""
+        self._require(session)
+        return [NO_VERSION if (record := self._records.get(path)) is None else record.version for path in paths]
+
+    def watch(self, session: int, path: str) -> None:
+        """Arm on a record's creation, deletion and data."""
+        self._require(session)
+        self._arm(session, path, of_children=False)
 
     def get(self, session: int, path: str, *, watch: bool = False) -> tuple[bytes, Stat]:
         """A record's data and stat. ``watch`` arms on deletion and data."""

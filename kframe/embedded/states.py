@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.core import stored
 from kframe.errors import InputError
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
@@ -51,23 +52,23 @@ class StateColumns:
         ``partition_epoch`` of the result is the version that the state now has, NO_STATE where the row was refused.
         """
         rows = self._rows(cluster, change.rows)
-        stored = self._versions(rows)
+        versions = self._versions(rows)
         creating = change.expected == NO_STATE
         codes = np.full(len(rows), WriteCode.OK, np.uint8)
-        codes[stored != change.expected] = WriteCode.STALE
-        codes[creating & (stored != NO_STATE)] = WriteCode.EXISTS
-        codes[(~creating & (stored == NO_STATE)) | (rows < 0)] = WriteCode.MISSING
+        codes[versions != change.expected] = WriteCode.STALE
+        codes[creating & (versions != NO_STATE)] = WriteCode.EXISTS
+        codes[(~creating & (versions == NO_STATE)) | (rows < 0)] = WriteCode.MISSING
         accepted = codes == WriteCode.OK
-        versions = np.where(accepted, stored + 1, np.int32(NO_STATE))
+        versions = np.where(accepted, versions + 1, np.int32(NO_STATE))
         table = _broker_table(cluster.brokers, self.cluster.brokers)
         translated = StateChange(
             rows, _translate(table, change.leader), change.leader_epoch, change.recovery,
             Ragged(change.isr.offsets, _translate(table, change.isr.values)), change.expected, change.controller_epoch,
         )  # fmt: skip
         if accepted.all():
-            self.cluster.apply(translated, versions)
+            stored.apply(self.cluster, translated, versions)
         else:
-            self.cluster.apply(translated.take(accepted), versions[accepted])
+            stored.apply(self.cluster, translated.take(accepted), versions[accepted])
         return WriteResult(codes, versions)
 
     def read(self, cluster: ClusterState, rows: Int32) -> StoredStates:
@@ -119,7 +120,7 @@ class StateColumns:
             controller_epoch=int(choose(controller_epoch, kept.controller_epoch)[0]),
         )
         versions = kept.partition_epoch + 1
-        self.cluster.apply(change, versions)
+        stored.apply(self.cluster, change, versions)
         return int(versions[0])
 
     def _rows(self, cluster: ClusterState, rows: Int32) -> Int32:

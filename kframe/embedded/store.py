@@ -27,6 +27,7 @@ from kframe.embedded.layout import (
     read_registrations,
 )
 from kframe.embedded.records import (
+    NO_VERSION,
     Change,
     Check,
     Create,
@@ -233,9 +234,10 @@ class MemoryStore(AdminCalls):
 
     def _hear_topic(self, name: str) -> None:
         """Somebody wrote a topic: nothing new if that was us; then only watch for the next."""
-        stat = self._records.exists(self._connected(), topic_path(name))
-        if stat is not None and stat.version == self._read_versions.get(name):
-            self._records.exists(self._connected(), topic_path(name), watch=True)
+        session, path = self._connected(), topic_path(name)
+        (version,) = self._records.versions(session, [path])
+        if version != NO_VERSION and version == self._read_versions.get(name):
+            self._records.watch(session, path)
         else:
             self._notify(TopicModified(name))
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from kframe.core.assignment import Assignments, assign
+from kframe.core.assignment import Assignments, assign, reassigns, table_of
 from kframe.embedded.records import ANY_VERSION, Create, Delete, RecordTree
 from kframe.embedded.states import StateColumns
 from kframe.model.columns import Ragged, ragged_positions
@@ -46,7 +47,7 @@ class StoredTopics:
         """Ids and assignments of those of ``names`` that exist."""
         topics = self._states.cluster.topics
         indexes = [index for name in names if (index := topics.find(name)) is not None]
-        return self._states.cluster.table_of(np.array(indexes, np.int32))
+        return table_of(self._states.cluster, np.array(indexes, np.int32))
 
     def settings(self, name: str) -> TopicSettings:
         """The settings of a topic that a controller acts on; unreadable ones count as unset."""
@@ -72,8 +73,7 @@ class StoredTopics:
     def create(self, session: int, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> None:
         """Store topics that are not there yet, each with an id of its own."""
         ids = tuple(topic_id or self.new_id(name) for name, topic_id in zip(table.names, table.topic_ids, strict=True))
-        with_ids = TopicTable(table.names, ids, table.partition_counts, table.replicas, table.adding, table.removing)
-        self._states.cluster.add_table(with_ids)
+        self._states.cluster.add_table(replace(table, topic_ids=ids))
         for name, config in zip(table.names, configs, strict=True):
             self.configure(name, config)
         self._records.multi(session, [Create(topic_path(name)) for name in table.names])
@@ -93,36 +93,47 @@ class StoredTopics:
         return ids
 
     def assign(self, table: TopicTable) -> None:
-        """Replace the assignments of topics that exist: more partitions are added, surplus ones dropped."""
+        """Replace the assignments of topics that exist: more partitions are added, surplus ones dropped. Ids that are
+        given are stored too."""
         cluster = self._states.cluster
         found = [cluster.topics.find(name) for name in table.names]
+        for index, topic_id in zip(found, table.topic_ids, strict=True):
+            if index is not None and topic_id is not None:
+                cluster.topics.set_id(index, topic_id)
         topics = np.array([-1 if index is None else index for index in found], np.int32)
         held = np.append(cluster.topics.partition_count, 0)[topics]
         known = np.minimum(held, table.partition_counts)
         starts = np.cumsum(table.partition_counts) - table.partition_counts
-        here = ragged_positions(starts, known)
-        rows = cluster.topics.locate(np.repeat(topics, known), ragged_positions(np.zeros_like(known), known))
-        kept, flags = (
-            table.replicas.take(here),
-            Ragged(table.replicas.offsets, table.flags().astype(np.int32)).take(here),
-        )
-        replicas = Ragged(kept.offsets, cluster.brokers.index_of(kept.values))
-        assign(cluster.partitions, rows, Assignments(replicas, flags.values.astype(np.uint8)))
+        replicas = Ragged(table.replicas.offsets, cluster.brokers.index_of(table.replicas.values))
+        wanted = Assignments(replicas, table.flags)
+        if bool((held == table.partition_counts).all()):
+            rows = cluster.topics.rows_of_all(topics)
+        else:
+            rows = cluster.topics.locate(np.repeat(topics, known), ragged_positions(np.zeros_like(known), known))
+            wanted = wanted.take(ragged_positions(starts, known))
+        changed = reassigns(cluster.partitions, rows, wanted)
+        assign(cluster.partitions, rows[changed], wanted.take(changed))
         for position in np.flatnonzero((table.partition_counts > known) & (topics >= 0)).tolist():
             added = np.arange(starts[position] + known[position], starts[position] + table.partition_counts[position])
             cluster.grow_topic(int(topics[position]), table.replicas.take(added))
         for position in np.flatnonzero((held > table.partition_counts) & (topics >= 0)).tolist():
             cluster.shrink_topic(int(topics[position]), int(table.partition_counts[position]))
 
+    def forget_id(self, name: str) -> None:
+        """Let somebody who knows nothing of ids store a topic again as it is. Raises KeyError if there is none."""
+        index = self._states.cluster.topics.find(name)
+        if index is None:
+            raise KeyError(name)
+        self._states.cluster.topics.ids[index] = 0
+
     def delete(self, session: int, names: tuple[str, ...]) -> None:
         """Delete topics with their states and configs; those that are gone are passed over."""
         cluster = self._states.cluster
-        for name in names:
-            topic = cluster.topics.find(name)
-            if topic is not None:
-                cluster.drop_topic(topic)
-                self.configs.pop(name, None)
-                self._records.multi(session, [Delete(topic_path(name), ANY_VERSION)])
+        found = {name: topic for name in names if (topic := cluster.topics.find(name)) is not None}
+        cluster.drop_topics(np.array(list(found.values()), np.int32))
+        for name in found:
+            self.configs.pop(name, None)
+            self._records.multi(session, [Delete(topic_path(name), ANY_VERSION)])
 
 
 def _configs_of(states: StateColumns, name: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from kframe.embedded.describe import Api, Request, describe_requests
 from kframe.model.brokers import Brokers
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Int64
-from kframe.model.ports import Notify
+from kframe.model.ports import BrokerQueue, Notify
 from kframe.model.requests import BrokerRows, ControlRequests
 
 __all__ = ["Api", "CountingTransport", "RecordingTransport", "Request", "Sent", "drop_unconnected"]
@@ -53,6 +54,10 @@ class RecordingTransport:
                 self._sent.setdefault(request["broker"], []).append(request)
             else:
                 drop_unconnected(request)
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """Nothing waits here."""
+        return {}
 
     def take(self) -> list[Request]:
         """What was sent since the last call: by broker id, and for one broker in order. Only read it."""
@@ -105,6 +110,10 @@ class CountingTransport:
         self._count(Api.LEADER_AND_ISR, cluster, *_lengths(requests.leader_and_isr))
         self._count(Api.UPDATE_METADATA, cluster, metadata, everywhere)
         self._count(Api.STOP_REPLICA, cluster, *_lengths(requests.stop_replica))
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """Nothing waits here."""
+        return {}
 
     def sent(self, api: Api) -> Sent:
         """All counts of one api since the start or ``reset``; brokers in the order in which they were first named."""

@@ -60,9 +60,10 @@ class Brokers:
 
     def index_of(self, broker_ids: Iterable[int]) -> Int32:
         """Indexes of broker ids; an id not seen before gets the next index, unregistered."""
-        wanted = np.asarray(broker_ids if isinstance(broker_ids, np.ndarray) else list(broker_ids), np.int64)
-        if wanted.size == 0:
-            return np.empty(0, np.int32)
+        wanted = broker_ids if isinstance(broker_ids, np.ndarray) else np.array(list(broker_ids), np.int64)
+        known = self.look_up(wanted)
+        if bool((known >= 0).all()):
+            return known
         distinct, inverse = np.unique(wanted, return_inverse=True)
         fresh = [int(broker_id) for broker_id in distinct if int(broker_id) not in self._index]
         if fresh:
@@ -76,6 +77,14 @@ class Brokers:
 
     def look_up(self, broker_ids: NDArray[Any]) -> Int32:
         """Indexes of broker ids; -1 for those never named, which stay unknown."""
+        if self.ids.min(initial=0) >= 0 and (most := int(self.ids.max(initial=0))) < len(broker_ids):
+            # Many are asked for: a table of all ids costs less than a search for each.
+            table = np.full(most + 2, -1, np.int32)
+            table[self.ids] = np.arange(len(self))
+            if broker_ids.min() < 0 or broker_ids.max() > most:
+                broker_ids = np.where((broker_ids < 0) | (broker_ids > most), most + 1, broker_ids)
+            indexes: Int32 = table[broker_ids]
+            return indexes
         order = np.argsort(self.ids, kind="stable")
         places = np.searchsorted(self.ids, broker_ids, sorter=order)
         found = np.append(order, -1)[places].astype(np.int32)

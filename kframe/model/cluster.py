@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.brokers import Brokers
-from kframe.model.changes import StateChange, StoredStates
-from kframe.model.columns import Int32, Partitions, Ragged, UInt8, offsets_of, ragged_positions
+from kframe.model.columns import Int32, Partitions, Ragged, ragged_positions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
-from kframe.model.topics import ZERO_TOPIC_ID, Topics
+from kframe.model.topics import Topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ class ClusterState:
         """Add the topics of a table, whose brokers are ids, without leadership; return the new rows."""
         replicas = Ragged(table.replicas.offsets, self.brokers.index_of(table.replicas.values))
         rows = self.add_topics(table.names, table.partition_counts, replicas, ids=table.topic_ids)
-        self.partitions.replica_flags[self.partitions.slots_of(rows)] = table.flags()
+        self.partitions.replica_flags[self.partitions.slots_of(rows)] = table.flags
         return rows
 
     def grow_topic(self, topic: int, replicas: Ragged) -> Int32:
@@ -131,10 +130,11 @@ class ClusterState:
         self._empty(self.topics.rows_of(topic)[count:])
         self.topics.cut_rows(topic, count)
 
-    def drop_topic(self, topic: int) -> None:
-        """Forget a topic and its partitions; their rows are left empty and never used again."""
-        self._empty(self.topics.rows_of(topic))
-        self.topics.drop(topic)
+    def drop_topics(self, topics: Int32) -> None:
+        """Forget topics and their partitions; their rows are left empty and never used again."""
+        self._empty(self.topics.rows_of_all(topics))
+        for topic in topics.tolist():
+            self.topics.drop(topic)
 
     def _empty(self, rows: Int32) -> None:
         p = self.partitions
@@ -144,29 +144,13 @@ class ClusterState:
         p.state[rows] = PartitionState.NON_EXISTENT
         p.replica_count[rows] = p.isr_count[rows] = p.reassigning[rows] = 0
 
-    def table_of(self, topics: NDArray[Any]) -> TopicTable:
-        """Names, ids and assignments of topics as storage would have them; brokers are ids."""
-        rows = np.concatenate([np.empty(0, np.int32), *(self.topics.rows_of(int(topic)) for topic in topics)])
-        ids = [self.topics.ids[topic].tobytes() for topic in topics]
-        return TopicTable(
-            names=tuple(self.topics.names[topic] for topic in topics),
-            topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in ids),
-            partition_counts=self.topics.partition_count[topics],
-            replicas=self._id_lists(rows, None),
-            adding=self._id_lists(rows, ReplicaFlag.ADDING),
-            removing=self._id_lists(rows, ReplicaFlag.REMOVING),
-        )
-
-    def _id_lists(self, rows: Int32, flag: ReplicaFlag | None) -> Ragged:
+    def replica_ids(self, rows: Int32, flag: ReplicaFlag | None = None) -> Ragged:
         """Broker ids of the replicas of each row, or only of those that carry ``flag``."""
         p = self.partitions
-        slots, counts = p.slots_of(rows), p.replica_count[rows].astype(np.int32)
+        replicas = p.lists("replica", rows)
         if flag is not None:
-            carry = (p.replica_flags[slots] & np.uint8(flag)) != 0
-            counts = np.bincount(np.repeat(np.arange(len(rows)), counts), carry, len(rows)).astype(np.int32)
-            slots = slots[carry]
-        offsets = offsets_of(counts)
-        return Ragged(offsets, self.brokers.ids[p.replica[slots]])
+            replicas = replicas.keep((p.replica_flags[p.slots_of(rows)] & np.uint8(flag)) != 0)
+        return Ragged(replicas.offsets, self.brokers.ids[replicas.values])
 
     def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:
         """Set ``flag`` on those replicas of a row that are on ``broker_indexes``."""
@@ -174,41 +158,9 @@ class ClusterState:
         hit = np.isin(self.partitions.replica[slots], broker_indexes)
         self.partitions.replica_flags[slots[hit]] |= np.uint8(flag)
 
-    def apply(self, change: StateChange, partition_epoch: Int32) -> None:
-        """Take over a change that storage has accepted, each row now at ``partition_epoch``."""
-        self._store(
-            change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, partition_epoch,
-            np.full(len(change), change.controller_epoch, np.int32),
-        )  # fmt: skip
-
-    def reload(self, stored: StoredStates) -> None:
-        """Replace what is known of these rows by what storage holds; a row without state has none here either."""
-        gone = stored.rows[~stored.found]
-        self.partitions.partition_epoch[gone] = NO_STATE
-        self.partitions.isr_count[gone] = 0
-        found = stored.found
-        self._store(
-            stored.rows[found], stored.leader[found], stored.leader_epoch[found], stored.recovery[found],
-            stored.isr.take(np.flatnonzero(found)), stored.partition_epoch[found], stored.controller_epoch[found],
-        )  # fmt: skip
-
     def copy(self) -> ClusterState:
         """An independent copy."""
         twin = ClusterState()
         twin.brokers, twin.topics = self.brokers.copy(), self.topics.copy()
         twin.partitions = self.partitions.copy()
         return twin
-
-    def _store(
-        self, rows: Int32, leader: Int32, leader_epoch: Int32, recovery: UInt8, isr: Ragged,
-        partition_epoch: Int32, controller_epoch: Int32,
-    ) -> None:  # fmt: skip
-        p, counts = self.partitions, isr.counts
-        p.ensure_capacity(rows, counts)
-        p.leader[rows] = leader
-        p.leader_epoch[rows] = leader_epoch
-        p.recovery[rows] = recovery
-        p.partition_epoch[rows] = partition_epoch
-        p.controller_epoch[rows] = controller_epoch
-        p.isr_count[rows] = counts
-        p.isr[ragged_positions(p.slot_start[rows], counts)] = isr.values

@@ -11,7 +11,7 @@ Brokers stand in the columns as dense indexes (``Brokers.index_of``), topics lik
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -96,7 +96,31 @@ class Ragged:
     @property
     def counts(self) -> Int32:
         """Length of each list."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
+
+    @property
+    def owners(self) -> Int32:
+        """Beside ``values``: the number of the list that each stands in."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
+
+    @property
+    def first(self) -> Bool:
+        """Beside ``values``: whether each is the first of its list."""
+        mask = np.zeros(len(self.values), np.bool_)
+        mask[self.offsets[:-1][self.counts > 0]] = True
+        return mask
+
+    def count(self, hit: Bool) -> Int32:
+        """How many values of each list a mask beside ``values`` hits."""
+        return np.bincount(self.owners[hit], minlength=len(self)).astype(np.int32)
+
+    def any(self, hit: Bool) -> Bool:
+        """Whether a mask beside ``values`` hits any value of each list."""
+        return self.count(hit) > 0
+
+    def keep(self, wanted: Bool) -> Ragged:
+        """The lists with only those values that a mask beside ``values`` chooses."""
+        return Ragged(offsets_of(self.count(wanted)), self.values[wanted])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -104,10 +128,11 @@ class Ragged:
     def __getitem__(self, index: int) -> Int32:
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
-    def join(self, other: Ragged) -> Ragged:
-        """These lists, then those of ``other``."""
-        offsets = np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]])
-        return Ragged(offsets.astype(np.int32), np.concatenate([self.values, other.values]))
+    @staticmethod
+    def chain(parts: Sequence[Ragged]) -> Ragged:
+        """The lists of the first of ``parts`` (at least one), then those of the next, and so on."""
+        counts = np.concatenate([part.counts for part in parts])
+        return Ragged(offsets_of(counts), np.concatenate([part.values for part in parts]))
 
     def spread(self, places: NDArray[Any], count: int) -> Ragged:
         """``count`` lists: list ``i`` of these stands at ``places[i]`` (ascending), all others are empty."""
@@ -133,43 +158,68 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
 
 
 def members(lists: Ragged, others: Ragged) -> Bool:
-    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``; none is negative."""
-    most = np.int64(max(lists.values.max(initial=0), others.values.max(initial=0)) + 1)
+    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``.
 
-    def keys(which: Ragged) -> Int64:
-        numbers: Int64 = np.repeat(np.arange(len(which), dtype=np.int64), which.counts) * most + which.values
-        return numbers
-
-    found: Bool = np.isin(keys(lists), keys(others))
+    A pass for each place of the longest list in ``others``, over what is not found yet: lists are short.
+    """
+    found = np.zeros(len(lists.values), np.bool_)
+    starts, left = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
+    place, asked = 0, np.flatnonzero(left)
+    while len(asked):
+        found[asked] = lists.values[asked] == others.values[starts[asked] + place]
+        place += 1
+        asked = asked[~found[asked] & (left[asked] > place)]
     return found
 
 
 def last_of_equal(keys: NDArray[Any]) -> Int32:
     """Beside each key the position of the last one that is equal to it."""
+    if bool((keys[1:] > keys[:-1]).all()):
+        return np.arange(len(keys), dtype=np.int32)
     place = np.unique(keys[::-1], return_index=True)[1]
     _, owner = np.unique(keys, return_inverse=True)
     last: Int32 = (len(keys) - 1 - place)[owner].astype(np.int32)
     return last
 
 
+def repeated(lists: Ragged) -> Bool:
+    """Beside ``lists.values``: whether the same value stands earlier in its list.
+
+    A pass for each distance within the longest list: lists are short.
+    """
+    found = np.zeros(len(lists.values), np.bool_)
+    within = np.arange(len(found), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
+    distance, asked = 1, np.flatnonzero(within)
+    while len(asked):
+        found[asked] |= lists.values[asked] == lists.values[asked - distance]
+        distance += 1
+        asked = asked[within[asked] >= distance]
+    return found
+
+
 def distinct(lists: Ragged) -> Ragged:
     """Each list with only the first of its equal values."""
-    owner = np.repeat(np.arange(len(lists), dtype=np.int64), lists.counts)
-    first = np.unique(owner << 32 | lists.values.astype(np.int64) & 0xFFFFFFFF, return_index=True)[1]
-    if len(first) == len(lists.values):
-        return lists
-    first.sort()
-    offsets = offsets_of(np.bincount(owner[first], minlength=len(lists)))
-    return Ragged(offsets, lists.values[first])
+    return lists.keep(~repeated(lists))
+
+
+def distinct_rows(rows: Int32, count: int) -> Int32:
+    """The values that occur in ``rows``, all below ``count``, ascending."""
+    if len(rows) * 64 < count:
+        return np.unique(rows)
+    named = np.zeros(count, np.bool_)
+    named[rows] = True
+    return np.flatnonzero(named).astype(np.int32)
 
 
 def same_lists(left: Ragged, right: Ragged) -> Bool:
     """Whether list ``i`` of both has the same values in the same order, for every ``i``."""
     same: Bool = left.counts == right.counts
-    both = np.flatnonzero(same)
-    mine, yours = left.take(both), right.take(both)
-    differ = np.repeat(both, mine.counts)[mine.values != yours.values]
-    same[differ] = False
+    if not same.all():
+        both = np.flatnonzero(same)
+        same[both] = same_lists(left.take(both), right.take(both))
+        return same
+    differ = np.flatnonzero(left.values != right.values)
+    same[np.searchsorted(left.offsets, differ, side="right") - 1] = False
     return same
 
 
@@ -271,6 +321,13 @@ class Partitions:
         """Broker indexes of the row's assigned replicas, preferred one first."""
         start = self.slot_start[row]
         return self.replica[start : start + self.replica_count[row]]
+
+    def preferred_of(self, rows: NDArray[Any]) -> Int32:
+        """Broker index of the first assigned replica of each of ``rows``; -1 where nothing is assigned."""
+        some = self.replica_count[rows] > 0
+        preferred = np.full(len(rows), -1, np.int32)
+        preferred[some] = self.replica[self.slot_start[rows[some]]]
+        return preferred
 
     def isr_of(self, row: int) -> Int32:
         """Broker indexes of the row's in-sync replicas in stored order."""

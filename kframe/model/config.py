@@ -66,7 +66,7 @@ class Key:
     doc: str
 
 
-#: Every key that kframe reads. Names, defaults and meaning are Kafka 3.9's.
+#: Every key that kframe reads. Names, defaults and meaning are Kafka 3.9's, but for ``kframe.*`` (``docs/safety.md``).
 KEYS: Final[Mapping[str, Key]] = {
     key.name: key
     for key in (
@@ -89,10 +89,22 @@ KEYS: Final[Mapping[str, Key]] = {
             "How partitions are moved: today's way, or Kafka 0.8's.",
         ),
         Key(
+            "kframe.alter.partition.check.epochs",
+            _boolean,
+            "true",
+            "Refuse ISR members that were registered anew since the leader looked: they may have come back empty.",
+        ),
+        Key(
             "kframe.alter.partition.strict",
             _boolean,
             "false",
             "Refuse AlterPartition from a broker that does not lead, and ISRs without it or with unassigned brokers.",
+        ),
+        Key(
+            "kframe.topic.id.restore",
+            _boolean,
+            "true",
+            "Write the id of a topic back when somebody has stored the topic without it.",
         ),
         Key("request.timeout.ms", _whole(1), "30000", "How long a broker may take to answer a request."),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from kframe.model.brokers import Registration
@@ -123,6 +124,26 @@ class Store(Protocol):
         """Give the role up if it is still ours."""
 
 
+class WaitingTimes(Protocol):
+    """How long requests waited in a queue, in milliseconds; ``kframe.runtime.samples.Samples`` is one."""
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+
+    def quantiles(self, wanted: tuple[float, ...]) -> list[float]:
+        """Quantiles (0 to 1) of the last ones; zeros before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerQueue:
+    """The requests for one broker: how many wait, the one in flight not counted (Kafka: QueueSize), and how long those
+    that were taken had waited (RequestRateAndQueueTimeMs). A request sent again has not waited again."""
+
+    waiting: int
+    times: WaitingTimes
+
+
 @runtime_checkable
 class Transport(Protocol):
     """How control requests reach brokers. Keeps one queue a broker, in order, one request in flight."""
@@ -141,6 +162,10 @@ class Transport(Protocol):
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Queue a batch. Must have read the columns when it returns; must not wait for any broker."""
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """The queue of each connected broker, by id; a transport that queues nothing has none. Callable from any
+        thread."""
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, last_of_equal, members, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, last_of_equal, members, offsets_of, ragged_positions
 from kframe.model.ids import ReplicaFlag
 
 Item = TypeVar("Item")
@@ -17,15 +17,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicTable:
-    """``t`` topics. ``replicas``, ``adding`` and ``removing`` have a list a partition, topic by topic, partitions
-    ``0 .. partition_counts[i] - 1`` in order."""
+    """``t`` topics. ``replicas`` has a list a partition, topic by topic, partitions ``0 .. partition_counts[i] - 1`` in
+    order; beside its values stand in ``flags`` the ReplicaFlag bits ADDING and REMOVING."""
 
     names: tuple[str, ...]
     topic_ids: tuple[bytes | None, ...]
     partition_counts: Int32
     replicas: Ragged
-    adding: Ragged
-    removing: Ragged
+    flags: UInt8
 
     def __len__(self) -> int:
         return len(self.names)
@@ -35,26 +34,46 @@ class TopicTable:
         """Topics without ids whose partitions have these replicas; for small things."""
         counts = np.array([len(one) for one in assignments], np.int32)
         replicas = Ragged.of([replicas for one in assignments for replicas in one])
-        none = Ragged.empty(int(counts.sum()))
-        return TopicTable(tuple(names), (None,) * len(names), counts, replicas, none, none)
+        return TopicTable.starting(tuple(names), counts, replicas)
 
-    def flags(self) -> UInt8:
-        """ReplicaFlag bits beside ``replicas.values``."""
-        flags = np.zeros(len(self.replicas.values), np.uint8)
-        for lists, flag in ((self.adding, ReplicaFlag.ADDING), (self.removing, ReplicaFlag.REMOVING)):
-            if len(lists.values):
-                flags[members(self.replicas, lists)] |= np.uint8(flag)
-        return flags
+    @staticmethod
+    def starting(names: tuple[str, ...], partition_counts: Int32, replicas: Ragged) -> TopicTable:
+        """Topics without ids, none of whose replicas is being added or removed."""
+        none = np.zeros(len(replicas.values), np.uint8)
+        return TopicTable(names, (None,) * len(names), partition_counts, replicas, none)
+
+    @property
+    def adding(self) -> Ragged:
+        """The replicas of each partition that are being added."""
+        return self._flagged(ReplicaFlag.ADDING)
+
+    @property
+    def removing(self) -> Ragged:
+        """The replicas of each partition that are being removed."""
+        return self._flagged(ReplicaFlag.REMOVING)
 
     def take(self, chosen: NDArray[Any]) -> TopicTable:
         """The topics numbered ``chosen``."""
+        if len(chosen) == len(self) and bool((chosen == np.arange(len(self))).all()):
+            return self
         starts = np.cumsum(self.partition_counts) - self.partition_counts
         counts = self.partition_counts[chosen]
         rows = ragged_positions(starts[chosen], counts)
+        flags = self.flags[ragged_positions(self.replicas.offsets[rows], self.replicas.counts[rows])]
         names, ids = tuple(self.names[i] for i in chosen), tuple(self.topic_ids[i] for i in chosen)
-        return TopicTable(
-            names, ids, counts, self.replicas.take(rows), self.adding.take(rows), self.removing.take(rows)
-        )
+        return TopicTable(names, ids, counts, self.replicas.take(rows), flags)
+
+    def _flagged(self, flag: ReplicaFlag) -> Ragged:
+        carry = (self.flags & np.uint8(flag)) != 0
+        owner = np.repeat(np.arange(len(self.replicas)), self.replicas.counts)
+        return Ragged(offsets_of(np.bincount(owner[carry], minlength=len(self.replicas))), self.replicas.values[carry])
+
+
+def move_flags(replicas: Ragged, adding: Ragged, removing: Ragged) -> UInt8:
+    """ReplicaFlag bits beside ``replicas.values``, from the lists of what each partition gains and loses."""
+    flags = np.where(members(replicas, adding), np.uint8(ReplicaFlag.ADDING), np.uint8(0))
+    flags[members(replicas, removing)] |= np.uint8(ReplicaFlag.REMOVING)
+    return flags
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,13 +102,26 @@ class Targets:
         """Beside each target the position of the last one of the same partition, which is the one that counts."""
         return last_of_equal(self.topic.astype(np.int64) << 32 | self.partition.astype(np.int64) & 0xFFFFFFFF)
 
+    def join(self, other: Targets) -> Targets:
+        """These targets, then those of ``other``."""
+        names = {name: index for index, name in enumerate(dict.fromkeys(self.names + other.names))}
+        renumbered = np.array([names[name] for name in other.names], np.int32)
+        return Targets(
+            tuple(names),
+            np.concatenate([self.topic, renumbered[other.topic]]),
+            np.concatenate([self.partition, other.partition]),
+            Ragged.chain([self.replicas, other.replicas]),
+            np.concatenate([self.cancel, other.cancel]),
+        )
+
     @staticmethod
     def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:
         """From ((topic, partition), replicas or None to cancel) pairs; for small things."""
         names = tuple(dict.fromkeys(topic for (topic, _), _ in wanted))
+        places = {name: place for place, name in enumerate(names)}
         return Targets(
             names,
-            np.array([names.index(topic) for (topic, _), _ in wanted], np.int32),
+            np.array([places[topic] for (topic, _), _ in wanted], np.int32),
             np.array([partition for (_, partition), _ in wanted], np.int32),
             Ragged.of([tuple(replicas or ()) for _, replicas in wanted]),
             np.array([replicas is None for _, replicas in wanted], np.bool_),

@@ -162,18 +162,23 @@ class Topics:
         return np.concatenate(blocks)
 
     def rows_of_all(self, topics: NDArray[Any]) -> Int32:
-        """Rows of all partitions of these topics, in no particular order."""
-        rows = [ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)]
-        rows += [self.rows_of(topic)[self.block_length[topic] :] for topic in self._later.keys() & set(topics.tolist())]
-        return np.concatenate(rows)
+        """Rows of all partitions of these topics, topic by topic in partition order."""
+        if not self._later.keys().isdisjoint(topics.tolist()):
+            return np.concatenate([self.rows_of(topic) for topic in topics.tolist()])
+        return ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
         """Rows of many partitions; -1 where there is none."""
         rows: Int32 = (self.first_row[topic] + partition).astype(np.int32, copy=False)
         outside = np.flatnonzero((partition < 0) | (partition >= self.block_length[topic]))
-        for position in outside:
-            row = self.row_of(int(topic[position]), int(partition[position]))
-            rows[position] = -1 if row is None else row
+        rows[outside] = -1
+        if self._later and len(outside):
+            for grown in self._later.keys() & set(topic[outside].tolist()):
+                asked = outside[topic[outside] == grown]
+                for first_partition, first_row, count in self._later[grown]:
+                    within = partition[asked] - first_partition
+                    here = (within >= 0) & (within < count)
+                    rows[asked[here]] = first_row + within[here]
         return rows
 
     def drop(self, topic: int) -> None:

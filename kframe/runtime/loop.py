@@ -208,7 +208,7 @@ class ControllerLoop:
 
     def metrics(self) -> dict[str, float]:
         """Everything measured, by the names of ``kframe.runtime.metrics``; may be asked from any thread."""
-        return measure(self.status(), self.timers, self.queue.times)
+        return measure(self.status(), self.timers, self.queue.times, self.transport.queues())
 
     def _publish(self) -> None:
         """Make known how things stand after an event (Kafka 3.9 refreshes its gauges then, too)."""

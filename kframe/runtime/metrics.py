@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kframe.model.events import ControllerState
+from kframe.model.ports import BrokerQueue, WaitingTimes
 from kframe.runtime.samples import Samples
 from kframe.runtime.status import Status
 
@@ -22,6 +23,7 @@ ZK_MIGRATION_STATE: Final = 4
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 _STATS: Final = "kafka_controller_controllerstats_"
 _EVENTS: Final = "kafka_controller_controllereventmanager_"
+_CHANNELS: Final = "kafka_controller_controllerchannelmanager_"
 
 #: States whose timer has a name of its own.
 _RENAMED: Final = {
@@ -50,8 +52,11 @@ class Timers:
             self.samples[state].add(duration_ms)
 
 
-def measure(status: Status, timers: Timers, queue_times: Samples) -> dict[str, float]:
-    """All of it by exported name. A label stands in the name as a sample of Prometheus' text format has it."""
+def measure(
+    status: Status, timers: Timers, queue_times: Samples, channels: Mapping[int, BrokerQueue]
+) -> dict[str, float]:
+    """All of it by exported name; ``channels`` are the transport's queues. A label stands in the name as a sample of
+    Prometheus' text format has it."""
     found: dict[str, float] = {f"{_CONTROLLER}{name.lower()}": value for name, value in status.gauges.items()}
     found[f"{_CONTROLLER}controllerstate"] = status.state
     found[f"{_CONTROLLER}zkmigrationstate"] = ZK_MIGRATION_STATE
@@ -62,10 +67,20 @@ def measure(status: Status, timers: Timers, queue_times: Samples) -> dict[str, f
         found |= _summary(f"{_STATS}{name.lower()}", timers.samples[state])
     found[f"{_EVENTS}eventqueuesize"] = status.events_waiting
     found |= _summary(f"{_EVENTS}eventqueuetimems", queue_times)
-    found |= {_labelled("kframe_selector_faults_total", "selector", k): n for k, n in status.selector_faults.items()}
-    found |= {
-        _labelled("kframe_observer_failures_total", "observer", k): n for k, n in status.observer_failures.items()
-    }
+    found |= _of_channels(channels)
+    found |= {_labelled("kframe_selector_faults_total", selector=k): n for k, n in status.selector_faults.items()}
+    found |= {_labelled("kframe_observer_failures_total", observer=k): n for k, n in status.observer_failures.items()}
+    return found
+
+
+def _of_channels(channels: Mapping[int, BrokerQueue]) -> dict[str, float]:
+    """What Kafka's ControllerChannelManager measures; of each family all brokers, ascending."""
+    ordered = sorted(channels.items())
+    found: dict[str, float] = {f"{_CHANNELS}totalqueuesize": sum(queue.waiting for _, queue in ordered)}
+    for broker_id, queue in ordered:
+        found[_labelled(f"{_CHANNELS}queuesize", broker_id=str(broker_id))] = queue.waiting
+    for broker_id, queue in ordered:
+        found |= _summary(f"{_CHANNELS}requestrateandqueuetimems", queue.times, broker_id=str(broker_id))
     return found
 
 
@@ -93,14 +108,18 @@ def _family(name: str) -> tuple[str, str]:
     return bare, "summary" if 'quantile="' in name else "gauge"
 
 
-def _summary(name: str, samples: Samples) -> dict[str, float]:
+def _summary(name: str, times: WaitingTimes, **labels: str) -> dict[str, float]:
     found = {
-        _labelled(name, "quantile", label): value
-        for label, value in zip(_LABELS, samples.quantiles(QUANTILES), strict=True)
+        _labelled(name, **labels, quantile=label): value
+        for label, value in zip(_LABELS, times.quantiles(QUANTILES), strict=True)
     }
-    return {**found, f"{name}_count": samples.count}
+    return {**found, _labelled(f"{name}_count", **labels): times.count}
 
 
-def _labelled(name: str, label: str, value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'{name}{{{label}="{escaped}"}}'
+def _labelled(name: str, **labels: str) -> str:
+    pairs = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items())
+    return f"{name}{{{pairs}}}" if pairs else name
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

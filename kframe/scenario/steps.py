@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.brokers import Registration
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.scenario import admin, requests, stored
+from kframe.scenario import admin, moment, requests, stored
 from kframe.scenario.format import Fields, ScenarioBroker, Step, broker_ids, broker_spec, topic_partition
 from kframe.scenario.requests import Action
 from kframe.scenario.world import registration
@@ -62,9 +62,7 @@ def _read_ids(where: str, argument: Any, action: Callable[[ScenarioRunner, tuple
     ids = broker_ids(where, argument)
 
     def act(runner: ScenarioRunner) -> None:
-        for broker_id in ids:
-            if broker_id not in {one.broker_id for one in runner.ensemble.registrations()}:
-                raise ScenarioError(where, f"broker {broker_id}", "a broker that is registered at this step")
+        moment.require_registered(runner, where, ids)
         action(runner, ids)
 
     return act
@@ -122,6 +120,7 @@ def _read_answer(where: str, argument: Any) -> Action:
         topic_partition(f"{where}.partitions", one)
 
     def act(runner: ScenarioRunner) -> None:
+        moment.require_known(runner, f"{where}.broker", broker_id)
         runner.brokers.answer(broker_id, error, api, partitions)
 
     return act

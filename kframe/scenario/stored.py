@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Targets
+from kframe.scenario import moment
 from kframe.scenario.admin import read_targets
 from kframe.scenario.format import Fields, config_text, topic_partition
 from kframe.scenario.requests import Action
@@ -55,10 +56,11 @@ def read_isr_znode(where: str, argument: Any) -> Action:
         fields = Fields(where, str(name), proposals.get(name))
         fields.allow("isr")
         read[topic_partition(f"{where}.{name}", name)] = fields.ids("isr")
-    return partial(_isr_znode, isrs=read)
+    return partial(_isr_znode, where=where, isrs=read)
 
 
-def _isr_znode(runner: ScenarioRunner, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:
+def _isr_znode(runner: ScenarioRunner, where: str, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:
+    moment.require_partitions(runner, where, isrs)
     for (topic, partition), isr in isrs.items():
         runner.ensemble.write_state(topic, partition, isr=isr)
     runner.ensemble.notify_isr_changes(isrs)
@@ -68,10 +70,11 @@ def read_topic_config(where: str, argument: Any) -> Action:
     """Step ``topic_config``: settings of topics change, with their notification."""
     fields = Fields(where, "", argument)
     changes = {name: {key: config_text(item) for key, item in fields.mapping(name).items()} for name in argument}
-    return partial(_topic_config, changes=changes)
+    return partial(_topic_config, where=where, changes=changes)
 
 
-def _topic_config(runner: ScenarioRunner, changes: dict[str, dict[str, str]]) -> None:
+def _topic_config(runner: ScenarioRunner, where: str, changes: dict[str, dict[str, str]]) -> None:
+    moment.require_topics(runner, where, changes)
     for name, config in changes.items():
         runner.ensemble.configure_topic(name, config)
 
@@ -83,9 +86,10 @@ def read_log_dir_failure(where: str, argument: Any) -> Action:
     names = tuple(fields.sequence("partitions"))
     for name in names:
         topic_partition(f"{where}.partitions", name)
-    return partial(_log_dir_failure, broker_id=fields.whole("broker"), names=names)
+    return partial(_log_dir_failure, where=where, broker_id=fields.whole("broker"), names=names)
 
 
-def _log_dir_failure(runner: ScenarioRunner, broker_id: int, names: tuple[str, ...]) -> None:
+def _log_dir_failure(runner: ScenarioRunner, where: str, broker_id: int, names: tuple[str, ...]) -> None:
+    moment.require_registered(runner, f"{where}.broker", [broker_id])
     runner.brokers.fail_log_dir(broker_id, names)
     runner.ensemble.notify_log_dir_event(broker_id)

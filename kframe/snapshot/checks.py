@@ -92,7 +92,7 @@ def _check_members(partitions: PartitionFacts, locate: Locate) -> None:
 
 def _checked_keys(lists: Ragged, name: str, locate: Locate) -> NDArray[np.int64]:
     """Sorted keys ``row << 32 | broker`` of lists whose ids are in range and not repeated."""
-    rows = np.repeat(np.arange(len(lists), dtype=np.int64), lists.counts)
+    rows = lists.owners.astype(np.int64)
     negative = np.flatnonzero(lists.values < 0)
     if len(negative):
         at = int(negative[0])

@@ -66,8 +66,8 @@ def snapshot_of(cluster: ClusterState) -> Snapshot:
         controller_epoch=np.where(stored, partitions.controller_epoch[rows], np.int32(-1)),
         zk_version=partitions.partition_epoch[rows],
         leader_recovery_state=np.where(stored, partitions.recovery[rows], RecoveryState.RECOVERED).astype(np.int32),
-        adding_replicas=_flagged(cluster, rows, ReplicaFlag.ADDING),
-        removing_replicas=_flagged(cluster, rows, ReplicaFlag.REMOVING),
+        adding_replicas=cluster.replica_ids(rows, ReplicaFlag.ADDING),
+        removing_replicas=cluster.replica_ids(rows, ReplicaFlag.REMOVING),
     )
     topic_facts = TopicFacts(
         names=tuple(name for name, _ in named),
@@ -152,9 +152,7 @@ def _emptied(lists: Ragged, rows: Bool) -> Ragged:
     """The lists, with those of ``rows`` made empty."""
     if not rows.any():
         return lists
-    counts = np.where(rows, np.int32(0), lists.counts)
-    kept = np.repeat(~rows, lists.counts)
-    return Ragged(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32), lists.values[kept])
+    return lists.keep(~rows[lists.owners])
 
 
 def _flag(cluster: ClusterState, rows: Int32, lists: Ragged, flag: ReplicaFlag) -> None:
@@ -168,16 +166,6 @@ def _flag(cluster: ClusterState, rows: Int32, lists: Ragged, flag: ReplicaFlag) 
     held = slot_rows << 32 | partitions.replica[slots]
     wanted = np.repeat(some.astype(np.int64), counts[some]) << 32 | lists.values
     partitions.replica_flags[slots[np.isin(held, wanted)]] |= np.uint8(flag)
-
-
-def _flagged(cluster: ClusterState, rows: Int32, flag: ReplicaFlag) -> Ragged:
-    partitions = cluster.partitions
-    slots = partitions.slots_of(rows)
-    hit = (partitions.replica_flags[slots] & flag) != 0
-    owner = np.repeat(np.arange(len(rows)), partitions.replica_count[rows])
-    counts = np.bincount(owner[hit], minlength=len(rows))
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    return Ragged(offsets, cluster.brokers.ids[partitions.replica[slots[hit]]])
 
 
 def _canonical_rows(cluster: ClusterState, order: NDArray[np.int64]) -> Int32:

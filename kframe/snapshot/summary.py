@@ -103,15 +103,16 @@ def conditions_of(snapshot: Snapshot) -> Conditions:
         return Conditions(None, None, None, None, None, reassigning)
     gone = [facts.broker_id for facts in snapshot.brokers if facts.registered is False]
     offline = (leader < 0) | np.isin(leader, gone)
-    wanted = partitions.replicas.counts - (0 if adding is None else adding.counts)
-    preferred = partitions.replicas.values[partitions.replicas.offsets[:-1]]
+    replicas = partitions.replicas
+    wanted = replicas.counts - (0 if adding is None else adding.counts)
+    at_home = replicas.any(replicas.first & (replicas.values == leader[replicas.owners]))
     least = _min_insync(snapshot)
     return Conditions(
         offline,
         isr.counts < wanted,
         None if least is None else offline | (isr.counts < least),
         None if least is None else isr.counts == least,
-        (leader >= 0) & (leader != preferred),
+        (leader >= 0) & (replicas.counts > 0) & ~at_home,
         reassigning,
     )
 
@@ -122,7 +123,7 @@ def loads_of(snapshot: Snapshot) -> Loads:
     replicas, leader = partitions.replicas, partitions.leader
     return Loads(
         None if leader is None else _counted(leader[leader >= 0], ids),
-        _counted(replicas.values[replicas.offsets[:-1]], ids),
+        _counted(replicas.values[replicas.first], ids),
         _counted(replicas.values, ids),
         None if partitions.isr is None else _counted(partitions.isr.values, ids),
     )

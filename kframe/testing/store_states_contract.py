@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kframe.core.stored import reload
 from kframe.model.ids import NO_STATE
 from kframe.testing.clusters import (
     PartitionSpec,
@@ -132,7 +133,7 @@ class StatesContract(StoreSuite):
         assert cluster.brokers.ids_of(stored.leader) == [-1, 2]
         assert [cluster.brokers.ids_of(stored.isr[0]), cluster.brokers.ids_of(stored.isr[1])] == [[], [4, 2, 3, 1]]
         assert (stored.recovery.tolist(), stored.controller_epoch.tolist()) == ([0, 1], [1, 1])
-        cluster.reload(stored)
+        reload(cluster, stored)
         assert described(cluster) == described(store.load())
 
     def test_store_and_controller_may_number_topics_and_brokers_differently(self, world: StoreWorld) -> None:
@@ -160,7 +161,7 @@ class StatesContract(StoreSuite):
         stored = store.read_states(cluster, rows_of(cluster, state))
         assert (stored.partition_epoch.tolist(), stored.leader_epoch.tolist()) == ([8], [4])
         assert (cluster.brokers.ids_of(stored.isr[0]), stored.controller_epoch.tolist()) == ([1, 2], [2])
-        cluster.reload(stored)
+        reload(cluster, stored)
         assert described(cluster) == described(store.load())
         state = {"orders-0": StateSpec(2, (2,), 5, 8)}
         assert codes(store.write_states(cluster, change_of(cluster, state, 1))) == ["OK"]

@@ -10,7 +10,7 @@ from kframe.model.changes import WriteCode
 from kframe.model.columns import Ragged
 from kframe.model.events import BrokerDefaultsChanged, Event, TopicModified, TopicsChanged, TopicSettingsChanged
 from kframe.model.ids import NO_STATE
-from kframe.model.tables import TopicSettings, TopicTable
+from kframe.model.tables import TopicSettings, TopicTable, move_flags
 from kframe.model.topics import UNSET
 from kframe.testing.clusters import described, small_table
 from kframe.testing.store_world import (
@@ -109,11 +109,9 @@ class TopicsContract(StoreSuite):
         """Order, adding and removing replicas, further partitions; states and ids stay."""
         store, cluster = controller_of(world)
         before, ids = described(cluster), store.read_topics(("orders",)).topic_ids
-        table = TopicTable(
-            ("orders",), ids, np.array([4], np.int32),
-            Ragged.of([(3, 2, 1), (4, 2), (9, 3, 1), (1, 2)]),
-            Ragged.of([(), (), (9,), ()]), Ragged.of([(), (), (3,), ()]),
-        )  # fmt: skip
+        replicas = Ragged.of([(3, 2, 1), (4, 2), (9, 3, 1), (1, 2)])
+        flags = move_flags(replicas, adding=Ragged.of([(), (), (9,), ()]), removing=Ragged.of([(), (), (3,), ()]))
+        table = TopicTable(("orders",), ids, np.array([4], np.int32), replicas, flags)
         assert store.write_assignments(table) == (OK,)
         found = store.read_topics(("orders",))
         assert (table_as_read(found), found.topic_ids) == (table_as_read(table), ids)

@@ -181,6 +181,18 @@ class CountingContract:
         _send(world, cluster, requests_of(cluster, metadata=([1, 2], [])))
         assert world.counts() == {2: {"UpdateMetadata": (1, 0)}}
 
+    def test_queues_are_those_of_connected_brokers(self, world: CountingWorld, cluster: ClusterState) -> None:
+        """Or there are none. Once all is settled nothing waits, and every request has waited once."""
+        _send(world, cluster, _big_batch(cluster))
+        queues = world.transport.queues()
+        if queues:
+            assert {broker: queue.times.count for broker, queue in queues.items()} == {1: 2, 2: 3, 3: 1, 4: 1}
+            assert [queue.waiting for queue in queues.values()] == [0, 0, 0, 0]
+            world.transport.disconnect(cluster, _indexes(cluster, 1))
+            assert set(world.transport.queues()) == {2, 3, 4}
+        world.transport.close()
+        assert not world.transport.queues()
+
     def test_brokers_are_known_by_id_across_clusters(self, world: CountingWorld, cluster: ClusterState) -> None:
         """After a failover the same brokers may have other indexes."""
         later = cluster_of({"t": [healthy(3, 2)]}, registered=[3, 2])

@@ -14,6 +14,7 @@ from kframe.whatif.reassign import reassign
 from kframe.whatif.standing import CONDITIONS, Skew, Standing
 from kframe.whatif.study import WhatIf
 from kframe.whatif.timeline import ElectionHeld, Happening, RequestsSent, StatesStored, TopicAction, TopicsWritten
+from kframe.whatif.trail import Moment, Trail
 
 __all__ = [
     "CONDITIONS",
@@ -23,6 +24,7 @@ __all__ = [
     "Fate",
     "Happening",
     "Impact",
+    "Moment",
     "Moves",
     "Operation",
     "Outcome",
@@ -36,6 +38,7 @@ __all__ = [
     "TopicAction",
     "TopicFate",
     "TopicsWritten",
+    "Trail",
     "Verb",
     "WhatIf",
     "create",

@@ -142,7 +142,8 @@ class Judge:
         if first == leader:
             place = "as the preferred replica" if leader == view.replicas[0] else "as the first one that can"
             return self._decision(None, Rule.OFFLINE_CLEAN, leader, f"broker {leader} leads {place}")
-        text = f"broker {leader} was elected earlier; an election held now would choose broker {first}"
+        other = "nobody" if first is None else f"broker {first}"
+        text = f"broker {leader} was elected earlier; an election held now would choose {other}"
         return self._decision(None, Rule.STAYS, leader, text)
 
     def election(
@@ -172,7 +173,7 @@ class Judge:
     def _candidates(
         self, view: PartitionView, rule: Rule, leader: int | None, selector: str | None
     ) -> Iterator[Candidate]:
-        chosen_at = None if leader is None else view.replicas.index(leader)
+        chosen_at = view.replicas.index(leader) if leader in view.replicas else None
         for position, broker_id in enumerate(view.replicas):
             obstacle = self._obstacle(broker_id)
             if broker_id == leader:
@@ -217,6 +218,8 @@ class Judge:
 
     def _why_nobody(self, view: PartitionView, unclean_allowed: bool) -> str:
         live = [one for one in view.replicas if self._obstacle(one) is None]
+        if not view.replicas:
+            return "no replica is assigned"
         if not live:
             return "no replica lives"
         if any(one in view.isr for one in live):

@@ -13,10 +13,10 @@ from kframe.embedded import Api
 from kframe.errors import ConfigError
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Int64, UInt8
+from kframe.model.columns import Bool, Int32, Int64, UInt8, distinct_rows
 from kframe.model.elections import LeaderSelector
-from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind
-from kframe.model.ports import Clock, Notify, Store
+from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
+from kframe.model.ports import BrokerQueue, Clock, Notify, Store
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable
 from kframe.whatif.timeline import (
@@ -173,7 +173,9 @@ class WatchedStore:
     def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
         """Write, then tell."""
         codes = self._store.write_assignments(table)
-        adding, removing = len(table.adding.values), len(table.removing.values)
+        adding, removing = (
+            int(np.count_nonzero(table.flags & np.uint8(flag))) for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING)
+        )
         self._watch(TopicsWritten(TopicAction.ASSIGNED, codes.count(WriteCode.OK), adding, removing))
         return codes
 
@@ -227,7 +229,11 @@ class MeasuringTransport:
                 Api.STOP_REPLICA: stopping.rows}  # fmt: skip
         for api, sent in traffic.items():
             if sent.requests.any():
-                self._watch(self._summary(api, sent, _distinct(rows[api], len(cluster))), sent)
+                self._watch(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """Nothing waits here."""
+        return {}
 
     def _measure(self, cluster: ClusterState, requests: ControlRequests) -> dict[Api, Traffic]:
         """Traffic in the order in which a broker gets it."""
@@ -281,9 +287,3 @@ def _listed(batch: BrokerRows, brokers: int) -> Traffic:
     traffic.requests[batch.brokers] = 1
     traffic.entries[batch.brokers] = np.diff(batch.offsets)
     return traffic
-
-
-def _distinct(rows: Int32, count: int) -> int:
-    named = np.zeros(count, np.bool_)
-    named[rows] = True
-    return int(np.count_nonzero(named))

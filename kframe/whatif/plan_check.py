@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of, same_lists
+from kframe.model.columns import Bool, Int32, Int64, Ragged, members, offsets_of, repeated, same_lists
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
-from kframe.whatif.lists import absent, count, kept, loads, owners, repeated
+from kframe.whatif.lists import loads
 from kframe.whatif.plan import Plan
 
 
@@ -142,11 +142,11 @@ def hold(plan: Plan, snapshot: Snapshot) -> Held:
     current = _chosen(partitions.replicas, rows)
     origin = current
     if partitions.adding_replicas is not None:
-        origin = kept(current, absent(current, _chosen(partitions.adding_replicas, rows)))
+        origin = current.keep(~members(current, _chosen(partitions.adding_replicas, rows)))
     begun = np.repeat(known, targets.replicas.counts)
-    adding = kept(targets.replicas, absent(targets.replicas, origin) & begun)
-    removing = kept(origin, absent(origin, targets.replicas))
-    valid = known & _well_formed(plan) & (count(adding, ~_among(adding, _brokers(snapshot, True, None))) == 0)
+    adding = targets.replicas.keep(~members(targets.replicas, origin) & begun)
+    removing = origin.keep(~members(origin, targets.replicas))
+    valid = known & _well_formed(plan) & ~adding.any(~_among(adding, _brokers(snapshot, True, None)))
     if topics.deleting is not None:
         valid &= np.append(topics.deleting, 0)[topic] == 0
     return Held(plan, snapshot, rows, current, origin, adding, removing, valid)
@@ -162,8 +162,8 @@ def check_alone(plan: Plan) -> list[Findings]:
         _at(Check.PARTITION_NUMBER, targets.partition < 0),
         Findings(Check.DUPLICATE_PARTITION, plan.again()),
         _at(Check.EMPTY_REPLICAS, lists.counts == 0),
-        _at(Check.DUPLICATE_BROKER, repeated(lists)),
-        _at(Check.BROKER_ID, count(lists, lists.values < 0) > 0),
+        _at(Check.DUPLICATE_BROKER, lists.any(repeated(lists))),
+        _at(Check.BROKER_ID, lists.any(lists.values < 0)),
         _at(Check.LOG_DIRS, plan.log_dirs_differ),
         Findings(Check.UNEVEN_REPLICATION, _uneven(plan), of_topics=True),
     ]
@@ -180,16 +180,16 @@ def check_against(held: Held) -> list[Findings]:
     topic_known = np.array([name in names for name in targets.names], np.bool_)[targets.topic]
     lists, adding = targets.replicas, held.adding
     everybody, dead = _brokers(snapshot, True, False, None), _brokers(snapshot, False)
-    stays = kept(lists, ~absent(lists, held.origin))
+    stays = lists.keep(members(lists, held.origin))
     more = lists.counts - held.origin.counts
     moved = known & ~held.unchanged
     found = [
         _at(Check.UNKNOWN_TOPIC, ~topic_known),
         _at(Check.TOPIC_BEING_DELETED, _deleting(held)),
         _at(Check.UNKNOWN_PARTITION, topic_known & ~known),
-        _at(Check.UNKNOWN_BROKER, count(lists, ~_among(lists, everybody)) > 0),
-        _at(Check.DEAD_BROKER, count(adding, _among(adding, dead)) > 0),
-        _at(Check.DEAD_BROKER_STAYS, moved & (count(stays, _among(stays, dead)) > 0)),
+        _at(Check.UNKNOWN_BROKER, lists.any(~_among(lists, everybody))),
+        _at(Check.DEAD_BROKER, adding.any(_among(adding, dead))),
+        _at(Check.DEAD_BROKER_STAYS, moved & stays.any(_among(stays, dead))),
         _at(Check.NO_LEADER, moved & _leaderless(held)),
         _at(Check.ALREADY_MOVING, known & _moving(held)),
         _at(Check.FEWER_REPLICAS, known & (more < 0)),
@@ -209,15 +209,15 @@ def replica_loads(held: Held) -> tuple[Int32, dict[str, Int64]]:
     """
     ids = np.array([one.broker_id for one in held.snapshot.brokers], np.int32)
     lists, partitions = held.plan.targets.replicas, held.snapshot.partitions
-    per_value = {name: held.valid[owners(one)] for name, one in (("to", lists), ("from", held.current))}
+    per_value = {name: held.valid[one.owners] for name, one in (("to", lists), ("from", held.current))}
     replicas, preferred = loads(partitions.replicas, ids), loads(_firsts(partitions.replicas), ids)
     valid = np.flatnonzero(held.valid)
     return ids, {
         "replicas_before": replicas,
         "copied": loads(held.adding.take(valid), ids),
-        "deleted": loads(kept(held.current, absent(held.current, lists)).take(valid), ids),
-        "replicas_after": replicas + loads(kept(lists, per_value["to"]), ids)
-        - loads(kept(held.current, per_value["from"]), ids),
+        "deleted": loads(held.current.keep(~members(held.current, lists)).take(valid), ids),
+        "replicas_after": replicas + loads(lists.keep(per_value["to"]), ids)
+        - loads(held.current.keep(per_value["from"]), ids),
         "preferred_before": preferred,
         "preferred_after": preferred + loads(_firsts(lists.take(valid)), ids)
         - loads(_firsts(held.current.take(valid)), ids),
@@ -242,7 +242,7 @@ def _at(check: Check, mask: Bool) -> Findings:
 
 def _well_formed(plan: Plan) -> Bool:
     lists = plan.targets.replicas
-    well: Bool = (lists.counts > 0) & ~repeated(lists) & (count(lists, lists.values < 0) == 0)
+    well: Bool = (lists.counts > 0) & ~lists.any(repeated(lists) | (lists.values < 0))
     well[plan.again()] = False
     return well
 
@@ -306,9 +306,9 @@ def _crowded(held: Held) -> Bool:
     racks = np.array([-1 if one.rack is None else numbers[one.rack] for one in facts], np.int32)[order]
     at = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
     rack = np.where(ids[order][at] == lists.values, racks[at], -1)
-    pairs = np.unique(owners(lists) * len(numbers) + np.maximum(rack, 0))
+    pairs = np.unique(lists.owners * np.int64(len(numbers)) + np.maximum(rack, 0))
     spanned = np.bincount(pairs // len(numbers), minlength=len(lists))
-    crowded: Bool = (count(lists, rack < 0) == 0) & (spanned < np.minimum(lists.counts, len(numbers)))
+    crowded: Bool = ~lists.any(rack < 0) & (spanned < np.minimum(lists.counts, len(numbers)))
     return crowded
 
 
@@ -331,6 +331,4 @@ def _chosen(lists: Ragged, rows: Int32) -> Ragged:
 
 def _firsts(lists: Ragged) -> Ragged:
     """The first value of each list, as lists."""
-    some = lists.counts > 0
-    offsets = offsets_of(some)
-    return Ragged(offsets, lists.values[lists.offsets[:-1][some]])
+    return lists.keep(lists.first)

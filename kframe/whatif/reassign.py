@@ -13,16 +13,17 @@ from typing import Final
 
 import numpy as np
 
+from kframe.core import stored
 from kframe.core.admin import ReassignmentResponse
 from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, offsets_of, same_lists
+from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, members, offsets_of, same_lists
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.tables import Targets
-from kframe.whatif.lists import absent, count, kept, loads, owners
+from kframe.whatif.lists import loads
 from kframe.whatif.moves import Moves
 from kframe.whatif.outcome import Answer, Operation, Outcome, Told, Verb
 from kframe.whatif.plan import Plan
@@ -90,7 +91,7 @@ class _Reassignment:
         being_added = (_flags(cluster, rows[known]) & np.uint8(ReplicaFlag.ADDING)) != 0
         brokers = cluster.brokers
         self._before = _Before(
-            rows, known, held, kept(held, ~being_added), frozenset(brokers.ids[brokers.live != 0].tolist()),
+            rows, known, held, held.keep(~being_added), frozenset(brokers.ids[brokers.live != 0].tolist()),
             study.standing().replicas,
         )  # fmt: skip
         self._codes: Int16 = np.zeros(len(targets), np.int16)
@@ -131,7 +132,7 @@ class _Reassignment:
         twin = ClusterState()
         twin.brokers, twin.topics, twin.partitions = brokers, cluster.topics, columns
         for one in accepted:
-            twin.apply(one, one.expected + np.int32(1))
+            stored.apply(twin, one, one.expected + np.int32(1))
         return Told(happenings=until_answers.happenings(), standing=study.standing_of(twin))
 
     def finish(self) -> Told:
@@ -166,17 +167,17 @@ class _Reassignment:
         begun = (self._codes == ErrorCode.NONE) & (before.rows >= 0)
         origin, had = _spread(before.origin, before.known, every), _spread(before.replicas, before.known, every)
         accepted = Ragged(targets.replicas.offsets, targets.replicas.values)
-        adding = kept(accepted, absent(accepted, origin) & begun[owners(accepted)])
-        leaving = kept(origin, absent(origin, accepted) & begun[owners(origin)])
+        adding = accepted.keep(~members(accepted, origin) & begun[accepted.owners])
+        leaving = origin.keep(~members(origin, accepted) & begun[origin.owners])
         rows = before.rows[before.known]
         now = _ids(cluster, cluster.partitions.lists("replica", rows))
         has = _spread(now, before.known, every)
         reached = np.zeros(every, np.bool_)
-        still = count(now, (_flags(cluster, rows) & _MOVING) != 0) > 0
+        still = now.any((_flags(cluster, rows) & _MOVING) != 0)
         reached[before.known] = same_lists(now, accepted.take(before.known)) & ~still
         ids = outcome.broker_ids
-        peak = before.loads + loads(kept(accepted, begun[owners(accepted)]), ids) + loads(leaving, ids)
-        peak -= loads(kept(had, begun[owners(had)]), ids)
+        peak = before.loads + loads(accepted.keep(begun[accepted.owners]), ids) + loads(leaving, ids)
+        peak -= loads(had.keep(begun[had.owners]), ids)
         return Moves(
             targets=targets,
             codes=self._codes,
@@ -184,7 +185,7 @@ class _Reassignment:
             led=self._led,
             isr_codes=self._isr_codes,
             adding=adding,
-            deleted=kept(had, absent(had, has) & begun[owners(had)]),
+            deleted=had.keep(~members(had, has) & begun[had.owners]),
             known_topics=self._known_topics,
             live=before.live,
             broker_ids=ids,
@@ -203,11 +204,11 @@ def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:
     """
     p, live = cluster.partitions, cluster.brokers.live
     isr = p.lists("isr", rows)
-    isr = kept(isr, live[isr.values] != 0)
+    isr = isr.keep(live[isr.values] != 0)
     replicas = p.lists("replica", rows)
     stays = (_flags(cluster, rows) & np.uint8(ReplicaFlag.REMOVING)) == 0
-    joining = kept(replicas, stays & (live[replicas.values] != 0) & absent(replicas, isr))
-    owner = np.concatenate([owners(isr), owners(joining)])
+    joining = replicas.keep(stays & (live[replicas.values] != 0) & ~members(replicas, isr))
+    owner = np.concatenate([isr.owners, joining.owners])
     order = np.argsort(owner, kind="stable")
     offsets = offsets_of(isr.counts + joining.counts)
     grown = Ragged(offsets, np.concatenate([isr.values, joining.values])[order])

@@ -9,7 +9,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Int64, UInt8
+from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET
@@ -107,14 +107,13 @@ def newly(before: Bool | None, after: Bool | None) -> Bool | None:
     return fresh
 
 
-def _adding(cluster: ClusterState) -> Int64 | int:
+def _adding(cluster: ClusterState) -> Int32 | int:
     """Replicas being added to each row."""
     p = cluster.partitions
     if not (p.replica_flags & ReplicaFlag.ADDING).any():
         return 0
     every = np.arange(len(p))
-    owner = np.repeat(every, p.replica_count)
-    return np.bincount(owner[(p.replica_flags[p.slots_of(every)] & ReplicaFlag.ADDING) != 0], minlength=len(p))
+    return p.lists("replica", every).count((p.replica_flags[p.slots_of(every)] & ReplicaFlag.ADDING) != 0)
 
 
 def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:
@@ -125,8 +124,6 @@ def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:
     kernels.mark_dead_isr(
         rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, live, dead
     )
-    slots = p.slots_of(rows)
-    online = (live[p.replica[slots]] != 0) & ((p.replica_flags[slots] & ReplicaFlag.OFFLINE_DIR) == 0)
-    owner = np.repeat(np.arange(len(rows)), p.replica_count[rows])
-    needed[rows] = (dead != 0) & (np.bincount(owner[online], minlength=len(rows)) > 0)
+    replicas, flags = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)]
+    needed[rows] = (dead != 0) & replicas.any((live[replicas.values] != 0) & ((flags & ReplicaFlag.OFFLINE_DIR) == 0))
     return needed

@@ -39,6 +39,7 @@ from kframe.whatif.observe import (
 from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Told, Verb
 from kframe.whatif.standing import Standing, newly, standing_of
 from kframe.whatif.timeline import Happening, RequestsSent, Turns
+from kframe.whatif.trail import Trail
 from kframe.wire import ControlVersions, Encoder
 
 #: Of the cluster-wide dynamic settings that a snapshot may have, those that a what-if goes by.
@@ -92,6 +93,7 @@ class WhatIf:
             for one in snapshot.brokers
         }
         self._record = Record(len(cluster.brokers))
+        self._trails: list[Trail] = []
         versions = ControlVersions.of(self.config.protocol)
         clock = VirtualClock() if clock is None else clock
         self._transport = MeasuringTransport(
@@ -133,6 +135,14 @@ class WhatIf:
         """How ``cluster`` would stand under this controller's settings."""
         return standing_of(cluster, self.config, self.snapshot.topics.configs is not None)
 
+    def follow(self, topic: str, partition: int) -> Trail:
+        """From now on note how storage has this partition. Raises InputError for an unknown one."""
+        self._known(topic, partition)
+        stored = self._ensemble.states.cluster
+        trail = Trail(lambda: None if stored.row(topic, partition) is None else stored[topic, partition])
+        self._trails.append(trail)
+        return trail
+
     def fail(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Brokers die: these, and all that are registered in these racks. Raises InputError for one that is unknown or
         not registered."""
@@ -162,8 +172,7 @@ class WhatIf:
     def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:
         """An operator has leaders elected, for these partitions or for all. Raises InputError for an unknown one."""
         for topic, partition in partitions or ():
-            if self.cluster.row(topic, partition) is None:
-                raise InputError("partition", f"{topic}-{partition}", "a partition of the snapshot")
+            self._known(topic, partition)
         named = None if partitions is None else tuple(partitions)
         kind = election.name.lower()
         operation = Operation(Verb.ELECT, election=kind, partitions=None if named is None else len(named))
@@ -301,6 +310,8 @@ class WhatIf:
 
     def _note_written(self, written: Happening) -> None:
         self._record.note(written)
+        for trail in self._trails:
+            trail.note()
 
     def _note_requests(self, sent: RequestsSent, traffic: Traffic) -> None:
         self._record.note(sent, traffic.requests > 0)
@@ -319,6 +330,10 @@ class WhatIf:
             yield f"leader selector {name!r} {fault} for {count:,} partitions: the built-in rule decided"
 
     # -- what was asked for
+
+    def _known(self, topic: str, partition: int) -> None:
+        if self.cluster.row(topic, partition) is None:
+            raise InputError("partition", f"{topic}-{partition}", "a partition of the snapshot")
 
     def _chosen(self, brokers: Iterable[int], racks: Iterable[str], *, registered: bool) -> tuple[int, ...]:
         """The brokers named, then those in the racks, each once. Raises InputError if there is none."""

@@ -25,6 +25,25 @@ class ToldBrokers:
     def __init__(self, encode: Callable[[Registration], bytes]) -> None:
         self._encode = encode
         self._known: dict[int, tuple[Registration, bytes]] = {}
+        self._registered, self._registrations = b"", list[Registration | None]()
+        self._standing: list[tuple[int, Registration]] = []
+        self._every: list[bytes] | None = None
+
+    def standing(self, brokers: Brokers) -> list[tuple[int, Registration]]:
+        """Index and registration of the brokers that are registered, ascending by id; the same list until that
+        changes, since most batches find nobody gone or come since the last one."""
+        registered = brokers.registered.tobytes()
+        if registered != self._registered or brokers.registrations != self._registrations:
+            self._registered, self._registrations = registered, list(brokers.registrations)
+            self._standing, self._every = _standing(brokers), None
+        return self._standing
+
+    def every(self, brokers: Brokers) -> list[bytes]:
+        """All brokers that are registered, ascending by id. Raises ConfigError as ``encode`` does."""
+        standing = self.standing(brokers)
+        if self._every is None:
+            self._every = [self.of(index, registration) for index, registration in standing]
+        return self._every
 
     def of(self, index: int, registration: Registration) -> bytes:
         """The broker of that index, which is registered like this. Raises ConfigError as ``encode`` does."""
@@ -58,14 +77,6 @@ def live_brokers(api_version: int) -> ToldBrokers:
     return ToldBrokers(partial(_live_broker, api_version))
 
 
-def registered(brokers: Brokers) -> list[tuple[int, Registration]]:
-    """Index and registration of the brokers that are registered, ascending by id."""
-    found = np.flatnonzero(brokers.registered)
-    by_id = found[np.argsort(brokers.ids[found])].tolist()
-    standing = [(index, brokers.registrations[index]) for index in by_id]
-    return [(index, registration) for index, registration in standing if registration is not None]
-
-
 def endpoint_on(registration: Registration, listener: str) -> Endpoint:
     """The broker's endpoint on ``listener``. Raises ConfigError, naming both, if it has none."""
     for endpoint in registration.endpoints:
@@ -73,6 +84,13 @@ def endpoint_on(registration: Registration, listener: str) -> Endpoint:
             return endpoint
     names = ", ".join(endpoint.listener for endpoint in registration.endpoints) or "none"
     raise ConfigError(f"listeners of broker {registration.broker_id}", names, f"a listener named {listener}")
+
+
+def _standing(brokers: Brokers) -> list[tuple[int, Registration]]:
+    found = np.flatnonzero(brokers.registered)
+    by_id = found[np.argsort(brokers.ids[found])].tolist()
+    standing = [(index, brokers.registrations[index]) for index in by_id]
+    return [(index, registration) for index, registration in standing if registration is not None]
 
 
 def _live_broker(api_version: int, registration: Registration) -> bytes:

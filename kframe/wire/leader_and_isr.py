@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.model.columns import Int32, Int64, UInt8, distinct_rows
 from kframe.model.requests import ControlRequests
 from kframe.wire import kernels
 from kframe.wire.apis import LEADER_AND_ISR
-from kframe.wire.brokers import ToldBrokers, registered
+from kframe.wire.brokers import ToldBrokers
 from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.sections import Cutter, Frame, Group, Lists, check_topics, require_as_measured
@@ -63,7 +63,8 @@ class LiveLeaders:
         self._named = np.empty(len(cluster.brokers), np.int32)
         # The rows as one section, whose tail would name all of them.
         self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._told_size)))
-        leads = [(index, one) for index, one in registered(cluster.brokers) if self._named[index] == 0]
+        named = self._named.tolist()
+        leads = [(index, one) for index, one in told.standing(cluster.brokers) if named[index] == 0]
         encoded = [told.of(index, registration) for index, registration in leads]
         self._brokers = np.array([index for index, _ in leads], np.int32)
         self._told_size[:] = 0
@@ -98,7 +99,7 @@ def leader_and_isr_requests(
     """Each broker's LeaderAndIsr; one without rows gets none. Raises ConfigError if a leader cannot be told."""
     if not len(requests.leader_and_isr.rows):
         return iter(())
-    once = distinct(requests.leader_and_isr.rows, len(cluster))
+    once = distinct_rows(requests.leader_and_isr.rows, len(cluster))
     check_topics(LEADER_AND_ISR.name, cluster, once)
     leaders = LiveLeaders(cluster, once, told, LEADER_AND_ISR.layout(api_version).compact)
     return _encode(cluster, requests, api_version, EntryPool(cluster, once, api_version), leaders, byte_limit)
@@ -126,12 +127,3 @@ def _encode(
             LEADER_AND_ISR.api_key, api_version,
             [brokers[one] for one in lists], [prefixes[one] for one in lists], frame.bodies(),
         )  # fmt: skip
-
-
-def distinct(rows: Int32, count: int) -> Int32:
-    """The values that occur in ``rows``, all below ``count``, ascending."""
-    if len(rows) * 64 < count:
-        return np.unique(rows)
-    wanted = np.zeros(count, np.bool_)
-    wanted[rows] = True
-    return np.flatnonzero(wanted).astype(np.int32)

@@ -12,7 +12,7 @@ from kframe.model.columns import Int32
 from kframe.model.requests import ControlRequests
 from kframe.wire import kernels
 from kframe.wire.apis import UPDATE_METADATA
-from kframe.wire.brokers import ToldBrokers, registered
+from kframe.wire.brokers import ToldBrokers
 from kframe.wire.primitives import array, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
@@ -31,8 +31,7 @@ def update_metadata_requests(
 
 def live_brokers(cluster: ClusterState, told: ToldBrokers, compact: bool) -> bytes:
     """What follows the partitions of a request: all registered brokers, ascending by id, and the end of the struct."""
-    every = [told.of(index, registration) for index, registration in registered(cluster.brokers)]
-    return array(every, compact=compact) + end_of_struct(compact=compact)
+    return array(told.every(cluster.brokers), compact=compact) + end_of_struct(compact=compact)
 
 
 def _encode(

@@ -30,12 +30,11 @@ def test_all_kernels_come_from_one_build(name: str) -> None:
 
 
 @pytest.mark.skipif(not _core.DEBUG, reason="release kernels trust their caller")
-@pytest.mark.parametrize("broker", [1, 2**31 - 1, -1])
-def test_the_debug_build_refuses_an_index_outside_its_view(broker: int) -> None:
-    chosen, slot_start = np.zeros(1, np.uint8), np.zeros(1, np.int32)
-    replica_count, replica = np.ones(1, np.int16), np.array([broker], np.int32)
+@pytest.mark.parametrize("position", [1, 2**31 - 1, -1])
+def test_the_debug_build_refuses_an_index_outside_its_view(position: int) -> None:
+    positions, states = np.array([position], np.int32), np.zeros(1, np.uint8)
     with pytest.raises(IndexError, match="Out of bounds"):
-        _core.count_hosted(chosen, slot_start, replica_count, replica)
+        _core.check_moves(positions, states, 1, np.zeros(1, np.uint8))
 
 
 def run_setup(*commands: str) -> None:

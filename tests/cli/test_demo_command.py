@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from kframe.cli import demo
 from kframe.cli.app import cli
-from kframe.snapshot import write_snapshot
+from kframe.snapshot import Snapshot, write_snapshot
+from kframe.testing.clusters import cluster_of, healthy
 from tests.whatif.samples import small
 
 
@@ -27,11 +28,29 @@ def test_the_bundled_snapshot_and_a_generated_cluster() -> None:
     assert "Why? " in done.stdout
 
 
+def test_partitions_of_the_bundled_snapshot_move() -> None:
+    done = run("--partitions", "100", "--brokers", "5")
+    assert "96 partitions move from 1,2,3 to 4,5,6" in done.stdout
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.stdout.splitlines()]
+    assert ["as it stands", "3,1,2", "–", "–", "3,1,2", "3"] in cells
+    assert ["6 leads", "6,4,5,3,1,2", "6,4,5", "3,1,2", "3,1,2,6,4,5", "6"] in cells
+    assert ["the move is done", "6,4,5", "–", "–", "6,4,5", "6"] in cells
+    assert "all of them: 96 moved, 263 replicas copied, 263 deleted" in done.stdout
+
+
 def test_a_snapshot_of_ones_own(tmp_path: Path) -> None:
     write_snapshot(small(), tmp_path / "small")
     done = run("--snapshot", tmp_path / "small", "--partitions", "100", "--brokers", "5")
     assert done.exit_code == 0, done.output
     assert "fail broker 1" in done.stdout
+    assert "1 partition moves from 1 to 2" in done.stdout, "t-3; the ones before it are on all brokers"
+
+
+def test_nothing_moves_where_nothing_can(tmp_path: Path) -> None:
+    write_snapshot(Snapshot.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2))), tmp_path / "full")
+    done = run("--snapshot", tmp_path / "full", "--partitions", "100", "--brokers", "5")
+    assert done.exit_code == 0, done.output
+    assert "as many other brokers to go to" in done.stdout
 
 
 def test_without_the_bundled_snapshot_the_error_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,22 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from kframe.cli.app import cli
-from kframe.snapshot import write_snapshot
-from tests.whatif.samples import small
-
-
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    path = tmp_path / "small"
-    write_snapshot(small(), path)
-    return path
+from tests.cli.running import kframe
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["explain", *map(str, arguments)])
+    return kframe("explain", *arguments)
 
 
 def test_in_words(snapshot: Path) -> None:

@@ -10,22 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from kframe.cli.app import cli
-from kframe.snapshot import write_snapshot
-from tests.architecture.source import ROOT
-from tests.whatif.samples import small
-
-CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
-HEALTHY, PLAN = CLUSTER / "healthy.zookeeper.jsonl.gz", CLUSTER / "reassignment.json"
-
-
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    path = tmp_path / "small"
-    write_snapshot(small(), path)
-    return path
+from tests.cli.running import HEALTHY, PLAN, kframe
 
 
 @pytest.fixture
@@ -39,7 +26,7 @@ def plan(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["plan", *map(str, arguments)], prog_name="kframe")
+    return kframe("plan", *arguments)
 
 
 def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:

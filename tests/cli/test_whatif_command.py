@@ -6,39 +6,15 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
-from kframe.cli.app import cli
 from kframe.cli.whatif import FAIL_ON
 from kframe.snapshot import Health, generate, write_snapshot
 from kframe.whatif import FailOn
-from tests.architecture.source import ROOT
+from tests.cli.running import CLUSTER, HEALTHY, document, whatif
 from tests.whatif.samples import small
-
-CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
-HEALTHY = CLUSTER / "healthy.zookeeper.jsonl.gz"
-
-
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    path = tmp_path / "small"
-    write_snapshot(small(), path)
-    return path
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["whatif", *map(str, arguments)], prog_name="kframe")
-
-
-def document(*arguments: object) -> dict[str, Any]:
-    done = run(*arguments, "-o", "json")
-    assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
@@ -53,7 +29,7 @@ def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
 
 def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1,2", "--one-by-one")
-    table, found = run(*arguments).stdout, document(*arguments)
+    table, found = whatif(*arguments).stdout, document(*arguments)
     for name, value in found["impact"].items():
         if value:
             assert f"{name.replace('_', ' ')}  " in table
@@ -79,17 +55,17 @@ def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
 def test_csv_jsonl_and_yaml_list_the_same_partitions(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1")
     wanted = document(*arguments)["partitions"]
-    lines = [json.loads(line) for line in run(*arguments, "-o", "jsonl").stdout.splitlines()]
+    lines = [json.loads(line) for line in whatif(*arguments, "-o", "jsonl").stdout.splitlines()]
     assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
-    rows = list(csv.DictReader(io.StringIO(run(*arguments, "-o", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
     assert [(row["topic"], row["leader_after"], row["isr_after"]) for row in rows] == [
         (one["topic"], str(one["leader_after"]), ",".join(map(str, one["isr_after"]))) for one in wanted
     ]
-    assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["partitions"] == wanted
+    assert yaml.safe_load(whatif(*arguments, "-o", "yaml").stdout)["partitions"] == wanted
 
 
 def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
-    table = run("fail", snapshot, "--brokers", "1", "--limit", "1").stdout
+    table = whatif("fail", snapshot, "--brokers", "1", "--limit", "1").stdout
     assert "and 2 more" in table
     # What went offline comes first.
     assert ["t", "3", "1", "none", "1", "1", "yes"] in [line.split() for line in table.splitlines()]
@@ -111,14 +87,14 @@ FAIL_ONS = [
 @pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
 def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
     verb, *options = arguments
-    done = run(verb, snapshot, *options)
+    done = whatif(verb, snapshot, *options)
     assert (done.exit_code, done.stderr) == (code, said)
     assert done.stdout
 
 
 def test_loss_is_found_when_unclean_elections_are_allowed(tmp_path: Path) -> None:
     write_snapshot(small(unclean=1), tmp_path / "small")
-    done = run("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
+    done = whatif("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
     assert (done.exit_code, done.stderr) == (3, "--fail-on loss: 1 partition\n")
 
 
@@ -153,16 +129,16 @@ def test_selectors_by_name(snapshot: Path) -> None:
 
 def test_out_holds_the_outcome(snapshot: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = run("fail", snapshot, "--brokers", "1", "--out", out)
+    done = whatif("fail", snapshot, "--brokers", "1", "--out", out)
     assert done.exit_code == 0
     assert json.loads((out / "outcome.json").read_text())["impact"]["leaders_moved"] == 1
-    again = run("fail", snapshot, "--brokers", "1", "--out", out)
+    again = whatif("fail", snapshot, "--brokers", "1", "--out", out)
     assert (again.exit_code, again.stdout) == (2, "")
-    assert run("fail", snapshot, "--brokers", "2", "--out", out, "--force").exit_code == 0
+    assert whatif("fail", snapshot, "--brokers", "2", "--out", out, "--force").exit_code == 0
 
 
 def test_a_finding_is_written_all_the_same(snapshot: Path, tmp_path: Path) -> None:
-    assert run("fail", snapshot, "--brokers", "1", "--fail-on", "offline", "--out", tmp_path / "out").exit_code == 3
+    assert whatif("fail", snapshot, "--brokers", "1", "--fail-on", "offline", "--out", tmp_path / "out").exit_code == 3
     assert (tmp_path / "out" / "outcome.json").exists()
 
 
@@ -202,7 +178,7 @@ def test_bad_input_is_one_line_and_writes_nothing(
     snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     verb, *options = arguments
-    done = run(verb, snapshot, *options, "--out", tmp_path / "out")
+    done = whatif(verb, snapshot, *options, "--out", tmp_path / "out")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
@@ -224,27 +200,27 @@ def test_a_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, said: st
     path = tmp_path / "s.jsonl"
     if content is not None:
         path.write_bytes(content)
-    done = run("fail", path, "--brokers", "1", "--out", tmp_path / "out")
+    done = whatif("fail", path, "--brokers", "1", "--out", tmp_path / "out")
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_a_snapshot_of_assignments_only_is_refused() -> None:
-    done = run("fail", CLUSTER / "reassignment.json", "--brokers", "1")
+    done = whatif("fail", CLUSTER / "reassignment.json", "--brokers", "1")
     assert done.exit_code == 2
     assert "found nothing about who leads" in done.stderr
 
 
 def test_what_cannot_be_decided_is_not_passed_over_in_silence() -> None:
-    done = run("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4", "--fail-on", "under-min-isr")
+    done = whatif("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4", "--fail-on", "under-min-isr")
     assert done.exit_code == 2
     assert "--fail-on under-min-isr: found a snapshot without topic settings" in done.stderr
     assert document("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4")["before"]["under_min_isr"] is None
 
 
 def test_the_real_cluster_in_a_table() -> None:
-    table = run("fail", HEALTHY, "--brokers", "4").stdout
+    table = whatif("fail", HEALTHY, "--brokers", "4").stdout
     assert table.startswith("fail broker 4: 645 partitions of healthy.zookeeper.jsonl.gz\n")
     assert "leaders moved           105\n" in table
     assert "and 292 more" in table

@@ -4,43 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from pyarrow import parquet
 
-from kframe.cli.app import cli
-from kframe.snapshot import write_snapshot
-from tests.architecture.source import ROOT
-from tests.whatif.samples import small
-
-CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
-HEALTHY, PLAN = CLUSTER / "healthy.zookeeper.jsonl.gz", CLUSTER / "reassignment.json"
-
-
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    path = tmp_path / "small"
-    write_snapshot(small(), path)
-    return path
+from tests.cli.running import CLUSTER, HEALTHY, PLAN, document, whatif
 
 
 def plan_file(path: Path, *wanted: tuple[int, list[int]]) -> Path:
     entries = [{"topic": "t", "partition": partition, "replicas": replicas} for partition, replicas in wanted]
     path.write_text(json.dumps({"version": 1, "partitions": entries}))
     return path
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["whatif", *map(str, arguments)], prog_name="kframe")
-
-
-def document(*arguments: object) -> dict[str, Any]:
-    done = run(*arguments, "-o", "json")
-    assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path) -> None:
@@ -58,7 +32,7 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
     assert (moved["completed"], moved["refused"], moved["replicas_copied"], moved["replicas_deleted"]) == (2, 2, 1, 2)
     assert {one["partition"]: one["reason"] for one in moved["problems"]} == {1: "not live: 4", 8: "no such partition"}
     assert [(one["partition"], one["replicas_after"]) for one in found["partitions"]] == [(0, [1, 2]), (3, [2])]
-    table = run("reassign", snapshot, plan).stdout
+    table = whatif("reassign", snapshot, plan).stdout
     for step in found["steps"]:
         for happening in step["timeline"]:
             assert happening["text"] in table
@@ -72,7 +46,7 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
 
 def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [3, 2]))
-    done = run("reassign", snapshot, plan, "--out", tmp_path / "out")
+    done = whatif("reassign", snapshot, plan, "--out", tmp_path / "out")
     assert done.exit_code == 0
     assert json.loads((tmp_path / "out" / "outcome.json").read_text())["reassignment"]["completed"] == 1
     (row,) = parquet.read_table(tmp_path / "out" / "partitions.parquet").to_pylist()
@@ -83,13 +57,13 @@ def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
 
 def test_a_topic_can_lose_its_quorum_by_plan(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [2, 1]))
-    assert run("reassign", snapshot, plan, "--fail-on", "offline").exit_code == 0
-    done = run("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
+    assert whatif("reassign", snapshot, plan, "--fail-on", "offline").exit_code == 0
+    done = whatif("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
     assert (done.exit_code, done.stderr) == (3, "--fail-on offline: 1 partition\n")
 
 
 def test_the_real_plan_in_a_table() -> None:
-    table = run("reassign", HEALTHY, PLAN).stdout
+    table = whatif("reassign", HEALTHY, PLAN).stdout
     assert table.startswith("reassign 24 partitions of 1 topic: 645 partitions of healthy.zookeeper.jsonl.gz\n")
     assert "replicas copied   36\n" in table
     assert "replicas peak     1901\n" in table
@@ -109,7 +83,7 @@ def test_create_and_delete_tell_the_fate_of_each_topic(snapshot: Path) -> None:
     assert [(one["topic"], one["fate"], one["waiting_for"]) for one in gone["topics"]] == [
         ("t", "waiting", [4]), ("nope", "refused", []),
     ]  # fmt: skip
-    table = run("delete", snapshot, "t", "nope").stdout
+    table = whatif("delete", snapshot, "t", "nope").stdout
     assert ["nope", "refused", "UNKNOWN_TOPIC_OR_PARTITION", "0", "0", "-"] in [
         line.split() for line in table.splitlines()
     ]
@@ -117,8 +91,8 @@ def test_create_and_delete_tell_the_fate_of_each_topic(snapshot: Path) -> None:
 
 
 def test_what_a_table_of_failures_shows_stays() -> None:
-    assert "REPLICAS-BEFORE" not in run("fail", HEALTHY, "--brokers", "4").stdout
-    assert "REPLICAS-BEFORE" in run("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
+    assert "REPLICAS-BEFORE" not in whatif("fail", HEALTHY, "--brokers", "4").stdout
+    assert "REPLICAS-BEFORE" in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
 
 
 #: (arguments after the snapshot, what the error says)
@@ -156,7 +130,7 @@ def test_bad_input_is_one_line_and_writes_nothing(
         plan.write_text("{")
     before = sorted(path.name for path in tmp_path.iterdir())
     verb, *rest = (plan if one in (*plans, "BROKEN") else one for one in arguments)
-    done = run(verb, snapshot, *rest, "--out", tmp_path / "out")
+    done = whatif(verb, snapshot, *rest, "--out", tmp_path / "out")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1

@@ -130,6 +130,11 @@ class Driver:
         for name in table.names:
             self.ensemble.records.set(self._somebody, topic_path(name), b"")
 
+    def forget_topic_id(self, name: str) -> None:
+        """Let somebody store a topic again without its id."""
+        self.ensemble.topics.forget_id(name)
+        self.ensemble.records.set(self._somebody, topic_path(name), b"")
+
     # -- what it saw
 
     @property
@@ -145,14 +150,14 @@ class Driver:
 
     def replicas(self, *names: str) -> Replicas:
         """Replicas written ``t-0@1``: partition and broker id."""
-        rows, slots = [], []
+        rows, places = [], []
         for name in names:
             partition, _, broker_id = name.partition("@")
             row = int(rows_of(self.cluster, [partition])[0])
             assigned = self.cluster.brokers.ids_of(self.cluster.partitions.replicas_of(row))
             rows.append(row)
-            slots.append(int(self.cluster.partitions.slot_start[row]) + assigned.index(int(broker_id)))
-        return Replicas(np.array(rows, np.int32), np.array(slots, np.int32))
+            places.append(assigned.index(int(broker_id)))
+        return Replicas(np.array(rows, np.int32), np.array(places, np.int32))
 
     def stored(self, name: str) -> PartitionView:
         """A partition as storage has it."""

@@ -149,6 +149,16 @@ def test_replica_that_has_registered_again_may_not_join(epochs: tuple[int, ...],
     assert driver.ask(sent).codes.tolist() == [code]
 
 
+@pytest.mark.parametrize("checked, code", [(True, INELIGIBLE), (False, NONE)])
+def test_registrations_may_be_left_unchecked(checked: bool, code: ErrorCode) -> None:
+    """controller 13.1: row 8, members whose broker epoch is another, unless that is switched off (X1)."""
+    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
+    driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_check_epochs=checked)
+    driver.cluster.topics.set_id(0, b"t" * 16)
+    sent = replace(request([Proposal()], 3), isr_epochs=np.array([101, 102, 99], np.int64))
+    assert driver.ask(sent).codes.tolist() == [code]
+
+
 #: (case, sender, isr, code where checks are strict); without them all are stored.
 UNSOUND = [
     ("sender does not lead", 2, (1, 2, 3), INVALID),
@@ -187,7 +197,9 @@ def test_partition_named_twice() -> None:
     ids=["good", "unknown", "dead", "older", "later", "none"],
 )  # fmt: skip
 def test_sender(sender: int, broker_epoch: int, error: ErrorCode) -> None:
-    """controller 13.1: requester not registered 77, epoch not equal 77, at the top."""
+    """controller 3.5: the broker epoch of an AlterPartition is equal to the cached one.
+    controller 13.1: requester not registered 77, epoch not equal 77, at the top.
+    """
     driver = world()
     response = driver.ask(request([Proposal()], 3, sender, broker_epoch))
     assert response.error is error

@@ -84,7 +84,7 @@ def test_origin_and_target(spec: PartitionSpec, origin: tuple[int, ...], target:
     """controller 4: origin is replicas minus adding, target is replicas minus removing, in the order of replicas."""
     driver = quiet({"t": [spec]}, ALL)
     rows = driver.rows("t-0")
-    now = current(driver.context, rows)
+    now = current(driver.cluster.partitions, rows)
     assert as_lists(driver, now.origin())[0] == origin
     assert as_lists(driver, now.target())[0] == target
     assert as_lists(driver, now.reached()) == (target, (), ())
@@ -114,11 +114,11 @@ def test_laws(origin: tuple[int, ...], first: tuple[int, ...], second: tuple[int
     for target in (first, second):
         change = reassigned_to(context, rows, wanted(driver, target))
         assign(p, rows, change)
-        replicas, adding, removing = as_lists(driver, current(context, rows))
+        replicas, adding, removing = as_lists(driver, current(p, rows))
         assert as_lists(driver, change.target())[0] == target
         assert set(as_lists(driver, change.origin())[0]) == set(origin)
         assert replicas[: len(target)] == target
         assert (set(adding), set(removing)) == (set(target) - set(origin), set(origin) - set(target))
-    cancelled = reassigned_to(context, rows, current(context, rows).origin().replicas)
+    cancelled = reassigned_to(context, rows, current(p, rows).origin().replicas)
     assert as_lists(driver, cancelled)[1:] == ((), ())
     assert set(as_lists(driver, cancelled)[0]) == set(origin)

@@ -62,7 +62,8 @@ def usurp(driver: Driver) -> None:
 
 
 def test_failover_in_kafkas_order() -> None:
-    """state-machines 3.5: startup.
+    """controller 3.2: step 3, step 4, step 6, step 7.
+    state-machines 3.5: startup.
     state-machines 2.4: startup comes after that of the replicas.
 
     First all brokers learn who is registered; then online replicas learn all states; then the dead leave the ISRs;
@@ -106,6 +107,7 @@ def test_replicas_start_online_or_leave_their_isrs() -> None:
 
 
 def test_a_new_controller_knows_neither_who_shuts_down_nor_which_directories_are_dead() -> None:
+    """controller 3.3: the set of brokers that shut down is cleared, and dead directories are forgotten."""
     driver = world(healthy(1, 2))
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH))
     assert driver.cluster.brokers.shutting_down.any()
@@ -185,6 +187,7 @@ def test_brokers_are_told_what_storage_holds(cluster: ClusterState, data: st.Dat
 
 
 def test_a_bounced_broker_dies_and_is_born() -> None:
+    """controller 6.1: bounced is in both with a higher czxid."""
     driver = world(healthy(1, 2), healthy(2, 1))
     driver.ensemble.bounce_brokers([1])
     driver.handle(BrokersChanged())
@@ -216,6 +219,7 @@ def test_no_change_is_no_effect() -> None:
 
 
 def test_the_second_who_stands_for_election_learns_who_won() -> None:
+    """controller 3.1: who finds a controller stops."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     rival = driver.ensemble.connect()
     rival.open(lambda _event: None)
@@ -226,6 +230,7 @@ def test_the_second_who_stands_for_election_learns_who_won() -> None:
 
 
 def test_a_lost_race_for_the_role_is_no_failure() -> None:
+    """controller 3.1: controller epoch and role are claimed in one."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     rival = driver.ensemble.connect()
     rival.open(lambda _event: None)
@@ -243,6 +248,7 @@ def test_an_active_controller_that_is_elected_again_goes_on() -> None:
 
 @pytest.mark.parametrize("event", [Elect(), ControllerChanged()], ids=lambda event: type(event).__name__)
 def test_who_finds_another_controller_steps_down(event: Event) -> None:
+    """controller 3.4: maybeResign."""
     driver = world(healthy(1))
     usurp(driver)
     driver.handle(event)
@@ -262,6 +268,7 @@ def test_the_role_is_ours_only_in_our_own_session() -> None:
 
 
 def test_an_expired_session_ends_the_role_without_a_look() -> None:
+    """controller 3.4: an expired session resigns unconditionally."""
     driver = world(healthy(1))
     driver.handle(SessionExpired())
     assert driver.effects == [Resigned("our session with storage expired", release=False)]
@@ -286,6 +293,9 @@ def test_who_has_no_role_has_none_to_give_up(event: Event) -> None:
 
 
 def test_a_fenced_controller_resigns_and_touches_nothing() -> None:
+    """controller 3.1: ControllerMoved anywhere.
+    controller 3.5: controller epoch zk version.
+    """
     driver = world(healthy(1, 2))
     driver.before(WriteStates, lambda: usurp(driver))
     lose(driver, 1)
@@ -302,6 +312,9 @@ def test_a_fenced_controller_resigns_and_touches_nothing() -> None:
 @pytest.mark.parametrize("error", [StoreError("down"), BrokenInvariant("no")], ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("kind", [ReadBrokers, WriteStates, Send], ids=lambda kind: kind.__name__)
 def test_any_other_failure_gives_the_role_up(kind: type[Effect], error: KframeError) -> None:
+    """controller 3.1: any other error.
+    controller 3.4: triggerControllerMove.
+    """
     driver = world(healthy(1, 2))
     driver.fail(kind, error)
     lose(driver, 1)

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kframe.core.controller import Controller
-from kframe.core.gauges import INACTIVE, Tally
+from kframe.core.gauges import INACTIVE
 from kframe.core.selection import Selection
+from kframe.core.tally import Tally
 from kframe.embedded import Api, EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState, PartitionView
@@ -257,6 +258,7 @@ PREFERRED_CASES: list[tuple[str, PartitionSpec, int]] = [
 
 @pytest.mark.parametrize("spec, expected", [case[1:] for case in PREFERRED_CASES], ids=[c[0] for c in PREFERRED_CASES])
 def test_preferred_replica_imbalance(spec: PartitionSpec, expected: int) -> None:
+    """controller 11.4: PreferredReplicaImbalanceCount."""
     loop = adopted(cluster_of({"t": [spec]}, registered=(1, 2, 3)))
     assert loop.status().gauges["PreferredReplicaImbalanceCount"] == expected
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.placement import assign_automatically
+from kframe.core.placement import Arrangement, assign_automatically
 from kframe.model.brokers import Brokers
 from kframe.testing.clusters import registration
 
@@ -18,6 +18,11 @@ def brokers_in(racks: Mapping[int, str | None]) -> Brokers:
     brokers = Brokers()
     brokers.register([registration(broker_id, rack) for broker_id, rack in racks.items()])
     return brokers
+
+
+def placed(brokers: Brokers, *how: int) -> list[tuple[int, ...]]:
+    lists = assign_automatically(Arrangement.of(brokers), *how)
+    return [tuple(lists[partition].tolist()) for partition in range(len(lists))]
 
 
 def without_racks(*broker_ids: int) -> Brokers:
@@ -30,7 +35,7 @@ FIVE = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1), (0, 2, 3), (1, 3,
 
 def test_five_brokers() -> None:
     """wire 9: n = 5, start 0, shift 0, three replicas."""
-    assert assign_automatically(without_racks(0, 1, 2, 3, 4), 10, 3, 0, 0) == FIVE
+    assert placed(without_racks(0, 1, 2, 3, 4), 10, 3, 0, 0) == FIVE
 
 
 @pytest.mark.parametrize(
@@ -50,20 +55,20 @@ def test_start_shift_and_first_partition(
     start: int, shift: int, first_partition: int, expected: list[tuple[int, ...]]
 ) -> None:
     """wire 9: first = brokers[(p + start) mod n]; the shift grows whenever p is a multiple of n."""
-    found = assign_automatically(without_racks(0, 1, 2, 3, 4), 2, 3, start, shift, first_partition)
+    found = placed(without_racks(0, 1, 2, 3, 4), 2, 3, start, shift, first_partition)
     assert found == expected
 
 
 def test_one_broker() -> None:
     """wire 9: n = 1 with one replica never evaluates the follower formula."""
-    assert assign_automatically(without_racks(7), 3, 1, 0, 0) == [(7,)] * 3
+    assert placed(without_racks(7), 3, 1, 0, 0) == [(7,)] * 3
 
 
 def test_brokers_go_by_id_and_only_registered_ones_count() -> None:
     """wire 9: brokers sorted by id; wire 17: real brokers only."""
     brokers = without_racks(9, 3, 5)
     brokers.index_of([1, 4])
-    assert assign_automatically(brokers, 3, 2, 0, 0) == [(3, 5), (5, 9), (9, 3)]
+    assert placed(brokers, 3, 2, 0, 0) == [(3, 5), (5, 9), (9, 3)]
 
 
 #: Of AdminRackAwareTest.testGetRackAlternatedBrokerListAndAssignReplicasToBrokers: brokers in the order 0 3 1 5 4 2.
@@ -72,7 +77,7 @@ SIX = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 
 def test_racks_take_turns() -> None:
     """wire 9: racks in name order, round-robin taking their brokers by id."""
-    assert assign_automatically(brokers_in(SIX), 7, 3, 0, 0) == [
+    assert placed(brokers_in(SIX), 7, 3, 0, 0) == [
         (0, 3, 1), (3, 1, 5), (1, 5, 4), (5, 4, 2), (4, 2, 0), (2, 0, 3), (0, 4, 2),
     ]  # fmt: skip
 
@@ -102,7 +107,7 @@ def test_replicas_are_spread_over_racks(
     racks: dict[int, str], partitions: int, factor: int, start: int, first: int, least: int, even: bool
 ) -> None:
     """wire 9: a rack is not used again while another one is unused, nor a broker."""
-    found = assign_automatically(brokers_in(racks), partitions, factor, start, 0, first)
+    found = placed(brokers_in(racks), partitions, factor, start, 0, first)
     assert len(found) == partitions
     assert {len(set(replicas)) for replicas in found} == {factor}
     assert {len({racks[broker] for broker in replicas}) for replicas in found} == {least}
@@ -128,7 +133,7 @@ def placements(draw: st.DrawFn) -> tuple[dict[int, str | None], int, int, int, i
 def test_laws(placement: tuple[dict[int, str | None], int, int, int, int, int]) -> None:
     """wire 9: every partition has as many distinct brokers as asked for, on as many racks as possible."""
     racks, partitions, factor, start, shift, first = placement
-    found = assign_automatically(brokers_in(racks), partitions, factor, start, shift, first)
+    found = placed(brokers_in(racks), partitions, factor, start, shift, first)
     assert [len(set(replicas)) for replicas in found] == [factor] * partitions
     assert all(set(replicas) <= racks.keys() for replicas in found)
     most = min(factor, len(set(racks.values())))

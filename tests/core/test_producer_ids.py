@@ -30,7 +30,9 @@ CHECKS = [
 
 @pytest.mark.parametrize("broker, broker_epoch, code", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
 def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
-    """controller 15: unknown broker 102; an epoch that is not equal 77."""
+    """controller 3.5: the broker epoch of an AllocateProducerIds is equal to the cached one.
+    controller 15: unknown broker 102; an epoch that is not equal 77.
+    """
     driver = world()
     driver.cluster.brokers.index_of([3])
     response = driver.ask(ProducerIdsRequested(broker, broker_epoch, 1))

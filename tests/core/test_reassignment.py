@@ -1,72 +1,39 @@
-"""Reassignment (``controller.md`` section 7): phases, submissions, and what makes it go on."""
+"""Reassignment (``controller.md`` section 7): its phases, what makes it go on, and deletion."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from kframe.core.admin import ReassignmentResponse
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.asks import WriteAssignments, WriteReassignments, WriteStates
-from kframe.model.effects import Effect, Enqueue
+from kframe.model.asks import WriteAssignments, WriteStates
 from kframe.model.events import (
     BrokersChanged,
     Elect,
-    IsrChangesLeft,
     ListReassignmentsRequested,
-    ReassignmentRequested,
-    ReassignmentsLeft,
-    SessionExpired,
     StopReplicaAnswered,
 )
 from kframe.model.ids import ReplicaState
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
-
-NONE, LEADERSHIP = ErrorCode.NONE, Api.LEADER_AND_ISR
-INVALID, UNKNOWN = ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-IDLE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-ALL = (1, 2, 3, 4, 5, 6)
-RESTED = PartitionSpec((1, 2, 3), 1, (1, 2, 3), leader_epoch=5)
-MOVING = PartitionSpec(
-    (4, 5, 6, 1, 2, 3), 1, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
+from tests.core.moving import (
+    ALL,
+    IDLE,
+    INVALID,
+    LEADERSHIP,
+    MOVING,
+    NONE,
+    RESTED,
+    UNKNOWN,
+    Wanted,
+    asked,
+    catch_up,
+    leave,
+    move,
+    stops,
+    submit,
 )
-Wanted = Sequence[tuple[tuple[str, int], Sequence[int] | None]]
-
-
-def submit(driver: Driver, wanted: Wanted) -> list[ErrorCode]:
-    """The codes of an AlterPartitionReassignments."""
-    response: ReassignmentResponse = driver.ask(ReassignmentRequested(Targets.of(wanted), len(driver.replies) + 1))
-    assert response.error is NONE
-    return [ErrorCode(code) for code in response.codes.tolist()]
-
-
-def move(driver: Driver, *replicas: int) -> list[ErrorCode]:
-    return submit(driver, [(("t", 0), replicas)])
-
-
-def catch_up(driver: Driver, isr: tuple[int, ...]) -> None:
-    """Let the leader store another ISR and leave word of it."""
-    driver.ensemble.write_state("t", 0, isr=isr)
-    driver.ensemble.notify_isr_changes([("t", 0)])
-    driver.handle(IsrChangesLeft())
-
-
-def asked(driver: Driver, kind: type[Effect]) -> int:
-    return sum(isinstance(effect, kind) for effect in driver.effects)
-
-
-def stops(driver: Driver, name: str = "t-0") -> list[tuple[int, bool]]:
-    """(broker, whether it deletes) of each StopReplica entry of a partition."""
-    return [
-        (request["broker"], request["partitions"][name]["delete_partition"])
-        for request in driver.requests(Api.STOP_REPLICA)
-        if name in request["partitions"]
-    ]
-
 
 # -- phases
 
@@ -234,149 +201,9 @@ def test_partition_named_twice(how: str) -> None:
     if how == "api":
         submit(driver, wanted)
     else:
-        left(driver, wanted)
+        leave(driver, wanted)
     assert [len(change) for change in driver.writes()] == [1]
     assert assigned(driver.stored("t-0")) == ((5, 6, 1, 2, 3), (5, 6), (1, 2, 3))
-
-
-# -- 7.5 submission to the API
-
-#: (case, target, code) where t-0 is rested on 1, 2, 3, and broker 6 is dead, 5 shutting down.
-CHECKS: list[tuple[str, tuple[int, ...] | None, ErrorCode]] = [
-    ("empty", (), INVALID),
-    ("duplicate", (4, 4), INVALID),
-    ("duplicate of its own", (1, 1), INVALID),
-    ("negative", (-1, 1), INVALID),
-    ("dead", (6, 1), INVALID),
-    ("shutting down", (5, 1), INVALID),
-    ("unknown", (99, 1), INVALID),
-    ("cancel of nothing", None, IDLE),
-    ("good", (4, 1), NONE),
-]
-
-
-@pytest.mark.parametrize("target, code", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
-def test_checks_of_the_api(target: tuple[int, ...] | None, code: ErrorCode) -> None:
-    """controller 7.5: empty, duplicate ids, negative id, adding replica not live 39; cancel of nothing 85."""
-    driver = quiet({"t": [RESTED]}, (1, 2, 3, 4, 5))
-    driver.cluster.brokers.index_of([6])
-    driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([5])] = 1
-    assert submit(driver, [(("t", 0), target)]) == [code]
-    if code is not NONE:
-        assert assigned(driver.stored("t-0")) == ((1, 2, 3), (), ())
-        assert driver.batches == []
-
-
-def test_replicas_that_are_there_already_may_be_dead() -> None:
-    """controller 7.5: only added replicas must be live."""
-    driver = quiet({"t": [RESTED]}, (1, 2, 4))
-    assert move(driver, 3, 1, 4) == [NONE]
-
-
-@pytest.mark.parametrize(("topic", "partition"), [("nowhere", 0), ("t", 1), ("t", -1), ("leaving", 0)])
-def test_unknown_partitions(topic: str, partition: int) -> None:
-    """controller 7.5: topic queued for deletion or no current assignment 3."""
-    driver = quiet({"t": [RESTED], "leaving": [RESTED]})
-    driver.cluster.topics.deleting[driver.cluster.topics.find("leaving")] = 1
-    assert submit(driver, [((topic, partition), (4, 5))]) == [UNKNOWN]
-
-
-def test_partition_that_never_had_a_leader() -> None:
-    """controller 7.5: an error of the reassignment itself is an unknown server error; the controller goes on."""
-    driver = quiet({"t": [PartitionSpec((1, 2)), RESTED]})
-    assert submit(driver, [(("t", 0), (3, 4)), (("t", 1), (4, 5, 6))]) == [ErrorCode.UNKNOWN_SERVER_ERROR, NONE]
-    assert driver.controller.active
-
-
-def test_not_controller() -> None:
-    """controller 1: NOT_CONTROLLER at the top."""
-    driver = quiet({"t": [RESTED]})
-    driver.handle(SessionExpired())
-    response = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (4,))]), 1))
-    assert (response.error, len(response.codes)) == (ErrorCode.NOT_CONTROLLER, 0)
-    listed = driver.ask(ListReassignmentsRequested(None, 2))
-    assert (listed.error, len(listed.rows)) == (ErrorCode.NOT_CONTROLLER, 0)
-
-
-def test_api_supersedes_what_is_left_in_storage() -> None:
-    """controller 7.5: entries of accepted partitions are removed from the stored reassignment."""
-    driver = quiet({"t": [RESTED, RESTED]})
-    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), (4,)), (("t", 1), (5,))]))
-    assert submit(driver, [(("t", 0), (6, 1)), (("t", 1), (99,))]) == [NONE, INVALID]
-    left = driver.store.read_reassignments()
-    assert left is not None
-    assert (left.names, left.partition.tolist()) == (("t",), [1])
-
-
-# -- 7.6 submission through storage
-
-
-def left(driver: Driver, wanted: Wanted) -> None:
-    driver.ensemble.leave_reassignments(Targets.of(wanted))
-    driver.handle(ReassignmentsLeft())
-
-
-def stored_targets(driver: Driver) -> set[str]:
-    found = driver.store.read_reassignments()
-    if found is None:
-        return set()
-    return {f"{found.names[t]}-{n}" for t, n in zip(found.topic.tolist(), found.partition.tolist(), strict=True)}
-
-
-def test_storage_is_believed() -> None:
-    """controller 7.6: reassignTo(target) without validating liveness; the record stays until the target is reached."""
-    driver = quiet({"t": [RESTED, RESTED]})
-    left(driver, [(("t", 0), (99, 1)), (("t", 1), (4, 5, 6))])
-    assert assigned(driver.stored("t-0")) == ((99, 1, 2, 3), (99,), (2, 3))
-    assert assigned(driver.stored("t-1")) == ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
-    assert stored_targets(driver) == {"t-0", "t-1"}
-
-
-def test_failed_entries_are_removed() -> None:
-    """controller 7.6: unknown, being deleted."""
-    driver = quiet({"t": [RESTED], "leaving": [RESTED]})
-    driver.cluster.topics.deleting[driver.cluster.topics.find("leaving")] = 1
-    left(driver, [(("nowhere", 0), (1,)), (("t", 0), (4, 5, 6)), (("t", 7), (1,)), (("leaving", 0), (4,))])
-    assert stored_targets(driver) == {"t-0"}
-    assert asked(driver, WriteReassignments) == 1
-
-
-def test_record_that_is_empty_goes_and_the_next_one_is_seen() -> None:
-    """controller 7.6: if that empties it, it is deleted and the event re-enqueued to watch again."""
-    driver = quiet({"t": [RESTED]})
-    left(driver, [(("nowhere", 0), (1,))])
-    assert driver.store.read_reassignments() is None
-    assert Enqueue(ReassignmentsLeft()) in driver.effects
-    driver.follow()
-    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), (4, 5, 6))]))
-    assert driver.events == [ReassignmentsLeft()]
-
-
-def test_reached_target_is_removed() -> None:
-    """controller 7.1: B7, removed from the record only if its target equals the completed replica list."""
-    driver = quiet({"t": [RESTED, RESTED]})
-    left(driver, [(("t", 0), (3, 2, 1)), (("t", 1), (4, 5, 6))])
-    assert stored_targets(driver) == {"t-1"}
-    driver.handle(ListReassignmentsRequested(None, 1))
-    assert driver.replies[1].rows.tolist() == [1]
-
-
-def test_other_target_in_storage_stays() -> None:
-    """controller 7.1: B7, a record that wants other replicas is not what was completed."""
-    driver = quiet({"t": [MOVING]})
-    driver.cluster.partitions.reassigning[0] = 1
-    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), (4, 6))]))
-    catch_up(driver, (1, 4, 5, 6))
-    assert driver.known("t-0").replicas == (4, 5, 6)
-    assert stored_targets(driver) == {"t-0"}
-
-
-def test_storage_overrides_the_api() -> None:
-    """controller 7.6: a submission through storage overrides one through the API."""
-    driver = quiet({"t": [RESTED]})
-    move(driver, 4, 5, 6)
-    left(driver, [(("t", 0), (1, 4))])
-    assert assigned(driver.stored("t-0")) == ((1, 4, 2, 3), (4,), (2, 3))
 
 
 # -- 7.4 progress, 7.7 list

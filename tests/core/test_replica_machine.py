@@ -33,7 +33,7 @@ def move(driver: Driver, target: ReplicaState, *names: str, given: ReplicaState 
     """Move replicas written ``t-0@1``, which are ``given`` before if that is said; return the refused."""
     replicas = driver.replicas(*names)
     if given is not None:
-        driver.cluster.partitions.replica_state[replicas.slots] = given
+        driver.cluster.partitions.replica_state[replicas.slots(driver.cluster.partitions)] = given
     return driver.run(replica_machine.move(driver.context, replicas, target))
 
 
@@ -42,7 +42,7 @@ def take_offline(driver: Driver, *names: str) -> Replicas:
 
 
 def replica_state(driver: Driver, name: str) -> ReplicaState:
-    (slot,) = driver.replicas(name).slots
+    (slot,) = driver.replicas(name).slots(driver.cluster.partitions)
     return ReplicaState(int(driver.cluster.partitions.replica_state[slot]))
 
 
@@ -59,7 +59,9 @@ def test_no_replica_is_nothing_done() -> None:
 def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.1: invalid ones are logged and skipped."""
     driver = world(STATED, STATED)
-    driver.cluster.partitions.replica_state[driver.replicas("t-0@2").slots] = ReplicaState.NON_EXISTENT
+    driver.cluster.partitions.replica_state[driver.replicas("t-0@2").slots(driver.cluster.partitions)] = (
+        ReplicaState.NON_EXISTENT
+    )
     refused = take_offline(driver, "t-0@2", "t-1@2")
     assert refused.rows.tolist() == [0]
     assert driver.stored("t-0").isr == (1, 2, 3)
@@ -375,3 +377,18 @@ def test_one_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> Non
         ]  # fmt: skip
     (send,) = [effect for effect in driver.effects if isinstance(effect, Send)]
     assert np.array_equal(send.requests.stop_delete, [0, 0])
+
+
+@pytest.mark.parametrize("target", [ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED])
+def test_an_isr_that_outgrows_its_slots_in_between_takes_the_replicas_along(target: ReplicaState) -> None:
+    """A stale state is read again; if its ISR is longer than the row has slots, the row stands elsewhere from then on,
+    and what was named before goes on to be what is moved."""
+    driver = world(PartitionSpec((1, 2), leader=1, isr=(1, 2)), live=(1, 2, 3, 4))
+    before = driver.cluster.partitions.slot_start.tolist()
+    replicas = driver.replicas("t-0@1", "t-0@2")
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(2, 3, 4, 1)))
+    for state in dict.fromkeys((ReplicaState.OFFLINE, target)):
+        driver.run(replica_machine.move(driver.context, replicas, state))
+    assert driver.cluster.partitions.slot_start.tolist() != before
+    assert driver.stored("t-0").isr == (3, 4)
+    assert [replica_state(driver, name) for name in ("t-0@1", "t-0@2")] == [target] * 2

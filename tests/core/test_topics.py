@@ -20,7 +20,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import PartitionState, ReplicaState
-from kframe.model.tables import TopicTable
+from kframe.model.tables import TopicTable, move_flags
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
 
@@ -38,10 +38,10 @@ def create(driver: Driver, topics: dict[str, list[tuple[int, ...]]]) -> None:
 def grow(driver: Driver, *added: tuple[int, ...]) -> None:
     """Let partitions be added to ``t`` in storage."""
     table = driver.store.read_topics(("t",))
-    counts, none = (table.partition_counts + len(added)).astype(np.int32), Ragged.empty(len(added))
-    replicas = table.replicas.join(Ragged.of(list(added)))
-    adding, removing = table.adding.join(none), table.removing.join(none)
-    driver.write_topics(TopicTable(table.names, table.topic_ids, counts, replicas, adding, removing))
+    more = small_table({"t": added})
+    counts = table.partition_counts + more.partition_counts
+    replicas, flags = Ragged.chain([table.replicas, more.replicas]), np.append(table.flags, more.flags)
+    driver.write_topics(TopicTable(table.names, table.topic_ids, counts, replicas, flags))
     driver.follow()
 
 
@@ -137,7 +137,8 @@ def test_topic_created_while_a_reassignment_is_written_into_it() -> None:
     other = driver.ensemble.connect()
     other.open(lambda _event: None)
     replicas, adding, removing = (Ragged.of([[*lists]]) for lists in ((3, 1), (3,), (1,)))
-    table = TopicTable(("new",), (None,), np.array([1], np.int32), replicas, adding, removing)
+    flags = move_flags(replicas, adding, removing)
+    table = TopicTable(("new",), (None,), np.array([1], np.int32), replicas, flags)
     other.create_topics(table, ({},))
     driver.follow()
     assert assigned(driver.known("new-0")) == ((3, 1), (3,), (1,))
@@ -215,6 +216,23 @@ def test_ids_that_are_there_stay() -> None:
     assert topic_id is not None
     assert driver.cluster.topics.find_id(topic_id) == driver.cluster.topics.find("t")
     assert not [effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]
+
+
+@pytest.mark.parametrize("restored", [True, False])
+@pytest.mark.parametrize("count", [2, 3], ids=["same partitions", "one more"])
+def test_id_that_somebody_has_lost_is_written_back(restored: bool, count: int) -> None:
+    """What he has stored besides stays (``reliability.md`` X5)."""
+    driver = quiet({"t": [healthy(1), healthy(2)]}, (1, 2), kframe_topic_id_restore=restored)
+    for cluster in (driver.cluster, driver.ensemble.states.cluster):
+        cluster.topics.set_id(0, b"i" * 16)
+    driver.write_topics(small_table({"t": [(1,), (2,), (1,)][:count]}))
+    driver.forget_topic_id("t")
+    driver.follow()
+    table = driver.store.read_topics(("t",))
+    assert table.topic_ids == ((b"i" * 16) if restored else None,)
+    assert table.partition_counts.tolist() == [count]
+    assert driver.cluster.topics.ids[0].tobytes() == b"i" * 16
+    assert driver.known(f"t-{count - 1}").leader is not None
 
 
 # -- settings

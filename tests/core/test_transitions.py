@@ -60,15 +60,19 @@ def test_replica_moves(state: R, target: R, caplog: pytest.LogCaptureFixture) ->
     driver = Driver(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
     driver.adopt()
     replica = driver.replicas("t-0@2")
-    driver.cluster.partitions.replica_state[replica.slots] = state
+    driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)] = state
     driver.forget()
     refused = driver.run(replica_machine.move(driver.context, replica, target))
     legal = state in REPLICA[target]
     if legal and target is R.NON_EXISTENT:
-        assert driver.cluster.partitions.replica_state[replica.slots].tolist() == [R.NON_EXISTENT]
+        assert driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)].tolist() == [
+            R.NON_EXISTENT
+        ]
     else:
-        assert driver.cluster.partitions.replica_state[replica.slots].tolist() == [target if legal else state]
-    assert refused.slots.tolist() == ([] if legal else replica.slots.tolist())
+        assert driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)].tolist() == [
+            target if legal else state
+        ]
+    assert refused.places.tolist() == ([] if legal else replica.places.tolist())
     assert len(refusals(caplog)) == (0 if legal else 1)
     if not legal:
         assert driver.effects == []

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pytest
 
-from kframe import _core, _hosting, _naive, kernels
+from kframe import _core, _hosting, _naive, _state, kernels
 from kframe.core import leadership, partition_machine
 from kframe.core.selection import FaultKind, Selection
 from kframe.core.selectors import ControlledShutdown082
@@ -119,7 +119,7 @@ def hold(driver: Driver, strategy: str) -> None:
             driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, leadership.REASSIGN))
 
 
-@pytest.fixture(params=[(_core, _hosting), (_naive,)], ids=["compiled", "naive"])
+@pytest.fixture(params=[(_core, _hosting, _state), (_naive,)], ids=["compiled", "naive"])
 def _kernels_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the engine on the compiled kernels, then on their twins."""
     for name in _naive.__all__:

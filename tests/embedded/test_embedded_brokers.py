@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from kframe.core.stored import apply
 from kframe.embedded import SILENT, Api, EmbeddedBrokers, VirtualClock
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
@@ -168,7 +169,7 @@ def test_silent_broker_holds_back_its_own_queue_only(world: World) -> None:
     world.lead(1, "t-0", controller_epoch=5)
     assert world.received() == [(1, "LeaderAndIsr", 5), (2, "UpdateMetadata", 1), (2, "LeaderAndIsr", 2)]
     assert world.heard == [UpdateMetadataAnswered(2, NONE), led(1, NONE, controller_epoch=5)]
-    assert (world.brokers.queue_size(2), world.brokers.queue_size(1), world.brokers.queue_size(9)) == (2, 0, 0)
+    assert {broker: queue.waiting for broker, queue in world.brokers.queues().items() if queue.waiting} == {2: 2}
 
 
 def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in_order(world: World) -> None:
@@ -188,7 +189,19 @@ def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in
         for answer in (led(2, NONE, controller_epoch=controller_epoch), UpdateMetadataAnswered(2, NONE))
     ]
     assert world.clock.pending == {}
-    assert world.brokers.queue_size(2) == 0
+    assert world.brokers.queues()[2].waiting == 0
+
+
+def test_requests_have_waited_from_when_they_were_queued_until_they_were_taken(world: World) -> None:
+    world.brokers.answer(2, SILENT)
+    world.lead(2, "t-0")
+    world.clock.advance(1.0)
+    world.update(2)
+    world.clock.advance(45.0)  # the first request is sent again in between, and has not waited for that
+    times = world.brokers.queues()[2].times
+    assert (times.count, times.quantiles((0.0, 1.0))) == (1, [0.0, 0.0])
+    world.brokers.answer(2, "NONE")
+    assert (times.count, times.quantiles((0.0, 1.0))) == (2, [0.0, 45_000.0])
 
 
 def test_restoring_one_api_leaves_the_other_silent(world: World) -> None:
@@ -202,7 +215,7 @@ def test_restoring_one_api_leaves_the_other_silent(world: World) -> None:
     world.brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
     assert world.heard == [led(2, NONE)]
     assert world.received() == [(2, "LeaderAndIsr", 1), (2, "UpdateMetadata", 1)]
-    assert world.brokers.queue_size(2) == 1
+    assert world.brokers.queues()[2].waiting == 1
 
 
 def test_error_instead_of_silence_answers_what_was_held_back_as_it_was_received(world: World) -> None:
@@ -334,4 +347,4 @@ def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
 def store(cluster: ClusterState, states: dict[str, StateSpec]) -> None:
     """Take states over as accepted by storage."""
     change = change_of(cluster, states, 1)
-    cluster.apply(change, change.expected + 1)
+    apply(cluster, change, change.expected + 1)

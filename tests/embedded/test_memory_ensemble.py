@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kframe.embedded import MemoryEnsemble, MemoryStore
-from kframe.errors import InputError, StoreError
+from kframe.errors import ControllerFenced, InputError, StoreError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.events import BrokersChanged, ControllerChanged, Elect, Event, SessionExpired
@@ -87,6 +87,9 @@ def test_first_claim_follows_the_last_controller_epoch_of_a_snapshot() -> None:
 
 
 def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemble) -> None:
+    """controller 3.2: step 0 and step 3.
+    controller 14: at failover the feature record is created where it is missing.
+    """
     records = ensemble.records
     operator = records.open_session(lambda _event: None)
     records.create(operator, "/isr_change_notification/isr_change_", b"{}", sequential=True)
@@ -99,6 +102,17 @@ def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemb
     assert records.children(operator, "/isr_change_notification") == []
     assert records.children(operator, "/log_dir_event_notification") == []
     assert records.get(operator, "/feature")[0] == b'{"version":2,"status":1,"features":{}}'
+
+
+def test_prepare_is_fenced(ensemble: MemoryEnsemble) -> None:
+    """Kafka 3.9 writes ``/feature`` whoever is controller by then (``reliability.md`` X4)."""
+    store = opened(ensemble)
+    store.claim(1000)
+    ensemble.drop_controller()
+    opened(ensemble).claim(1001)
+    with pytest.raises(ControllerFenced):
+        store.prepare()
+    assert ensemble.records.exists(ensemble.records.open_session(lambda _event: None), "/feature") is None
 
 
 def test_prepare_keeps_features_that_are_there(ensemble: MemoryEnsemble) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.core.stored import reload
 from kframe.embedded.describe import describe_partition
 from kframe.embedded.states import StateColumns
 from kframe.errors import InputError
@@ -78,7 +79,7 @@ def test_columns_equal_a_dictionary_of_records(
         assert result.partition_epoch.tolist() == epochs
     stored = columns.read(controller, rows_of(controller, NAMES))
     assert dict(zip(NAMES, stored.found.tolist(), strict=True)) == {name: name in model for name in NAMES}
-    controller.reload(stored)
+    reload(controller, stored)
     for cluster in (columns.cluster, controller):
         shown = described(cluster)
         assert {name: {key: shown[name][key] for key in state} for name, state in model.items()} == model

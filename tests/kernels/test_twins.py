@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kframe import _core, _hosting, _naive
+from kframe import _core, _hosting, _naive, _state
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, Int32
+from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ElectionKind
 from tests.worlds import clusters, subset
 
@@ -45,6 +45,7 @@ class World:
         cluster = self.cluster
         others = {"rows": self.rows, "live": cluster.brokers.live, "shutting_down": cluster.brokers.shutting_down,
                   "deleting": cluster.topics.deleting, "old_epoch": cluster.partitions.leader_epoch,
+                  "ids": cluster.brokers.ids,
                   "old_recovery": cluster.partitions.recovery, "old_leader": cluster.partitions.leader}  # fmt: skip
         return others[name] if name in others else getattr(cluster.partitions, name)
 
@@ -57,6 +58,8 @@ def worlds(draw: st.DrawFn) -> World:
     pairs = draw(st.lists(st.tuples(st.integers(0, brokers - 1), st.integers(0, 99)), max_size=12))
     marks = draw(st.lists(bits, min_size=brokers, max_size=brokers))
     chosen_leaders = draw(st.lists(st.integers(0, brokers - 1), min_size=len(rows), max_size=len(rows)))
+    lists = _lists_like(draw, cluster, rows)
+    list_flags = draw(st.lists(st.integers(0, 7), min_size=len(lists.values), max_size=len(lists.values)))
     extra = {
         "kind": int(draw(st.sampled_from(ElectionKind))),
         "recovery_supported": draw(st.booleans()),
@@ -67,10 +70,23 @@ def worlds(draw: st.DrawFn) -> World:
         "states_wanted": draw(st.integers(0, 255)),
         "chosen_leader": np.array(chosen_leaders, np.int32),
         "unclean_allowed": np.array(draw(st.lists(bits, min_size=len(rows), max_size=len(rows))), np.uint8),
+        "list_offsets": lists.offsets,
+        "list_values": lists.values,
+        "list_flags": np.array(list_flags, np.uint8),
         "pair_brokers": np.array([broker for broker, _ in pairs], np.int32),
         "pair_rows": np.array([row for _, row in pairs], np.int32),
     }
     return World(cluster, rows, extra)
+
+
+def _lists_like(draw: st.DrawFn, cluster: ClusterState, rows: Int32) -> Ragged:
+    """A list of broker indexes for each row: as it is assigned, in another order, or shorter."""
+    lists = cluster.partitions.lists("replica", rows)
+    drawn = [draw(st.permutations(lists[i].tolist())) for i in range(len(rows))]
+    return Ragged.of([
+        lists[i].tolist() if draw(st.booleans()) else one[: draw(st.integers(0, len(one)))]
+        for i, one in enumerate(drawn)
+    ])  # fmt: skip
 
 
 def _k(world: World) -> int:
@@ -102,9 +118,8 @@ def _members(world: World) -> int:
     return int(np.maximum(p.replica_count, p.isr_count)[world.rows].sum())
 
 
-def _hosted(world: World) -> int:
-    p = world.cluster.partitions
-    return int(world.extra["chosen"][p.replica[p.slots_of(np.arange(len(p)))]].sum())
+def _everywhere(world: World) -> int:
+    return int(world.cluster.partitions.replica_count.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +140,8 @@ CASES: Final[Mapping[str, Case]] = {
     "plan_removals": Case(
         {"changed": _k, "leader": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members}, {}
     ),
-    "count_hosted": Case({}, {}),
-    "list_hosted": Case({"rows": _hosted, "slots": _hosted}, {}),
+    "index_hosts": Case({"offsets": lambda world: _b(world) + 1, "hosted": _everywhere}, {}),
+    "list_hosted": Case({"hosted": _replicas, "slots": _replicas}, {}),
     "list_recipients": Case({"brokers": _replicas, "told": _replicas}, {"allowed": "allowed_brokers"}),
     "group_by_broker": Case(
         {"offsets": lambda world: _b(world) + 1, "grouped": _m, "origin": _m},
@@ -137,17 +152,31 @@ CASES: Final[Mapping[str, Case]] = {
     "list_in_states": Case({"rows": _n}, {"wanted": "states_wanted"}),
     "start_partitions": Case({"state": _n}, {}),
     "start_replicas": Case({"replica_state": _s}, {}),
+    "copy_assignments": Case(
+        {"values": _replicas, "flags": _replicas}, {"kept_flags": "skip_flags", "broker_ids": "ids"}
+    ),
+    "mark_reassigned": Case(
+        {"differs": _k},
+        {"offsets": "list_offsets", "values": "list_values", "flags": "list_flags", "compared_flags": "skip_flags"},
+    ),
     "count_by_broker": Case(dict.fromkeys(("leads", "preferred", "hosts", "in_sync"), _b), {}),
 }
 
 #: Kernels that change columns in place, and so are held to their twins in a test of their own.
-LAWS_ELSEWHERE: Final = {"assign_replicas"}
+LAWS_ELSEWHERE: Final = {"assign_replicas", "store_states", "tally_rows"}
 #: All compiled kernels as one module.
 COMPILED: Final = ModuleType("compiled")
-COMPILED.__dict__.update(vars(_core) | vars(_hosting))
+COMPILED.__dict__.update(vars(_core) | vars(_hosting) | vars(_state))
 
 #: OUT arrays of one byte an entry; all others are int32.
-BYTES: Final = {"dead", "recovery", "valid", *(column.name for column in COLUMNS if column.dtype == np.uint8)}
+BYTES: Final = {
+    "dead",
+    "differs",
+    "flags",
+    "recovery",
+    "valid",
+    *(column.name for column in COLUMNS if column.dtype == np.uint8),
+}
 
 
 def call(kernels: ModuleType, name: str, world: World) -> tuple[int, dict[str, Array]]:
@@ -222,6 +251,7 @@ def test_an_empty_cluster_is_no_special_case(kernels: ModuleType, name: str) -> 
         "kind": 0, "recovery_supported": True, "broker": 0, "chosen": np.empty(0, np.uint8),
         "allowed_brokers": np.empty(0, np.uint8), "skip_flags": 0, "states_wanted": 0xFF, "chosen_leader": nothing,
         "unclean_allowed": np.empty(0, np.uint8), "pair_brokers": nothing, "pair_rows": nothing,
+        "list_offsets": np.zeros(1, np.int32), "list_values": nothing, "list_flags": np.empty(0, np.uint8),
     }  # fmt: skip
     count, _ = call(kernels, name, World(ClusterState(), nothing, extra))
     assert count == 0

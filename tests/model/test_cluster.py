@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.core.stored import apply, reload
 from kframe.model.brokers import Brokers, Endpoint, Registration
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.cluster import ClusterState
@@ -32,6 +33,17 @@ def test_a_broker_keeps_the_index_that_it_was_first_given() -> None:
     assert (len(brokers), 20 in brokers, 99 in brokers, brokers.find(20), brokers.find(99)) == (3, True, False, 2, None)
     assert brokers.ids_of([2, -1, 0]) == [20, -1, 10]
     assert brokers.index_of([]).tolist() == []
+
+
+@pytest.mark.parametrize("times", [1, 50], ids=["one by one", "by a table of all ids"])
+@pytest.mark.parametrize("ids", [(), (3, 0, 30), (3, 2**31 - 1), (-2, 3)])
+def test_brokers_are_looked_up_by_id(ids: tuple[int, ...], times: int) -> None:
+    brokers = Brokers()
+    brokers.index_of(ids)
+    asked = [3, -1, -2, 30, 31, 2**31 - 1, 0]
+    places = {broker_id: place for place, broker_id in enumerate(brokers.ids.tolist())}
+    assert brokers.look_up(np.array(asked * times)).tolist() == [places.get(one, -1) for one in asked * times]
+    assert len(brokers) == len(ids)
 
 
 def test_naming_a_broker_does_not_register_it() -> None:
@@ -176,7 +188,7 @@ def test_flags_are_added_to_those_that_are_there() -> None:
 def test_an_isr_may_outgrow_the_assignment() -> None:
     cluster = cluster_of({"a": [healthy(1), healthy(2)]}, (1, 2, 3))
     change = change_of(cluster, {"a-0": StateSpec(2, (3, 2, 1), 1, 0)}, controller_epoch=7)
-    cluster.apply(change, at(1))
+    apply(cluster, change, at(1))
     view = cluster["a", 0]
     assert (view.leader, view.isr, view.leader_epoch, view.partition_epoch, view.controller_epoch) == (
         2,
@@ -202,7 +214,7 @@ def test_what_is_stored_comes_back(cluster: ClusterState, data: st.DataObject) -
     wiped.partitions.isr_count[rows] = 0
     wiped.partitions.leader[rows[found]] = -1
     wiped.partitions.partition_epoch[rows] = 99
-    wiped.reload(stored)
+    reload(wiped, stored)
     assert described(wiped) == described(cluster)
 
 
@@ -211,7 +223,7 @@ def test_a_state_that_is_gone_is_forgotten() -> None:
     nothing = StoredStates(
         at(0), np.zeros(1, np.bool_), at(-1), at(-1), at(-1), at(NO_STATE), np.zeros(1, np.uint8), Ragged.empty(1)
     )
-    cluster.reload(nothing)
+    reload(cluster, nothing)
     assert (cluster["a", 0].leader, cluster["a", 0].isr, cluster["a", 0].partition_epoch) == (None, (), NO_STATE)
 
 

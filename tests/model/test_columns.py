@@ -10,7 +10,20 @@ from hypothesis import strategies as st
 from kframe.errors import ShapeError
 from kframe.model import columns
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, REPLICAS_MAX, Int32, Partitions, Ragged, ragged_positions, same_lists
+from kframe.model.columns import (
+    COLUMNS,
+    REPLICAS_MAX,
+    Int32,
+    Partitions,
+    Ragged,
+    distinct,
+    distinct_rows,
+    last_of_equal,
+    members,
+    ragged_positions,
+    repeated,
+    same_lists,
+)
 from kframe.model.ids import ReplicaFlag
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
@@ -18,6 +31,10 @@ LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
 
 def at(*numbers: int) -> Int32:
     return np.array(numbers, np.int32)
+
+
+def unpacked(lists: Ragged) -> list[list[int]]:
+    return [lists[index].tolist() for index in range(len(lists))]
 
 
 def two_rows() -> Partitions:
@@ -34,7 +51,7 @@ def two_rows() -> Partitions:
 def test_packed_lists_are_found_again(lists: list[list[int]]) -> None:
     packed = Ragged.of(lists)
     assert len(packed) == len(lists)
-    assert [packed[index].tolist() for index in range(len(packed))] == lists
+    assert unpacked(packed) == lists
     assert packed.counts.tolist() == [len(one) for one in lists]
 
 
@@ -42,7 +59,7 @@ def test_packed_lists_are_found_again(lists: list[list[int]]) -> None:
 def test_lists_are_taken_in_the_order_asked(lists: list[list[int]], data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(lists) - 1))) if lists else []
     taken = Ragged.of(lists).take(np.array(chosen, np.int64))
-    assert [taken[index].tolist() for index in range(len(taken))] == [lists[index] for index in chosen]
+    assert unpacked(taken) == [lists[index] for index in chosen]
 
 
 @given(LISTS, LISTS)
@@ -51,6 +68,76 @@ def test_same_lists(left: list[list[int]], right: list[list[int]]) -> None:
     found = same_lists(Ragged.of(left[:count]), Ragged.of(right[:count]))
     assert found.tolist() == [left[index] == right[index] for index in range(count)]
     assert same_lists(Ragged.of(left), Ragged.of(left)).all()
+
+
+@given(LISTS)
+def test_repeated_values_and_lists_without_them(lists: list[list[int]]) -> None:
+    packed = Ragged.of(lists)
+    assert repeated(packed).tolist() == [one in each[:place] for each in lists for place, one in enumerate(each)]
+    assert unpacked(distinct(packed)) == [list(dict.fromkeys(one)) for one in lists]
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_last_of_equal(keys: list[int]) -> None:
+    for given_keys in (keys, sorted(set(keys))):
+        last = {key: place for place, key in enumerate(given_keys)}
+        assert last_of_equal(np.array(given_keys, np.int64)).tolist() == [last[key] for key in given_keys]
+
+
+#: (case, lists, mask beside their values, how many of each it hits, what it keeps)
+MASKS = [
+    ("no lists", [], [], [], []),
+    ("only empty lists", [[], []], [], [0, 0], [[], []]),
+    ("nothing is hit", [[4, 5], [6]], [0, 0, 0], [0, 0], [[], []]),
+    ("everything is hit", [[4, 5], [6]], [1, 1, 1], [2, 1], [[4, 5], [6]]),
+    ("first and last", [[4, 5], [6, 7]], [1, 0, 0, 1], [1, 1], [[4], [7]]),
+    ("empty lists before, between and behind", [[], [4, 5], [], [6], []], [0, 1, 1], [0, 1, 0, 1, 0],
+     [[], [5], [], [6], []]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lists, mask, counts, kept", [row[1:] for row in MASKS], ids=[row[0] for row in MASKS])
+def test_masks(lists: list[list[int]], mask: list[int], counts: list[int], kept: list[list[int]]) -> None:
+    packed, hit = Ragged.of(lists), np.array(mask, np.bool_)
+    assert packed.count(hit).tolist() == counts
+    assert packed.any(hit).tolist() == [count > 0 for count in counts]
+    assert unpacked(packed.keep(hit)) == kept
+
+
+@given(LISTS, st.data())
+def test_masks_say_of_each_list_what_a_loop_says(lists: list[list[int]], data: st.DataObject) -> None:
+    """Values are numbered by list, place by place: so the law sees whose they are."""
+    flat = [(number, place) for number, one in enumerate(lists) for place in range(len(one))]
+    mask = data.draw(st.lists(st.booleans(), min_size=len(flat), max_size=len(flat)))
+    hit = {where for where, wanted in zip(flat, mask, strict=True) if wanted}
+    expected = [
+        [value for place, value in enumerate(one) if (number, place) in hit] for number, one in enumerate(lists)
+    ]
+    packed, given_mask = Ragged.of(lists), np.array(mask, np.bool_)
+    assert unpacked(packed.keep(given_mask)) == expected
+    assert packed.count(given_mask).tolist() == [len(one) for one in expected]
+    assert packed.any(given_mask).tolist() == [one != [] for one in expected]
+    assert packed.owners.tolist() == [number for number, _ in flat]
+    assert packed.first.tolist() == [place == 0 for _, place in flat]
+
+
+SIGNED = st.lists(st.lists(st.integers(-2, 3), max_size=5), max_size=6)
+
+
+@given(SIGNED, SIGNED)
+def test_lists_against_one_another(left: list[list[int]], right: list[list[int]]) -> None:
+    """Values below 0 stand for what is unknown; none is taken for another list's."""
+    count = min(len(left), len(right))
+    pairs = list(zip(left[:count], right[:count], strict=True))
+    found = members(Ragged.of(left[:count]), Ragged.of(right[:count]))
+    assert found.tolist() == [value in other for one, other in pairs for value in one]
+
+
+@pytest.mark.parametrize("count", [10, 10_000])
+@given(st.lists(st.integers(0, 9)))
+def test_distinct_rows(count: int, rows: list[int]) -> None:
+    """Few rows among many are sorted, others are marked."""
+    assert distinct_rows(np.array(rows, np.int32), count).tolist() == sorted(set(rows))
 
 
 def test_empty_lists() -> None:

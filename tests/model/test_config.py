@@ -16,6 +16,7 @@ LISTENER = "inter.broker.listener.name"
 
 
 def test_defaults_are_those_of_kafka_3_9() -> None:
+    """controller 5: defaults."""
     config = ControllerConfig()
     assert {name: config[name] for name in KEYS} == {
         "auto.leader.rebalance.enable": True,
@@ -24,7 +25,9 @@ def test_defaults_are_those_of_kafka_3_9() -> None:
         LISTENER: "PLAINTEXT",
         PROTOCOL: LATEST,
         INTERVAL: 300,
+        "kframe.alter.partition.check.epochs": True,
         "kframe.alter.partition.strict": False,
+        "kframe.topic.id.restore": True,
         PERCENTAGE: 10,
         "min.insync.replicas": 1,
         "num.partitions": 1,

@@ -229,6 +229,8 @@ def _target(random: Random, model: Reference, key: Key) -> list[int]:
     if chance(random, 3):
         has = list(model.controller.context.assignment(key).target)
         return random.sample(has, len(has)) if has else there[:1]
+    if chance(random, 12):
+        return []
     return random.sample(there, random.randint(1, min(REPLICAS_MAX, len(there))))
 
 

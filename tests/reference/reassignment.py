@@ -121,6 +121,8 @@ class Reassignment:
     def _complete(self, key: Key, assignment: Assignment) -> None:
         context, machines = self._context, self._machines
         machines.move_replicas([(key, one) for one in assignment.adding], ONLINE)
+        if not assignment.target:
+            raise Undone
         reached = context.assignments[key] = Assignment(assignment.target)
         if key not in context.states:
             raise Undone

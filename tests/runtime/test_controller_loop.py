@@ -121,6 +121,7 @@ def test_each_caller_gets_a_response_of_their_own(world: World) -> None:
 
 
 def test_one_event_is_handled_to_its_end_before_the_next(world: World) -> None:
+    """controller 1: single consumer."""
     loop = world.open()
     seen: list[tuple[ControllerState, bool, int]] = []
 
@@ -169,6 +170,7 @@ def test_a_failure_of_storage_leaves_nobody_waiting(
 
 
 def test_an_unexpected_failure_is_told_to_who_waits_and_costs_the_role(world: World) -> None:
+    """controller 1: errors, which cost kframe the role."""
     loop = world.open()
     epoch = loop.controller.controller_epoch
     world.store.before_write.append(fail_with(ShapeError("a defect")))
@@ -233,6 +235,7 @@ def test_adopt_of_a_held_role_is_refused(world: World) -> None:
 
 
 def test_stop_answers_all_who_wait_and_frees_the_role() -> None:
+    """controller 1: close."""
     world = World()
     loop = world.open()
     future = loop.submit(prefer)
@@ -287,6 +290,7 @@ class Gate(RecordingTransport):
 
 
 def test_stop_waits_for_the_event_under_way_and_answers_the_rest() -> None:
+    """controller 1: process/preempt exclusive, close."""
     world = World()
     gate = Gate()
     loop = ControllerLoop(Controller(1000, ControllerConfig(), Selection({})), world.store, gate, world.clock)

@@ -40,6 +40,7 @@ def drain(queue: EventQueue) -> list[Event]:
 
 
 def test_first_in_first_out(queue: EventQueue) -> None:
+    """controller 1: enqueue, first in first out."""
     for event in (SECOND, FIRST, THIRD):
         queue.put(event)
     assert len(queue) == 3
@@ -52,6 +53,7 @@ def test_an_empty_queue_gives_nothing(queue: EventQueue) -> None:
 
 
 def test_what_waits_is_drained_and_the_new_event_stands_alone(queue: EventQueue) -> None:
+    """controller 1: clearAndPut."""
     for event in (FIRST, SECOND):
         queue.put(event)
     assert queue.clear_and_put(SessionExpired()) == [FIRST, SECOND]
@@ -82,6 +84,7 @@ def test_every_other_event_counts(queue: EventQueue, event: Event) -> None:
 
 
 def test_queue_time_is_from_put_to_take(queue: EventQueue, clock: VirtualClock) -> None:
+    """controller 1: queue time."""
     assert queue.times.quantile(0.5) == 0.0
     for waited in (10.0, 20.0, 30.0, 40.0):
         queue.put(FIRST)
@@ -95,6 +98,7 @@ def test_queue_time_is_from_put_to_take(queue: EventQueue, clock: VirtualClock) 
 def test_queue_times_are_forgotten_after_five_idle_minutes(
     queue: EventQueue, clock: VirtualClock, idle_s: float, remembered: float
 ) -> None:
+    """controller 1: queue time histogram is cleared."""
     queue.put(FIRST)
     clock.advance(0.05)
     queue.take()

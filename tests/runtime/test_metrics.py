@@ -9,12 +9,14 @@ import pytest
 
 from kframe.core.controller import Controller
 from kframe.core.selection import Selection
-from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
+from kframe.embedded.brokers import SILENT
 from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ControllerState, ElectionRequested, ElectionType, UpdateMetadataAnswered
+from kframe.model.ports import Transport
 from kframe.runtime.loop import ControllerLoop
 from kframe.runtime.metrics import QUANTILES, TIMERS, exposition
 from kframe.runtime.samples import SAMPLES_MAX, Samples
@@ -69,12 +71,16 @@ class World:
         self.clock = VirtualClock()
         store = SlowStore(self.ensemble, lambda: self.clock.advance(0.25))
         config = ControllerConfig({"unclean.leader.election.enable": True, "auto.leader.rebalance.enable": False})
-        self.loop = ControllerLoop(Controller(1, config, Selection({})), store, RecordingTransport(), self.clock)
+        self.loop = ControllerLoop(Controller(1, config, Selection({})), store, self.make_transport(), self.clock)
         self.loop.open()
         self.loop.run_until_idle()
 
+    def make_transport(self) -> Transport:
+        return RecordingTransport()
+
 
 def test_every_gauge_has_its_exported_name() -> None:
+    """controller 16: gauges."""
     metrics = World().loop.metrics()
     prefix = "kafka_controller_kafkacontroller_"
     assert {name.removeprefix(prefix) for name in metrics if name.startswith(prefix)} == set(GAUGES)
@@ -83,6 +89,7 @@ def test_every_gauge_has_its_exported_name() -> None:
 
 
 def test_timers_have_kafkas_names() -> None:
+    """controller 16: timers."""
     assert {int(state): name for state, name in TIMERS.items()} == TIMER_NAMES
     metrics = World().loop.metrics()
     assert {f"{STATS}{name.lower()}_count" for name in TIMER_NAMES.values()} <= set(metrics)
@@ -90,6 +97,7 @@ def test_timers_have_kafkas_names() -> None:
 
 
 def test_a_timer_times_its_state_alone() -> None:
+    """controller 1: rate timer."""
     world = World()
     before = world.loop.metrics()
     world.loop.submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
@@ -104,6 +112,7 @@ def test_a_timer_times_its_state_alone() -> None:
 
 @pytest.mark.parametrize("state", [ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED])
 def test_two_states_have_no_timer(state: ControllerState) -> None:
+    """controller 2: state codes, two of them without a timer."""
     assert state not in TIMERS
 
 
@@ -116,6 +125,7 @@ def test_an_event_without_timer_is_handled_all_the_same() -> None:
 
 
 def test_unclean_elections_are_counted_across_times_in_office() -> None:
+    """controller 16: UncleanLeaderElectionsPerSec."""
     world = World()
     names = [f"{STATS}uncleanleaderelections_total", f"{STATS}uncleanleaderelectionspersec_total"]
     assert [world.loop.metrics()[name] for name in names] == [0, 0]
@@ -129,6 +139,7 @@ def test_unclean_elections_are_counted_across_times_in_office() -> None:
 
 
 def test_event_queue() -> None:
+    """controller 16: EventQueueSize and EventQueueTimeMs."""
     world = World()
     world.ensemble.unregister_brokers([2])
     name = "kafka_controller_controllereventmanager_eventqueue"
@@ -141,7 +152,57 @@ def test_event_queue() -> None:
     assert metrics[f'{name}timems{{quantile="0.999"}}'] == pytest.approx(500.0)
 
 
+CHANNELS = "kafka_controller_controllerchannelmanager_"
+
+
+class SilentWorld(World):
+    """Brokers 1 and 2 behind queues; 2 is silent, so that the second request for it waits."""
+
+    def make_transport(self) -> Transport:
+        self.brokers = EmbeddedBrokers(self.clock)
+        self.brokers.answer(2, SILENT)
+        return self.brokers
+
+
+def test_queues_of_requests() -> None:
+    world = SilentWorld()
+    metrics = world.loop.metrics()
+    assert metrics[f"{CHANNELS}totalqueuesize"] == 2
+    sizes = {name: value for name, value in metrics.items() if name.startswith(f"{CHANNELS}queuesize")}
+    assert sizes == {f'{CHANNELS}queuesize{{broker_id="1"}}': 0, f'{CHANNELS}queuesize{{broker_id="2"}}': 2}
+    counts = [metrics[f'{CHANNELS}requestrateandqueuetimems_count{{broker_id="{one}"}}'] for one in (1, 2)]
+    assert counts == [3, 1]
+
+
+def test_time_in_a_queue_is_that_of_its_broker() -> None:
+    world = SilentWorld()
+    world.clock.advance(2.0)
+    world.brokers.answer(2, "NONE")
+    metrics = world.loop.metrics()
+    assert metrics[f"{CHANNELS}totalqueuesize"] == 0
+    quantile = f'{CHANNELS}requestrateandqueuetimems{{broker_id="%d",quantile="0.999"}}'
+    assert [metrics[quantile % one] for one in (1, 2)] == [0.0, pytest.approx(2_000.0)]
+
+
+def test_queues_go_with_their_brokers_and_with_the_role() -> None:
+    world = SilentWorld()
+    world.ensemble.unregister_brokers([2])
+    world.loop.run_until_idle()
+    labelled = [name for name in world.loop.metrics() if "broker_id=" in name]
+    assert labelled
+    assert not any('"2"' in name for name in labelled)
+    world.loop.stop()
+    assert not any("broker_id=" in name for name in world.loop.metrics())
+    assert world.loop.metrics()[f"{CHANNELS}totalqueuesize"] == 0
+
+
+def test_a_transport_that_queues_nothing_has_a_total() -> None:
+    channels = {name: value for name, value in World().loop.metrics().items() if name.startswith(CHANNELS)}
+    assert channels == {f"{CHANNELS}totalqueuesize": 0}
+
+
 def test_a_controller_that_has_resigned_shows_zeros() -> None:
+    """controller 16: all 0 when not active."""
     world = World()
     world.loop.stop()
     metrics = world.loop.metrics()
@@ -152,11 +213,12 @@ def test_a_controller_that_has_resigned_shows_zeros() -> None:
 # -- text
 
 
-LINE = re.compile(r'# TYPE \w+ (gauge|counter|summary)|[a-z_]+(\{\w+="(\\.|[^"\\\n])*"\})? [-+.e0-9]+')
+LABEL = r'\w+="(\\.|[^"\\\n])*"'
+LINE = re.compile(rf"# TYPE \w+ (gauge|counter|summary)|[a-z_]+(\{{{LABEL}(,{LABEL})*\}})? [-+.e0-9]+")
 
 
 def test_the_text_is_prometheus_format() -> None:
-    metrics = World().loop.metrics()
+    metrics = SilentWorld().loop.metrics()
     lines = exposition(metrics).splitlines()
     assert [line for line in lines if not LINE.fullmatch(line)] == []
     samples = [line.rpartition(" ") for line in lines if not line.startswith("#")]
@@ -171,6 +233,8 @@ def test_the_text_is_prometheus_format() -> None:
         ("a_total", "# TYPE a_total counter"),
         ('a{quantile="0.50"}', "# TYPE a summary"),
         ("a_count", "# TYPE a summary"),
+        ('a_count{broker_id="1"}', "# TYPE a summary"),
+        ('a{broker_id="1",quantile="0.50"}', "# TYPE a summary"),
         ("a_globaltopiccount", "# TYPE a_globaltopiccount gauge"),
         ('a_total{observer="x"}', "# TYPE a_total counter"),
     ],

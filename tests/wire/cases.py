@@ -38,10 +38,13 @@ def broker(broker_id: int, **changes: Any) -> dict[str, Any]:
 
 
 def partition(replicas: list[int], **changes: Any) -> dict[str, Any]:
-    """A partition whose first replica leads, all in sync."""
+    """A partition whose first replica, if it has any, leads; all in sync."""
     epochs = {"leaderEpoch": 7, "controllerEpoch": 8, "partitionEpoch": 9, "recovery": 0}
     return (
-        {"replicas": replicas, "isr": replicas, "leader": replicas[0]} | epochs | {flag: [] for flag in FLAGS} | changes
+        {"replicas": replicas, "isr": replicas, "leader": replicas[0] if replicas else -1}
+        | epochs
+        | {flag: [] for flag in FLAGS}
+        | changes
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from tests.wire.cases import Case, build, random_case
+from tests.wire.cases import Case, broker, build, case_of, partition, random_case, topic
 from tests.wire.content import EVERY_VERSION, contents, kio_class, kio_decode, kio_encode, kio_entity
 from tests.wire.encoding import CASES, body, encoded
 
@@ -38,6 +39,16 @@ def test_bodies_equal_those_of_kio(case: Case) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_bodies_equal_those_of_kio_with_wide_topics(api: str, version: int, seed: int) -> None:
     check_against_kio(random_case(Random(seed), widest=200), api, version)
+
+
+@pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
+def test_bodies_equal_those_of_kio_without_replicas(api: str, version: int) -> None:
+    """The partitions without replicas stand around one that has some, and last."""
+    partitions = [partition([]), partition([], leader=2, isr=[1]), partition([2, 1]), partition([])]
+    told: dict[str, Any] = {"leaderAndIsr": {"2": [[0, 0, 1], [0, 1, 0], [0, 2, 0], [0, 3, 0]]}}
+    told |= {"updateMetadata": [[1, 2], [[0, number] for number in range(4)]]}
+    told |= {"stopReplica": {"2": [[0, 0, 3, 1], [0, 3, 3, 0]]}}
+    check_against_kio(case_of([broker(1), broker(2)], [topic("t", *partitions)], **told), api, version)
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)

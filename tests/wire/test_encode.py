@@ -12,8 +12,11 @@ from kframe.errors import BrokenInvariant, ConfigError, ShapeError
 from kframe.model.protocol import LATEST
 from kframe.model.requests import BrokerRows
 from kframe.wire import ControlVersions, Encoder
-from kframe.wire.sections import require_as_measured
-from tests.wire.cases import Case, broker, build, case_of, partition, topic
+from kframe.wire.apis import LEADER_AND_ISR
+from kframe.wire.brokers import live_leaders
+from kframe.wire.leader_and_isr import LiveLeaders
+from kframe.wire.sections import Cutter, Lists, require_as_measured
+from tests.wire.cases import LISTENER, Case, broker, build, case_of, partition, topic
 from tests.wire.content import kio_class, kio_decode
 from tests.wire.encoding import body, encoded
 
@@ -248,6 +251,22 @@ def test_a_batch_that_does_not_fit_the_cluster(changes: dict[str, Any], error: s
     cluster.partitions.topic[1] = -1
     with pytest.raises(ShapeError, match=error):
         Encoder(NEWEST).encode(cluster, replace(requests, **changes))
+
+
+@pytest.mark.parametrize("version", [0, 4])
+def test_leaders_that_change_between_measuring_and_writing_are_noticed(version: int) -> None:
+    """The rows of the batch had two leaders when their tail was measured, and have one when it is written."""
+    cluster, _ = build(case_of([broker(1), broker(2)], [topic("t", partition([1, 2]), partition([2, 1]))]))
+    both, compact = np.array([0, 1], np.int32), version >= 4
+    leaders = LiveLeaders(cluster, both, live_leaders(version, LISTENER), compact)
+    cutter = Cutter(cluster, LEADER_AND_ISR.layout(version))
+    (group,) = cutter.cut(Lists(np.array([0, 2], np.int32), both), np.array([60, 60], np.int32), 1000, 100)
+    tail_length = leaders.measure(group)
+    frame = cutter.frame(group, b"", tail_length)
+    leaders.write(group, tail_length, frame)
+    cluster.partitions.leader[1] = cluster.partitions.leader[0]
+    with pytest.raises(BrokenInvariant, match="columns changed while it was encoded"):
+        leaders.write(group, tail_length, frame)
 
 
 def test_what_was_not_written_as_measured_is_not_sent() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kframe.wire import EncodedRequest, sections
-from tests.wire.cases import Case, build, random_case
+from tests.wire.cases import Case, broker, build, case_of, partition, random_case, topic
 from tests.wire.content import EVERY_VERSION, kio_class, kio_decode
 from tests.wire.encoding import CASES, body, encoded
 
@@ -109,6 +109,29 @@ def check_groups(case: Case, api: str, version: int, byte_limit: int) -> None:
 def views(requests: list[EncodedRequest]) -> list[memoryview]:
     """The chunks that may share memory with other requests."""
     return [chunk for request in requests for chunk in request.chunks if isinstance(chunk, memoryview)]
+
+
+@pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
+def test_each_group_says_what_stands_beside_its_own_rows(api: str, version: int) -> None:
+    """No two brokers are told the same of the same partition, so that a group cannot speak for another."""
+    partitions = [partition([1, 2, 3]) for _ in range(3)]
+    told = {
+        "leaderAndIsr": {"1": [[0, 0, 1], [0, 1, 0]], "2": [[0, 0, 0], [0, 1, 1], [0, 2, 0]], "3": [[0, 1, 0]]},
+        "stopReplica": {"1": [[0, 0, 11, 1], [0, 1, 12, 0]], "2": [[0, 0, 13, 0], [0, 1, 14, 1]], "3": [[0, 0, 15, 1]]},
+    }
+    check_groups(case_of([broker(one) for one in (1, 2, 3)], [topic("t", *partitions)], **told), api, version, 2**20)
+
+
+@pytest.mark.parametrize("version", range(9))
+def test_metadata_leaves_room_for_the_brokers_behind_the_partitions(version: int) -> None:
+    """Brokers take more of a request than the partitions: with one byte less the two do not fit any more."""
+    brokers, keys = [broker(one) for one in range(1, 40)], [[0, 0], [0, 1]]
+    case = case_of(brokers, [topic("t", partition([1]), partition([2]))], updateMetadata=[[1], keys])
+    (whole,) = encoded(*build(case), "UpdateMetadata", version)
+    for byte_limit, parts in ((whole.nbytes, 1), (whole.nbytes - 1, 2)):
+        requests = encoded(*build(case), "UpdateMetadata", version, byte_limit)
+        assert len(requests) == parts
+        assert all(request.nbytes <= byte_limit for request in requests)
 
 
 @settings(max_examples=15)

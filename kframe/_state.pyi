@@ -1,0 +1,39 @@
+"""See ``_state.pyx``, where shapes and what is IN, OUT or INOUT stand with every argument."""
+
+from kframe.model.columns import Int16, Int32, Int64, UInt8
+
+def store_states(
+    rows: Int32,
+    new_leader: Int32,
+    new_leader_epoch: Int32,
+    new_recovery: UInt8,
+    new_partition_epoch: Int32,
+    new_controller_epoch: Int32,
+    isr_offsets: Int32,
+    isr_values: Int32,
+    slot_start: Int32,
+    leader: Int32,
+    leader_epoch: Int32,
+    recovery: UInt8,
+    partition_epoch: Int32,
+    controller_epoch: Int32,
+    isr_count: Int16,
+    isr: Int32,
+) -> int: ...
+def tally_rows(
+    rows: Int32,
+    topic: Int32,
+    partition_epoch: Int32,
+    state: UInt8,
+    leader: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    replica_flags: UInt8,
+    deleting: UInt8,
+    deletion_started: UInt8,
+    counted: UInt8,
+    totals: Int64,
+) -> int: ...

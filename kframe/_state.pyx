@@ -1,0 +1,118 @@
+"""Kernels that take states over into the partition columns, and keep account of what a row counts for.
+
+The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``. Arrays marked INOUT are read and
+written.
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+cdef enum:
+    ADDING = 1
+
+cdef enum:
+    NO_STATE = -1
+
+cdef enum:
+    PARTITION_OFFLINE = 2
+
+cdef enum:
+    LED = 1
+    OFFLINE = 2
+    IMBALANCED = 4
+
+
+def store_states(
+    const int32_t[::1] rows,                 # IN   (k,) unique; each owns slots for its new ISR
+    const int32_t[::1] new_leader,           # IN   (k,)
+    const int32_t[::1] new_leader_epoch,     # IN   (k,)
+    const uint8_t[::1] new_recovery,         # IN   (k,)
+    const int32_t[::1] new_partition_epoch,  # IN   (k,)
+    const int32_t[::1] new_controller_epoch,  # IN  (k,)
+    const int32_t[::1] isr_offsets,          # IN   (k + 1,) where each row's ISR stands in isr_values
+    const int32_t[::1] isr_values,           # IN   (m,) broker indexes
+    const int32_t[::1] slot_start,           # IN   (n,)
+    int32_t[::1] leader,                     # OUT  (n,)
+    int32_t[::1] leader_epoch,               # OUT  (n,)
+    uint8_t[::1] recovery,                   # OUT  (n,)
+    int32_t[::1] partition_epoch,            # OUT  (n,)
+    int32_t[::1] controller_epoch,           # OUT  (n,)
+    int16_t[::1] isr_count,                  # OUT  (n,)
+    int32_t[::1] isr,                        # OUT  (s,)
+):
+    """Write leadership and ISR of each row; return how many rows. Cost O(k + m)."""
+    cdef Py_ssize_t i, k, row, start
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            leader[row] = new_leader[i]
+            leader_epoch[row] = new_leader_epoch[i]
+            recovery[row] = new_recovery[i]
+            partition_epoch[row] = new_partition_epoch[i]
+            controller_epoch[row] = new_controller_epoch[i]
+            isr_count[row] = <int16_t>(isr_offsets[i + 1] - isr_offsets[i])
+            start = slot_start[row] - isr_offsets[i]
+            for k in range(isr_offsets[i], isr_offsets[i + 1]):
+                isr[start + k] = isr_values[k]
+    return rows.shape[0]
+
+
+cdef inline uint8_t preferred_misses(
+    const int32_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_count, int32_t preferred, int32_t leader, bint adding
+) noexcept nogil:
+    cdef Py_ssize_t k
+    if not adding:
+        return IMBALANCED if leader != preferred else 0
+    for k in range(start, start + isr_count):
+        if isr[k] == preferred:
+            return IMBALANCED
+    return 0
+
+
+def tally_rows(
+    const int32_t[::1] rows,             # IN   (k,) any number of times each
+    const int32_t[::1] topic,            # IN   (n,)
+    const int32_t[::1] partition_epoch,  # IN   (n,)
+    const uint8_t[::1] state,            # IN   (n,)
+    const int32_t[::1] leader,           # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const int32_t[::1] isr,              # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
+    const uint8_t[::1] deletion_started,  # IN  (t,) 1 for those whose deletion has started
+    uint8_t[::1] counted,                # INOUT (n,) LED, OFFLINE and IMBALANCED bits that each row counts for
+    int64_t[::1] totals,                 # INOUT (3,) rows that count as LED, as OFFLINE, as IMBALANCED
+):
+    """Let rows count for what they are now; return how many count for something else than before. Cost O(k).
+
+    LED: it has a state. OFFLINE: unless its topic's deletion has started. IMBALANCED: another than the preferred
+    replica leads, unless the topic is queued for deletion; while the preferred replica is being added, as soon as that
+    is in the ISR, whoever leads (Kafka 3.9 ``ControllerContext.hasPreferredLeader``).
+    """
+    cdef Py_ssize_t i, row, first, changes = 0
+    cdef int32_t of
+    cdef uint8_t now, before
+    with nogil:
+        for i in range(rows.shape[0]):
+            row, now = rows[i], 0
+            of = topic[row]
+            if of >= 0:
+                if state[row] == PARTITION_OFFLINE and not deletion_started[of]:
+                    now = OFFLINE
+                if partition_epoch[row] != NO_STATE:
+                    now |= LED
+                    first = slot_start[row]
+                    if replica_count[row] > 0 and not deleting[of]:
+                        now |= preferred_misses(
+                            isr, first, isr_count[row], replica[first], leader[row], replica_flags[first] & ADDING
+                        )
+            before = counted[row]
+            if now != before:
+                counted[row] = now
+                totals[0] += (now & LED) - (before & LED)
+                totals[1] += ((now & OFFLINE) - (before & OFFLINE)) >> 1
+                totals[2] += ((now & IMBALANCED) - (before & IMBALANCED)) >> 2
+                changes += 1
+    return changes

@@ -1,0 +1,35 @@
+"""Work timed phase by phase, before the eyes of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Stopwatch:
+    """How long each phase took, told as it ends."""
+
+    def __init__(self, console: Console) -> None:
+        from kframe.runtime.clock import SystemClock
+
+        self.clock = SystemClock()
+        self._console = console
+        self.total_ms = 0.0
+
+    @contextmanager
+    def phase(self, label: str) -> Iterator[None]:
+        """Time the block; a spinner turns on a terminal while it runs."""
+        begun = self.clock.now_ms()
+        with self._console.status(label):
+            yield
+        took_ms = self.clock.now_ms() - begun
+        self.total_ms += took_ms
+        self.tell(label, took_ms)
+
+    def tell(self, label: str, took_ms: float) -> None:
+        """Print one line."""
+        self._console.print(f"  {label:<58}{took_ms / 1000:>8.3f} s", highlight=False)

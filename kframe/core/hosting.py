@@ -1,0 +1,65 @@
+"""Which rows each broker hosts: an index, so that a broker's failure costs what the broker hosts, not what there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe import kernels
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, UInt8
+
+#: The index is made anew once more than one row in so many has joined it since.
+JOINED_SHARE = 8
+#: Notes that are kept one by one.
+NOTES_MAX = 64
+
+
+class Hosts:
+    """The rows of each broker as they stood when the index was made, and the rows that were assigned since.
+
+    It may name too many rows, never too few: a row that has left a broker is found out by who asks.
+    """
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._offsets = np.zeros(1, np.int32)
+        self._rows = np.empty(0, np.int32)
+        self._indexed = 0
+        self._joined: list[NDArray[Any]] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the index."""
+        return self._offsets.nbytes + self._rows.nbytes
+
+    def note(self, rows: NDArray[Any]) -> None:
+        """These rows have been given other replicas. New rows need no note."""
+        self._joined.append(rows)
+        if len(self._joined) > NOTES_MAX:
+            self._joined = [np.unique(np.concatenate(self._joined))]
+
+    def rows_on(self, chosen: UInt8) -> Int32:
+        """Rows, each once and ascending, among which are all that the ``chosen`` brokers (1 by index) host."""
+        added = np.arange(self._indexed, len(self._cluster), dtype=np.int32)
+        if (len(added) + sum(map(len, self._joined))) * JOINED_SHARE > len(self._cluster):
+            self._make()
+            added = added[:0]
+        brokers = np.flatnonzero(chosen[: len(self._offsets) - 1])
+        if len(brokers) * 2 > len(self._offsets):
+            return np.arange(len(self._cluster), dtype=np.int32)
+        hosted = [self._rows[self._offsets[broker] : self._offsets[broker + 1]] for broker in brokers.tolist()]
+        parts = [part for part in (*hosted, *self._joined, added) if len(part)]
+        if len(parts) == 1 and not self._joined:
+            return parts[0]
+        return np.unique(np.concatenate([added, *parts])).astype(np.int32)
+
+    def _make(self) -> None:
+        p = self._cluster.partitions
+        self._offsets = np.empty(len(self._cluster.brokers) + 1, np.int32)
+        self._rows = np.empty(int(p.replica_count.sum()), np.int32)
+        kernels.index_hosts(p.slot_start, p.replica_count, p.replica, self._offsets, self._rows)
+        self._indexed = len(p)
+        self._joined.clear()

@@ -1,0 +1,43 @@
+"""Taking stored states over into the columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe import kernels
+from kframe.model.changes import StateChange, StoredStates
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.ids import NO_STATE
+
+
+def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) -> None:
+    """Take over a change that storage has accepted, each row now at ``partition_epoch``."""
+    _store(
+        cluster, change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, partition_epoch,
+        np.full(len(change), change.controller_epoch, np.int32),
+    )  # fmt: skip
+
+
+def reload(cluster: ClusterState, stored: StoredStates) -> None:
+    """Replace what is known of these rows by what storage holds; a row without state has none here either."""
+    gone = stored.rows[~stored.found]
+    cluster.partitions.partition_epoch[gone] = NO_STATE
+    cluster.partitions.isr_count[gone] = 0
+    found = stored.found
+    _store(
+        cluster, stored.rows[found], stored.leader[found], stored.leader_epoch[found], stored.recovery[found],
+        stored.isr.take(np.flatnonzero(found)), stored.partition_epoch[found], stored.controller_epoch[found],
+    )  # fmt: skip
+
+
+def _store(
+    cluster: ClusterState, rows: Int32, leader: Int32, leader_epoch: Int32, recovery: UInt8, isr: Ragged,
+    partition_epoch: Int32, controller_epoch: Int32,
+) -> None:  # fmt: skip
+    p = cluster.partitions
+    p.ensure_capacity(rows, isr.counts)
+    kernels.store_states(
+        rows, leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr.offsets, isr.values,
+        p.slot_start, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.controller_epoch, p.isr_count, p.isr,
+    )  # fmt: skip

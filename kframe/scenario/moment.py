@@ -1,0 +1,45 @@
+"""What a step of a scenario may name at the moment when it is played.
+
+What operators leave, clients ask for and brokers report may name anything: Kafka answers that, or passes it over. But a
+broker that does something must be there, and a setting or an ISR belongs to something that storage knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kframe.errors import ScenarioError
+from kframe.model.events import TopicPartition
+
+if TYPE_CHECKING:
+    from kframe.scenario.runner import ScenarioRunner
+
+
+def require_registered(runner: ScenarioRunner, where: str, broker_ids: Iterable[int]) -> None:
+    """Raise ScenarioError unless all of these brokers are registered."""
+    registered = {one.broker_id for one in runner.ensemble.registrations()}
+    for broker_id in broker_ids:
+        if broker_id not in registered:
+            raise ScenarioError(where, f"broker {broker_id}", "a broker that is registered at this step")
+
+
+def require_known(runner: ScenarioRunner, where: str, broker_id: int) -> None:
+    """Raise ScenarioError for a broker that never registered and has never been named by an assignment."""
+    if broker_id not in runner.registrations and broker_id not in runner.ensemble.states.cluster.brokers:
+        raise ScenarioError(where, f"broker {broker_id}", "a broker that has registered or been assigned a replica")
+
+
+def require_topics(runner: ScenarioRunner, where: str, names: Iterable[str]) -> None:
+    """Raise ScenarioError unless storage has all of these topics."""
+    topics = runner.ensemble.states.cluster.topics
+    for name in names:
+        if name not in topics:
+            raise ScenarioError(where, f"topic {name}", "a topic that exists at this step")
+
+
+def require_partitions(runner: ScenarioRunner, where: str, partitions: Iterable[TopicPartition]) -> None:
+    """Raise ScenarioError unless storage has all of these partitions."""
+    for topic, partition in partitions:
+        if runner.stored((topic, partition)) is None:
+            raise ScenarioError(where, f"partition {topic}-{partition}", "a partition that exists at this step")

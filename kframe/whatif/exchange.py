@@ -1,0 +1,46 @@
+"""Plans that move partitions from some brokers to others, each broker's replicas to the one that stands in for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged, offsets_of
+from kframe.model.tables import Targets
+from kframe.whatif.plan import Plan
+
+
+def stand_ins(cluster: ClusterState, brokers: Sequence[int]) -> dict[int, int]:
+    """A live broker for each of ``brokers`` (ids) as long as others are left, of its own rack if one is."""
+    live = cluster.brokers.ids[cluster.brokers.live != 0].tolist()
+    free = sorted(set(live) - set(brokers))
+    found = {}
+    for broker_id in brokers[: len(free)]:
+        rack = _rack(cluster, broker_id)
+        found[broker_id] = next((one for one in free if _rack(cluster, one) == rack), free[0])
+        free.remove(found[broker_id])
+    return found
+
+
+def exchange(cluster: ClusterState, places: Mapping[int, int]) -> Plan:
+    """Move every led partition that lies on the brokers ``places`` has keys for, and on no others."""
+    p, brokers = cluster.partitions, cluster.brokers
+    place = np.full(len(brokers), -1, np.int32)
+    place[brokers.look_up(np.array(list(places), np.int32))] = list(places.values())
+    rows = np.flatnonzero((p.topic >= 0) & (p.leader >= 0))
+    elsewhere = place[p.replica[p.slots_of(rows)]] < 0
+    owner = np.repeat(np.arange(len(rows)), p.replica_count[rows])
+    rows = rows[np.bincount(owner[elsewhere], minlength=len(rows)) == 0]
+    topics, topic = np.unique(p.topic[rows], return_inverse=True)
+    replicas = Ragged(offsets_of(p.replica_count[rows]), place[p.replica[p.slots_of(rows)]])
+    names = tuple(cluster.topics.names[one] for one in topics.tolist())
+    targets = Targets(names, topic.astype(np.int32), p.partition[rows], replicas, np.zeros(len(rows), np.bool_))
+    return Plan("exchange", targets, np.zeros(len(rows), np.bool_))
+
+
+def _rack(cluster: ClusterState, broker_id: int) -> str | None:
+    index = cluster.brokers.find(broker_id)
+    registration = None if index is None else cluster.brokers.registrations[index]
+    return None if registration is None else registration.rack

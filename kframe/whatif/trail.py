@@ -1,0 +1,74 @@
+"""The timeline of one partition: how storage has it, write after write, while what-ifs are played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kframe.model.cluster import PartitionView
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The partition after a write that changed it, and in words what that was."""
+
+    what: str
+    view: PartitionView
+
+
+class Trail:
+    """Where a partition has been; it begins with how things stand. ``WhatIf.follow`` makes them."""
+
+    def __init__(self, stored: Callable[[], PartitionView | None]) -> None:
+        """``stored`` reads the partition; None once it is gone."""
+        self._stored = stored
+        self.moments: list[Moment] = []
+        self.note()
+
+    def note(self) -> None:
+        """Something was written: look whether it was about this partition."""
+        view = self._stored()
+        if view is None:
+            return
+        what = told(self.moments[-1].view, view) if self.moments else "as it stands"
+        if what:
+            self.moments.append(Moment(what, view))
+
+
+def told(before: PartitionView, after: PartitionView) -> str:
+    """What became of a partition, in words; nothing if the same is stored."""
+    parts = [*_assignment(before, after), *_state(before, after)]
+    if not parts and before.leader_epoch != after.leader_epoch:
+        parts.append("higher leader epoch")
+    return "; ".join(parts)
+
+
+def _assignment(before: PartitionView, after: PartitionView) -> list[str]:
+    was, now = _marks(before), _marks(after)
+    if was == now:
+        return ["another assignment"] if before.replicas != after.replicas else []
+    if any(now):
+        return ["the move goes elsewhere" if any(was) else "a move begins"]
+    target = tuple(one for one in before.replicas if one not in before.removing_replicas)
+    return ["the move is done" if after.replicas == target else "the move is given up"]
+
+
+def _marks(view: PartitionView) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return view.adding_replicas, view.removing_replicas
+
+
+def _state(before: PartitionView, after: PartitionView) -> list[str]:
+    parts = []
+    if before.leader != after.leader:
+        parts.append("no leader" if after.leader in (None, -1) else f"{after.leader} leads")
+    joined = [one for one in after.isr if one not in before.isr]
+    left = [one for one in before.isr if one not in after.isr]
+    if joined:
+        parts.append(f"{_listed(joined)} in sync")
+    if left:
+        parts.append(f"{_listed(left)} out of the ISR")
+    return parts
+
+
+def _listed(brokers: list[int]) -> str:
+    return ",".join(map(str, brokers))

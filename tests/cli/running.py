@@ -1,0 +1,33 @@
+"""Running ``kframe`` in this process, and the cluster that is shipped as an example."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from click.testing import CliRunner, Result
+
+from kframe.cli.app import cli
+from tests.architecture.source import ROOT
+
+CLUSTER: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+HEALTHY: Final = CLUSTER / "healthy.zookeeper.jsonl.gz"
+PLAN: Final = CLUSTER / "reassignment.json"
+
+
+def kframe(*arguments: object) -> Result:
+    """``kframe ARGUMENTS``."""
+    return CliRunner().invoke(cli, [*map(str, arguments)], prog_name="kframe")
+
+
+def whatif(*arguments: object) -> Result:
+    """``kframe whatif ARGUMENTS``."""
+    return kframe("whatif", *arguments)
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    """What ``kframe whatif ARGUMENTS`` says in JSON."""
+    done = whatif(*arguments, "-o", "json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

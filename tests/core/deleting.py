@@ -1,0 +1,70 @@
+"""What tests of topic deletion share: marking, confirming, and looking at what is left."""
+
+from __future__ import annotations
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.effects import Effect
+from kframe.model.events import (
+    DeletionsMarked,
+    StopReplicaAnswered,
+)
+from kframe.model.ids import ReplicaState
+from kframe.testing.clusters import healthy
+from tests.core.driver import Driver, quiet
+
+NONE, STORAGE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
+ALL = (1, 2, 3)
+STARTED, DONE, INELIGIBLE = (
+    ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE
+)  # fmt: skip
+QUEUED, HALTED, BEGUN = "deleting", "deletion_halted", "deletion_started"
+
+
+def world(live: tuple[int, ...] = ALL, **config: object) -> Driver:
+    """``t`` with two partitions on brokers 1 and 2, and ``kept`` beside it on all three."""
+    return quiet({"t": [healthy(1, 2), healthy(2, 1)], "kept": [healthy(1, 2, 3)]}, live, **config)
+
+
+def mark(driver: Driver, *names: str) -> None:
+    """Mark topics and let the controller hear of it."""
+    driver.ensemble.mark_for_deletion(names)
+    driver.handle(DeletionsMarked())
+    driver.events.clear()
+
+
+def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE, failed: tuple[str, ...] = (),
+            controller_epoch: int | None = None) -> None:  # fmt: skip
+    """Let a broker answer the deletion of its replicas of these partitions."""
+    epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
+    errors = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), STORAGE) for name in failed)
+    driver.handle(StopReplicaAnswered(broker_id, error, errors, epoch, driver.rows(*names)))
+    driver.events.clear()
+
+
+def flags(driver: Driver, name: str = "t") -> set[str]:
+    """Which of the three sets the topic is in."""
+    topics = driver.cluster.topics
+    return {one for one in (QUEUED, HALTED, BEGUN) if getattr(topics, one)[topics.find(name)]}
+
+
+def states(driver: Driver, name: str) -> dict[int, ReplicaState]:
+    view = driver.known(name)
+    return dict(zip(view.replicas, view.replica_states, strict=True))
+
+
+def gone(driver: Driver, name: str = "t") -> bool:
+    stored = name in driver.store.read_topic_names() or name in driver.store.read_deletions()
+    known = name in driver.cluster.topics
+    assert stored == known
+    return not known
+
+
+def stops(driver: Driver, name: str) -> list[tuple[int, bool, int]]:
+    """(broker, whether it deletes, leader epoch) of each StopReplica entry of a partition."""
+    entries = [(request["broker"], request["partitions"].get(name)) for request in driver.requests(Api.STOP_REPLICA)]
+    return [(broker, one["delete_partition"], one["leader_epoch"]) for broker, one in entries if one is not None]
+
+
+def asked(driver: Driver, kind: type[Effect]) -> int:
+    return sum(isinstance(effect, kind) for effect in driver.effects)

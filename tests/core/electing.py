@@ -1,0 +1,54 @@
+"""What tests of elections share: a small world, and ears on which rule is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kframe.core import partition_machine
+from kframe.core.leadership import Strategy
+from kframe.core.selection import Selection
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, UInt8
+from kframe.model.ids import ElectionKind, PartitionState
+from kframe.testing.clusters import PartitionSpec, cluster_of
+from tests.core.driver import Driver
+
+UNCLEAN = {"unclean.leader.election.enable": "true"}
+
+
+class Overheard(Selection):
+    """The built-in rules, and which kinds of election they were asked for, of which partitions."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.heard: list[tuple[ElectionKind, list[str], list[int]]] = []
+
+    def choose(
+        self,
+        cluster: ClusterState,
+        kind: ElectionKind,
+        rows: Int32,
+        unclean_allowed: UInt8,
+        builtin: Callable[[Int32], Int32],
+    ) -> Int32:
+        if len(rows):
+            self.heard.append((kind, [cluster.name(row) for row in rows.tolist()], unclean_allowed.tolist()))
+        return super().choose(cluster, kind, rows, unclean_allowed, builtin)
+
+
+def world(
+    *specs: PartitionSpec,
+    live: tuple[int, ...] = (1, 2, 3),
+    config: Mapping[str, object] | None = None,
+    selection: Selection | None = None,
+) -> Driver:
+    """``t`` with these partitions, adopted."""
+    driver = Driver(cluster_of({"t": list(specs)}, live), config, selection)
+    driver.adopt()
+    driver.forget()
+    return driver
+
+
+def elect(driver: Driver, strategy: Strategy) -> None:
+    rows = driver.rows("t-0")
+    driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))

@@ -1,0 +1,74 @@
+"""What tests of reassignment share: asking for it, letting replicas catch up, and looking at what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kframe.core.admin import ReassignmentResponse
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.effects import Effect
+from kframe.model.events import (
+    IsrChangesLeft,
+    ReassignmentRequested,
+    ReassignmentsLeft,
+)
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec
+from tests.core.driver import Driver
+
+NONE, LEADERSHIP = ErrorCode.NONE, Api.LEADER_AND_ISR
+INVALID, UNKNOWN = ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+IDLE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+ALL = (1, 2, 3, 4, 5, 6)
+RESTED = PartitionSpec((1, 2, 3), 1, (1, 2, 3), leader_epoch=5)
+MOVING = PartitionSpec(
+    (4, 5, 6, 1, 2, 3), 1, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
+)
+Wanted = Sequence[tuple[tuple[str, int], Sequence[int] | None]]
+
+
+def submit(driver: Driver, wanted: Wanted) -> list[ErrorCode]:
+    """The codes of an AlterPartitionReassignments."""
+    response: ReassignmentResponse = driver.ask(ReassignmentRequested(Targets.of(wanted), len(driver.replies) + 1))
+    assert response.error is NONE
+    return [ErrorCode(code) for code in response.codes.tolist()]
+
+
+def move(driver: Driver, *replicas: int) -> list[ErrorCode]:
+    return submit(driver, [(("t", 0), replicas)])
+
+
+def catch_up(driver: Driver, isr: tuple[int, ...]) -> None:
+    """Let the leader store another ISR and leave word of it."""
+    driver.ensemble.write_state("t", 0, isr=isr)
+    driver.ensemble.notify_isr_changes([("t", 0)])
+    driver.handle(IsrChangesLeft())
+
+
+def asked(driver: Driver, kind: type[Effect]) -> int:
+    return sum(isinstance(effect, kind) for effect in driver.effects)
+
+
+def stops(driver: Driver, name: str = "t-0") -> list[tuple[int, bool]]:
+    """(broker, whether it deletes) of each StopReplica entry of a partition."""
+    return [
+        (request["broker"], request["partitions"][name]["delete_partition"])
+        for request in driver.requests(Api.STOP_REPLICA)
+        if name in request["partitions"]
+    ]
+
+
+def leave(driver: Driver, wanted: Wanted) -> None:
+    """Let an operator leave these in storage, and the controller hear of it."""
+    driver.ensemble.leave_reassignments(Targets.of(wanted))
+    driver.handle(ReassignmentsLeft())
+
+
+def stored_targets(driver: Driver) -> dict[str, tuple[int, ...]]:
+    """What stands in storage to be reassigned."""
+    found = driver.store.read_reassignments()
+    if found is None:
+        return {}
+    names = zip(found.topic.tolist(), found.partition.tolist(), strict=True)
+    return {f"{found.names[t]}-{n}": tuple(found.replicas[i].tolist()) for i, (t, n) in enumerate(names)}

@@ -1,0 +1,253 @@
+"""Partitions created, moved and deleted in one request: no call and no object for each, array work in proportion.
+
+What is counted repeats exactly; no clock is read. Topics and brokers stay the same while partitions grow, since each
+of those does cost a call and an object.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
+from kframe.errors import ErrorCode
+from kframe.model.admin import NewTopic
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.config import ControllerConfig
+from kframe.model.events import (
+    AlterPartitionRequested,
+    CreateTopicsRequested,
+    DeleteTopicsRequested,
+    Event,
+    ReassignmentRequested,
+    StopReplicaAnswered,
+)
+from kframe.model.ports import Notify
+from kframe.model.requests import ControlRequests
+from kframe.model.tables import Targets
+from kframe.runtime.loop import ControllerLoop
+from kframe.testing.clusters import registration
+
+TOPICS = 20
+BROKERS = 12
+SMALL, LARGE = 5_000, 40_000
+#: How much faster than partitions array work may grow, and memory.
+EXPONENT = 1.1
+#: Bytes at most at any moment for each partition of a request: columns on both sides, lists, flags and temporaries.
+BYTES_MAX = 900
+STEPS = ("create", "reassign", "cancel", "repeat", "complete", "delete")
+
+
+@dataclass
+class Cost:
+    """What an act took: Python and C calls, elements of all arrays that Python functions returned, and the most small
+    objects alive at any return beyond those before."""
+
+    calls: int = 0
+    elements: int = 0
+    objects: int = 0
+
+
+def cost_of(act: Callable[[], object]) -> Cost:
+    cost = Cost()
+    gc.collect()
+    before = sys.getallocatedblocks()
+
+    def look(_frame: FrameType, event: str, value: Any) -> None:
+        cost.calls += event in ("call", "c_call")
+        if event == "return" and isinstance(value, np.ndarray):
+            cost.elements += value.size
+        if event in ("return", "c_return"):
+            cost.objects = max(cost.objects, sys.getallocatedblocks() - before)
+
+    sys.setprofile(look)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return cost
+
+
+def traced_peak(act: Callable[[], object]) -> int:
+    """Most bytes allocated at any moment, over those before."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+class Confirming(CountingTransport):
+    """Every broker confirms at once what it is told to delete."""
+
+    def open(self, notify: Notify) -> None:
+        super().open(notify)
+        self._notify = notify
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        super().send(cluster, requests)
+        for broker, part in requests.stop_replica.slices():
+            rows = requests.stop_replica.rows[part][requests.stop_delete[part] != 0]
+            if len(rows):
+                broker_id = int(cluster.brokers.ids[broker])
+                self._notify(StopReplicaAnswered(broker_id, ErrorCode.NONE, (), requests.controller_epoch, rows))
+
+
+class World:
+    """A controller to whom these requests are put, one after another, each of them for ``partitions`` of them."""
+
+    def __init__(self, partitions: int, brokers: int = BROKERS) -> None:
+        cluster = ClusterState()
+        cluster.brokers.register([registration(broker_id) for broker_id in range(brokers)])
+        self.partitions, self.brokers = partitions, brokers
+        config = ControllerConfig({"auto.leader.rebalance.enable": False})
+        self.loop = ControllerLoop(
+            Controller(1000, config, Selection({})), MemoryEnsemble.from_cluster(cluster).connect(), Confirming(),
+            VirtualClock(),
+        )  # fmt: skip
+        self.loop.adopt()
+        self.names = tuple(f"topic-{number}" for number in range(TOPICS))
+
+    def ask(self, *events: Callable[[int], Event]) -> list[Any]:
+        answers = []
+        for event in events:
+            answers.append(self.loop.submit(event))
+            self.loop.run_until_idle()
+        return [answer.result(0) for answer in answers]
+
+    def prepared(self, step: str) -> Callable[[], None]:
+        """The act of a step; what its requests hold is made before it."""
+        act: Callable[[], None] = getattr(self, step)()
+        return act
+
+    def create(self) -> Callable[[], None]:
+        topics = tuple(NewTopic(name, self.partitions // TOPICS, 3) for name in self.names)
+        return lambda: self._accepted(lambda token: CreateTopicsRequested(topics, 1000, token=token))
+
+    def reassign(self) -> Callable[[], None]:
+        p, rows = self.loop.controller.cluster.partitions, self._rows()
+        replicas = p.lists("replica", rows)
+        moved = Ragged(replicas.offsets, (replicas.values + self.brokers // 2) % self.brokers)
+        return self._reassigned(moved, cancel=False)
+
+    repeat = reassign
+
+    def cancel(self) -> Callable[[], None]:
+        return self._reassigned(Ragged.empty(self.partitions), cancel=True)
+
+    def complete(self) -> Callable[[], None]:
+        """Each leader reports that all replicas of its partitions are in sync."""
+        p, rows = self.loop.controller.cluster.partitions, self._rows()
+        requests = [self._proposal(leader, rows[p.leader[rows] == leader]) for leader in np.unique(p.leader[rows])]
+
+        def act() -> None:
+            assert not any(response.codes.any() for response in self.ask(*requests))
+            assert not p.reassigning.any()
+
+        return act
+
+    def delete(self) -> Callable[[], None]:
+        def act() -> None:
+            self._accepted(lambda token: DeleteTopicsRequested(self.names, 1000, token=token))
+            assert self.loop.controller.cluster.topics.known_count == 0
+
+        return act
+
+    def _accepted(self, event: Callable[[int], Event]) -> None:
+        (response,) = self.ask(event)
+        assert set(response.codes.values()) == {ErrorCode.NONE}
+
+    def _reassigned(self, replicas: Ragged, cancel: bool) -> Callable[[], None]:
+        p, rows = self.loop.controller.cluster.partitions, self._rows()
+        targets = Targets(self.names, p.topic[rows], p.partition[rows], replicas, np.full(len(rows), cancel))
+
+        def act() -> None:
+            (response,) = self.ask(lambda token: ReassignmentRequested(targets, token))
+            assert not response.codes.any()
+            assert p.reassigning[rows].all() == (not cancel)
+
+        return act
+
+    def _rows(self) -> Int32:
+        return np.flatnonzero(self.loop.controller.cluster.partitions.topic >= 0).astype(np.int32)
+
+    def _proposal(self, leader: int, rows: Int32) -> Callable[[int], Event]:
+        cluster = self.loop.controller.cluster
+        p, brokers = cluster.partitions, cluster.brokers
+        names = tuple(
+            (self.names[topic], partition)
+            for topic, partition in zip(p.topic[rows].tolist(), p.partition[rows].tolist(), strict=True)
+        )
+        return lambda token: AlterPartitionRequested(
+            int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), 1, names, p.leader_epoch[rows],
+            p.partition_epoch[rows], np.zeros(len(rows), np.uint8), p.lists("replica", rows), token,
+        )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _silent() -> Iterator[None]:
+    """What is logged names a few partitions, whatever their number; who captures it keeps more than that."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@cache
+def costs(partitions: int, brokers: int = BROKERS, steps: tuple[str, ...] = STEPS) -> dict[str, Cost]:
+    """What each step costs in a process in which each was done before: what is made once is made."""
+    for world in (World(10 * TOPICS, brokers), World(partitions, brokers)):
+        found = {step: cost_of(world.prepared(step)) for step in steps}
+    return found
+
+
+def test_the_measures_see_a_call_an_object_and_an_element_a_partition() -> None:
+    rows = np.arange(LARGE)
+    assert cost_of(lambda: [str(row) for row in rows.tolist()]).objects > LARGE
+    assert cost_of(lambda: [repr(row) for row in range(LARGE)]).calls > LARGE
+
+    def chosen(mask: Bool) -> Any:
+        return rows[mask]
+
+    assert cost_of(lambda: chosen(rows >= 0) is None).elements == LARGE
+
+
+def test_nothing_is_called_or_made_for_each_partition() -> None:
+    few, many = costs(SMALL), costs(LARGE)
+    for step in STEPS:
+        assert many[step].calls < few[step].calls * 1.05 + 200, step
+        assert many[step].objects - few[step].objects < (LARGE - SMALL) // 50, step
+
+
+def test_array_work_grows_with_partitions() -> None:
+    few, many = costs(SMALL), costs(LARGE)
+    for step in STEPS:
+        assert many[step].elements < few[step].elements * (LARGE / SMALL) ** EXPONENT, step
+
+
+def test_answers_of_more_brokers_do_not_multiply_the_work_of_a_deletion() -> None:
+    """Four times as many partitions on four times as many brokers: four times the work, not sixteen times."""
+    steps = ("create", "delete")
+    few, many = costs(SMALL, BROKERS, steps), costs(4 * SMALL, 4 * BROKERS, steps)
+    assert many["delete"].elements < few["delete"].elements * 4**EXPONENT
+
+
+@pytest.mark.parametrize("partitions", [SMALL, LARGE])
+def test_peak_memory_is_bounded(partitions: int) -> None:
+    world = World(partitions)
+    for step in STEPS:
+        peak = traced_peak(world.prepared(step))
+        assert peak < BYTES_MAX * partitions + 2_000_000, step

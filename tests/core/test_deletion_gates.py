@@ -1,0 +1,138 @@
+"""Topic deletion (``controller.md`` section 10): what a queued topic is left out of, and DeleteTopics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.admin import NewPartitions
+from kframe.model.asks import WriteStates
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    CreatePartitionsRequested,
+    DeleteTopicsRequested,
+    ElectionRequested,
+    ElectionType,
+    ReassignmentRequested,
+    RebalanceLeaders,
+    TopicModified,
+)
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec, healthy, small_table
+from tests.core.deleting import (
+    ALL,
+    NONE,
+    flags,
+    mark,
+    world,
+)
+from tests.core.driver import Driver, quiet
+
+# -- what a queued topic is left out of
+
+
+def queued() -> Driver:
+    """``t`` is queued and halted, so that all of it is still there; ``kept`` is not."""
+    driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, ALL)
+    topics = driver.cluster.topics
+    topics.deleting[topics.find("t")] = topics.deletion_halted[topics.find("t")] = 1
+    driver.ensemble.write_state("t", 0, leader=2)
+    driver.ensemble.write_state("kept", 0, leader=2)
+    driver.cluster.partitions.leader[:] = driver.cluster.brokers.index_of([2])[0]
+    driver.cluster.partitions.partition_epoch[:] = 1
+    return driver
+
+
+INVALID_TOPIC = ErrorCode.INVALID_TOPIC_EXCEPTION
+GATES: list[tuple[str, Any, Callable[[Any], Any], Any]] = [
+    ("elections", ElectionRequested(ElectionType.PREFERRED, (("t", 0),), 1), lambda r: r.codes.tolist(),
+     [INVALID_TOPIC]),
+    ("reassignment", ReassignmentRequested(Targets.of([(("t", 0), (3,))]), 1), lambda r: r.codes.tolist(),
+     [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]),
+    ("growth", CreatePartitionsRequested((NewPartitions("t", 2),), 0, token=1), lambda r: r.codes,
+     {"t": INVALID_TOPIC}),
+    ("controlled shutdown", ControlledShutdownRequested(2, -1, 1), lambda r: r.remaining.tolist(), []),
+    ("auto rebalance", RebalanceLeaders(), lambda r: r, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event, read, answer", [row[1:] for row in GATES], ids=[row[0] for row in GATES])
+def test_gates(event: Any, read: Callable[[Any], Any], answer: Any) -> None:
+    """controller 10.5: isTopicQueuedUpForDeletion gates elections (17), reassignment (3), growth (17) and the rest."""
+    driver = queued()
+    before = driver.stored("t-0")
+    driver.handle(event)
+    assert read(driver.replies.get(1)) == answer
+    assert driver.stored("t-0") == before
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+
+
+def test_gate_of_broker_failures() -> None:
+    """controller 10.5: trigger-online and LeaderAndIsr on offline leave queued topics out; others are elected."""
+    driver = queued()
+    driver.ensemble.unregister_brokers([2])
+    driver.handle(BrokersChanged())
+    assert (driver.stored("t-0").leader, driver.stored("kept-0").leader) == (2, 1)
+    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+
+
+def test_gate_of_growth_in_storage() -> None:
+    """controller 9.3: topic queued for deletion, the record is written back without the added partitions."""
+    driver = queued()
+    driver.write_topics(small_table({"t": [(1, 2), (3,)]}))
+    driver.handle(TopicModified("t"))
+    assert driver.store.read_topics(("t",)).partition_counts.tolist() == [1]
+    assert driver.cluster.row("t", 1) is None
+
+
+# -- DeleteTopics
+
+
+@pytest.mark.parametrize(
+    "names, codes",
+    [(("t",), {"t": NONE}), (("nowhere",), {"nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}),
+     (("t", "nowhere"), {"t": NONE, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}), ((), {})],
+)  # fmt: skip
+def test_requests(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> None:
+    """wire 10: not in metadata 3; the others are marked."""
+    driver = world()
+    assert driver.ask(DeleteTopicsRequested(names, 1_000, 1)).codes == codes
+    assert driver.store.read_deletions() == {name for name, code in codes.items() if code is NONE}
+
+
+def test_requests_while_deletion_is_disabled() -> None:
+    """wire 10: delete.topic.enable=false 73."""
+    driver = world(delete_topic_enable=False)
+    assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": ErrorCode.TOPIC_DELETION_DISABLED}
+    assert (driver.store.read_deletions(), flags(driver)) == (frozenset(), set())
+
+
+def test_marked_twice() -> None:
+    """wire 10: already marked is treated as success; once brokers were told that the topic goes it is unknown."""
+    driver = world((1, 3))
+    driver.ensemble.mark_for_deletion(["t"])
+    assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": NONE}
+    unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 2)).codes == unknown
+
+
+def test_topic_that_brokers_never_heard_of() -> None:
+    """wire 10: not in metadata 3, since no partition ever had a leader."""
+    driver = quiet({"t": [PartitionSpec((9,))]}, ALL)
+    unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == unknown
+
+
+def test_states_of_a_topic_being_deleted_are_not_written_by_elections() -> None:
+    """controller 10.5: nothing but the shrinking of ISRs is written once the topic is queued."""
+    driver = world()
+    mark(driver, "t")
+    rows = np.concatenate([effect.change.rows for effect in driver.effects if isinstance(effect, WriteStates)])
+    assert set(rows.tolist()) == set(driver.rows("t-0", "t-1").tolist())
+    assert all((change.leader_epoch > 0).all() for change in driver.writes())

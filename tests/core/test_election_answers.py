@@ -1,0 +1,98 @@
+"""What who asks for elections is answered (``elections.md`` section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kframe.errors import ErrorCode
+from kframe.model.asks import WriteStates
+from kframe.model.events import (
+    ElectionRequested,
+    ElectionType,
+    TopicPartition,
+)
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver
+from tests.core.electing import world
+
+
+def answers(
+    driver: Driver, election_type: ElectionType, partitions: tuple[TopicPartition, ...] | None
+) -> dict[str, Any]:
+    """Codes by partition, as the client sees them."""
+    driver.handle(ElectionRequested(election_type, partitions, token=1))
+    response = driver.replies[1]
+    codes = {driver.cluster.name(row): ErrorCode(code) for row, code in zip(response.rows, response.codes, strict=True)}
+    return codes | {f"{topic}-{partition}": code for (topic, partition), code in response.unknown}
+
+
+P, U = ElectionType.PREFERRED, ElectionType.UNCLEAN
+
+
+@pytest.mark.parametrize(
+    "case, spec, election_type, code",
+    [
+        ("elected", PartitionSpec((1, 2), 2, (1, 2)), P, ErrorCode.NONE),
+        ("elected uncleanly", PartitionSpec((1, 9), 9, (9,)), U, ErrorCode.NONE),
+        ("preferred out of sync", PartitionSpec((1, 2), 2, (2,)), P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        ("preferred dead", PartitionSpec((9, 2), 2, (2, 9)), P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        ("nobody alive", PartitionSpec((8, 9), 9, (9,)), U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+        ("preferred leads", healthy(1, 2), P, ErrorCode.ELECTION_NOT_NEEDED),
+        ("dead preferred leads", healthy(9, 2), P, ErrorCode.ELECTION_NOT_NEEDED),
+        ("live leader", PartitionSpec((1, 2), 2, (1, 2)), U, ErrorCode.ELECTION_NOT_NEEDED),
+        ("no state", PartitionSpec((1, 2)), P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        ("no state, unclean", PartitionSpec((1, 2)), U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+    ],
+)
+def test_codes(case: str, spec: PartitionSpec, election_type: ElectionType, code: ErrorCode) -> None:
+    """controller 11.1: mapping of elections.md section 4.
+    elections 4: no leader found.
+    elections 4: already valid.
+    elections 4: partition without leadership.
+    """
+    driver = world(spec)
+    before = driver.stored("t-0")
+    assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
+    assert (driver.stored("t-0") != before) is (code is ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("election_type", ElectionType, ids=lambda election_type: election_type.name)
+def test_a_topic_that_is_being_deleted_is_refused(election_type: ElectionType) -> None:
+    """elections 4: topic being deleted."""
+    driver = world(PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((1, 2)))
+    driver.cluster.topics.deleting[0] = 1
+    expected = dict.fromkeys(("t-0", "t-1"), ErrorCode.INVALID_TOPIC_EXCEPTION)
+    assert answers(driver, election_type, (("t", 0), ("t", 1))) == expected
+    assert driver.effects[:-1] == []
+
+
+def test_unknown_partitions_are_named() -> None:
+    """elections 4: unknown partition."""
+    codes = answers(world(healthy(1, 2)), P, (("t", 0), ("t", 1), ("nobody", 0), ("t", 0)))
+    assert codes == {
+        "t-0": ErrorCode.ELECTION_NOT_NEEDED,
+        "t-1": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "nobody-0": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+def overtake(driver: Driver) -> None:
+    driver.ensemble.write_state("t", 0, controller_epoch=9)
+
+
+@pytest.mark.parametrize("election_type, code", [
+    (P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+])  # fmt: skip
+def test_a_foreign_later_controller_means_no_leader(election_type: ElectionType, code: ErrorCode) -> None:
+    """elections 4: foreign controller epoch."""
+    driver = world(PartitionSpec((1, 2), 9, (1, 2, 9)))
+    driver.before(WriteStates, lambda: overtake(driver))
+    assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
+
+
+def test_an_election_of_all_partitions_leaves_out_those_that_need_none() -> None:
+    """elections 4: election of all partitions."""
+    driver = world(healthy(1, 2), PartitionSpec((1, 2), 2, (2, 1)), PartitionSpec((9, 2), 2, (2,)))
+    assert answers(driver, P, None) == {"t-1": ErrorCode.NONE, "t-2": ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}

@@ -1,0 +1,171 @@
+"""Who calls which election strategy (``elections.md`` section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kframe.model.admin import NewTopic
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    CreateTopicsRequested,
+    Elect,
+    ElectionRequested,
+    ElectionType,
+    PreferredElectionLeft,
+    ReassignmentRequested,
+    RebalanceLeaders,
+    TopicPartition,
+    TopicSettingsChanged,
+)
+from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.core.driver import Driver
+from tests.core.electing import UNCLEAN, Overheard, world
+
+
+def fail_over(driver: Driver) -> None:
+    driver.handle(Elect())
+
+
+def a_broker_starts(driver: Driver) -> None:
+    driver.start_broker(5)
+    driver.handle(BrokersChanged())
+
+
+def a_broker_fails(driver: Driver) -> None:
+    driver.ensemble.unregister_brokers([1])
+    driver.handle(BrokersChanged())
+
+
+def ask_for(election_type: ElectionType) -> Callable[[Driver], None]:
+    return lambda driver: driver.handle(ElectionRequested(election_type, None))
+
+
+def two_shuts_down(driver: Driver) -> None:
+    driver.handle(ControlledShutdownRequested(2, NO_BROKER_EPOCH))
+
+
+def time_to_rebalance(driver: Driver) -> None:
+    driver.handle(RebalanceLeaders())
+
+
+def is_reassigned(driver: Driver) -> None:
+    driver.handle(ReassignmentRequested(Targets.of([(("t", 2), (3,))])))
+
+
+def allow_unclean(driver: Driver) -> None:
+    driver.ensemble.configure_topic("t", UNCLEAN)
+    driver.handle(TopicSettingsChanged("t"))
+
+
+def leave_preferred(driver: Driver) -> None:
+    driver.ensemble.leave_preferred_election([("t", 3), ("nowhere", 0), ("t", 0)])
+    driver.handle(PreferredElectionLeft())
+
+
+def fail_over_with_preferred_left(driver: Driver) -> None:
+    driver.ensemble.leave_preferred_election([("t", 2), ("t", 3)])
+    driver.handle(Elect())
+
+
+def new_topic(driver: Driver) -> None:
+    driver.handle(CreateTopicsRequested((NewTopic("u", 2, 1),)))
+
+
+@pytest.mark.parametrize(
+    "event, expected",
+    [
+        (is_reassigned, [(ElectionKind.REASSIGN, ["t-2"])]),
+        (allow_unclean, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"])]),
+        (leave_preferred, [(ElectionKind.PREFERRED, ["t-3"])]),
+        (fail_over_with_preferred_left, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"]),
+                                         (ElectionKind.PREFERRED, ["t-3"])]),
+        (new_topic, [(ElectionKind.INITIAL, ["u-0", "u-1"])]),
+    ],
+    ids=["reassignment", "unclean enabled", "preferred left", "preferred left for a failover", "new topic"],
+)  # fmt: skip
+def test_who_else_calls_which_strategy(
+    event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
+) -> None:
+    """controller 11.3: failover resume.
+
+
+    elections 6: reassignment calls Reassign for those whose leader must move.
+    elections 6: unclean election enabled calls Offline for the topic.
+    elections 6: preferred elections left in storage call Preferred, also at failover.
+    elections 6: new topics call the initial rule.
+    """
+    test_who_calls_which_strategy(event, expected)
+
+
+@pytest.mark.parametrize("found", [(("t", 3),), (), (("nowhere", 9),), (("t", 0),)])
+def test_preferred_election_left_in_storage_goes_in_any_case(found: tuple[TopicPartition, ...]) -> None:
+    """controller 11.1: the record of a zk election goes in any case.
+    controller 3.2: step 10, pending preferred elections.
+    elections 6: preferred elections left in storage are taken away, and the next one is watched for.
+    """
+    driver = world(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
+    driver.ensemble.leave_preferred_election(found)
+    driver.events.clear()
+    driver.handle(PreferredElectionLeft())
+    assert driver.store.read_preferred_election() is None
+    assert driver.events == [PreferredElectionLeft()]
+    driver.handle(PreferredElectionLeft())
+    assert driver.events == [PreferredElectionLeft()], "it does not go on for ever"
+
+
+@pytest.mark.parametrize(
+    "event, expected",
+    [
+        (fail_over, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"])]),
+        (a_broker_starts, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"])]),
+        (a_broker_fails, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1", "t-2"])]),
+        (ask_for(ElectionType.PREFERRED), [(ElectionKind.PREFERRED, ["t-3"])]),
+        (ask_for(ElectionType.UNCLEAN), [(ElectionKind.OFFLINE, ["t-1"])]),
+        (two_shuts_down, [(ElectionKind.CONTROLLED_SHUTDOWN, ["t-3"])]),
+        (time_to_rebalance, [(ElectionKind.PREFERRED, ["t-3"])]),
+    ],
+    ids=["failover", "broker start", "broker failure", "preferred", "unclean", "controlled shutdown", "rebalance"],
+)  # fmt: skip
+def test_who_calls_which_strategy(
+    event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
+) -> None:
+    """controller 11.2: PREFERRED and UNCLEAN.
+    elections 6: callers.
+    """
+    overheard = Overheard()
+    specs = (PartitionSpec((1, 3)), PartitionSpec((9, 2), 9, (9, 2)), healthy(1, 3), PartitionSpec((3, 2), 2, (2, 3)),
+             PartitionSpec((2,), 2, (2,)))  # fmt: skip
+    driver = Driver(cluster_of({"t": list(specs)}, (1, 2, 3)), selection=overheard)
+    if event not in (fail_over, fail_over_with_preferred_left):
+        driver.adopt()
+    event(driver)
+    assert [(kind, names) for kind, names, _ in overheard.heard] == expected
+
+
+@pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
+def test_only_the_operator_elects_uncleanly(event: Callable[[Driver], None]) -> None:
+    """elections 6: nobody but the operator carries allowUnclean."""
+    overheard = Overheard()
+    driver = Driver(cluster_of({"t": [PartitionSpec((1, 2, 9), 9, (9,)), healthy(1)]}, (1, 2)), selection=overheard)
+    if event is not fail_over:
+        driver.adopt()
+    event(driver)
+    assert {flag for _, _, allowed in overheard.heard for flag in allowed} == {0}
+
+
+@pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
+def test_topics_that_are_being_deleted_elect_nobody(event: Callable[[Driver], None]) -> None:
+    """elections 6: topic not being deleted."""
+    overheard = Overheard()
+    cluster = cluster_of({"t": [PartitionSpec((1, 2)), PartitionSpec((1, 2), 9, (2,))]}, (1, 2))
+    cluster.topics.deleting[0] = 1
+    driver = Driver(cluster, selection=overheard)
+    if event is not fail_over:
+        driver.adopt()
+    event(driver)
+    assert overheard.heard == []

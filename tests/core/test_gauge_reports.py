@@ -1,0 +1,87 @@
+"""Whoever changes what a gauge counts reports it by itself: no later step of the operation need come to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kframe.core import deletion, partition_machine, reassignment
+from kframe.core.assignment import Assignments, assign, reassigned_to
+from kframe.core.context import Context, Operation
+from kframe.errors import ErrorCode, StoreError
+from kframe.model.asks import WriteAssignments, WriteStates
+from kframe.model.columns import Ragged
+from kframe.model.effects import Effect
+from kframe.model.ids import PartitionState
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.deleting import confirm, mark
+from tests.core.driver import Driver, quiet
+from tests.core.test_gauges import recount
+
+
+def changed(driver: Driver, act: Callable[[], object]) -> dict[str, int]:
+    """By how much ``act`` changes each gauge that it changes; all equal a recount before and after."""
+    before = driver.controller.gauges()
+    assert before == recount(driver.controller)
+    act()
+    after = driver.controller.gauges()
+    assert after == recount(driver.controller)
+    return {name: after[name] - before[name] for name in after if after[name] != before[name]}
+
+
+def cut_short(driver: Driver, operation: Operation[object], at: type[Effect]) -> None:
+    """Run an operation until the first effect of a kind, which fails."""
+    driver.fail(at, StoreError("gone"))
+    with pytest.raises(StoreError):
+        driver.run(operation)
+
+
+def reordered(context: Context) -> Operation[object]:
+    rows = np.zeros(1, np.int32)
+    return reassignment.reassign(context, rows, reassigned_to(context, rows, Ragged.of([[1, 0]])))
+
+
+def test_partitions_that_go_offline() -> None:
+    driver = quiet({"t": [healthy(1, 2)]})
+    move = partition_machine.move(driver.context, driver.rows("t-0"), PartitionState.OFFLINE)
+    assert changed(driver, lambda: driver.run(move)) == {"OfflinePartitionsCount": 1}
+
+
+def test_assignment_that_changes_before_anything_is_stored() -> None:
+    driver = quiet({"t": [healthy(1, 2)]})
+    found = changed(driver, lambda: cut_short(driver, reordered(driver.context), WriteAssignments))
+    assert found == {"PreferredReplicaImbalanceCount": 1}
+
+
+def test_assignment_that_is_reached_before_anything_is_stored() -> None:
+    """A preferred replica that is being added counts as elsewhere while it is in the ISR; once it is added it leads."""
+    driver = quiet({"t": [PartitionSpec((3, 1), 3, (1, 3), adding_replicas=(3,), removing_replicas=(1,))]})
+    resumed = reassignment.resume(driver.context, driver.rows("t-0"))
+    found = changed(driver, lambda: cut_short(driver, resumed, WriteStates))
+    assert found == {"PreferredReplicaImbalanceCount": -1}
+
+
+def test_assignment_of_a_topic_that_is_queued() -> None:
+    driver = quiet({"t": [healthy(1, 2)]})
+    topics, rows = driver.cluster.topics, driver.rows("t-0")
+    topics.deleting[:] = 1
+    driver.context.gauges.touch_topics([0])
+
+    def grow() -> None:
+        assign(driver.cluster.partitions, rows, Assignments(Ragged.of([[0, 1, 2]]), np.zeros(3, np.uint8)))
+        driver.context.gauges.touch(rows)
+
+    assert changed(driver, grow) == {"ReplicasToDeleteCount": 1}
+
+
+def test_deletion_that_is_halted_and_resumed() -> None:
+    """Broker 2 has not answered yet, so that nothing but the mark changes when the deletion is resumed."""
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
+    mark(driver, "t")
+    confirm(driver, 1, "t-0", error=ErrorCode.KAFKA_STORAGE_ERROR)
+    resumed = deletion.resume_topics(driver.context, [0])
+    assert changed(driver, lambda: driver.run(resumed)) == {"TopicsIneligibleToDeleteCount": -1}
+    halted = changed(driver, lambda: deletion.halt(driver.context, [0], "a test"))
+    assert halted == {"TopicsIneligibleToDeleteCount": 1}

@@ -1,0 +1,77 @@
+"""The index of who hosts what names every row that a broker hosts, whatever has been assigned since it was made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe.core.assignment import Assignments, assign
+from kframe.core.hosting import NOTES_MAX, Hosts
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.testing.clusters import PartitionSpec, cluster_of
+
+BROKERS = 6
+
+
+def cluster_with(partitions: int) -> ClusterState:
+    specs = [PartitionSpec((row % BROKERS, (row + 1) % BROKERS)) for row in range(partitions)]
+    return cluster_of({"a": specs}, range(BROKERS))
+
+
+def hosted(cluster: ClusterState, broker: int) -> set[int]:
+    return {row for row in range(len(cluster)) if broker in cluster.partitions.replicas_of(row).tolist()}
+
+
+def mask(*brokers: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    chosen = np.zeros(BROKERS, np.uint8)
+    chosen[list(brokers)] = 1
+    return chosen
+
+
+def give(cluster: ClusterState, hosts: Hosts, row: int, replicas: list[int]) -> None:
+    lists = Ragged.of([replicas])
+    assign(cluster.partitions, np.array([row], np.int32), Assignments(lists, np.zeros(len(replicas), np.uint8)))
+    hosts.note(np.array([row], np.int32))
+
+
+@given(st.data())
+def test_no_row_is_missed(data: st.DataObject) -> None:
+    cluster = cluster_with(data.draw(st.integers(1, 40)))
+    hosts = Hosts(cluster)
+    lists = st.lists(st.integers(0, BROKERS - 1), unique=True, max_size=4)
+    for _ in range(data.draw(st.integers(1, 12))):
+        match data.draw(st.sampled_from(["ask", "give", "grow", "drop"])):
+            case "give":
+                give(cluster, hosts, data.draw(st.integers(0, len(cluster) - 1)), data.draw(lists))
+            case "grow":
+                name = f"t{len(cluster)}"
+                cluster.add_topics([name], np.array([1]), Ragged.of([data.draw(lists)]))
+            case "drop" if (topic := cluster.topics.find("a")) is not None:
+                cluster.drop_topics(np.array([topic]))
+        brokers = data.draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1))
+        named: Int32 = hosts.rows_on(mask(*brokers))
+        assert named.dtype == np.int32
+        assert (named[1:] > named[:-1]).all()
+        assert set.union(*(hosted(cluster, broker) for broker in brokers)) <= set(named.tolist())
+
+
+def test_one_broker_costs_what_it_hosts() -> None:
+    cluster = cluster_with(6_000)
+    hosts = Hosts(cluster)
+    for broker in range(BROKERS):
+        assert len(hosts.rows_on(mask(broker))) == 2_000
+    give(cluster, hosts, 0, [5])
+    assert len(hosts.rows_on(mask(5))) == 2_001 - (0 in hosted(cluster_with(6), 5))
+
+
+@pytest.mark.parametrize("notes", [NOTES_MAX, 10 * NOTES_MAX])
+def test_notes_do_not_pile_up(notes: int) -> None:
+    cluster = cluster_with(6_000)
+    hosts = Hosts(cluster)
+    hosts.rows_on(mask(0))
+    for note in range(notes):
+        give(cluster, hosts, note % 7, [note % BROKERS])
+    assert len(hosts.rows_on(mask(0))) <= 2_000 + 7

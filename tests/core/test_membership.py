@@ -1,0 +1,97 @@
+"""Brokers come, go and change (``controller.md`` section 6): in which order, and who is told what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kframe.embedded import Api
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.effects import CloseChannels, OpenChannels
+from kframe.model.events import BrokerModified, BrokersChanged
+from kframe.testing.clusters import PartitionSpec, healthy, registration
+from tests.core.driver import Driver, kinds, quiet, state_of
+
+
+def told_metadata(driver: Driver) -> list[tuple[int, list[str]]]:
+    """(broker, partitions) of each UpdateMetadata."""
+    return [(request["broker"], sorted(request["partitions"])) for request in driver.requests(Api.UPDATE_METADATA)]
+
+
+def test_new_bounced_and_dead_in_that_order() -> None:
+    """controller 6.1: new brokers come first, then the bounced, then the dead."""
+    driver = quiet({"t": [healthy(1, 2, 3)]}, (1, 2, 3))
+    driver.ensemble.bounce_brokers([2])
+    driver.ensemble.unregister_brokers([3])
+    driver.start_broker(4)
+    driver.handle(BrokersChanged())
+    channels = [one for one in kinds(driver.effects) if one.endswith("Channels")]
+    assert channels == ["OpenChannels", "CloseChannels", "OpenChannels", "CloseChannels"]
+    brokers = driver.cluster.brokers
+    moved = [brokers.ids_of(one.brokers) for one in driver.effects if isinstance(one, OpenChannels | CloseChannels)]
+    assert moved == [[4], [2], [2], [3]]
+
+
+def test_who_is_told_of_a_new_broker() -> None:
+    """controller 6.2: the others learn that it is there; it learns everything that has a leader."""
+    stateless, deleted = PartitionSpec((1,)), healthy(1, 4)
+    driver = quiet({"t": [healthy(1, 4), stateless], "going": [deleted]}, (1, 2))
+    driver.cluster.topics.deleting[1] = driver.cluster.topics.deletion_halted[1] = 1
+    driver.start_broker(4)
+    driver.handle(BrokersChanged())
+    assert told_metadata(driver)[:3] == [(1, []), (2, []), (4, ["t-0"])]
+    assert driver.told(Api.LEADER_AND_ISR, "t-0")[0] == 4
+
+
+def test_dead_broker_leads_nothing_and_is_told_off() -> None:
+    """controller 6.3: all partitions without an online leader are tried, then replicas go offline."""
+    stranded = PartitionSpec((1, 2), 9, (1, 2))
+    driver = quiet({"t": [healthy(3, 1), stranded]}, (1, 2, 3))
+    driver.ensemble.unregister_brokers([3])
+    driver.handle(BrokersChanged())
+    assert [state_of(driver.stored(f"t-{n}"))[0] for n in range(2)] == [1, 1]
+    assert driver.told(Api.STOP_REPLICA, "t-0") == []
+
+
+def test_broker_that_hosts_nothing_is_news_by_itself() -> None:
+    """controller 6.3: if nothing else was told, UpdateMetadata without partitions to all."""
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
+    driver.ensemble.unregister_brokers([3])
+    driver.handle(BrokersChanged())
+    assert told_metadata(driver) == [(1, []), (2, [])]
+
+
+MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (lambda one: replace(one, endpoints=MOVED), [(1, []), (2, [])]),
+        (lambda one: replace(one, rack="r"), []),
+        (lambda one: one, []),
+    ],
+    ids=["endpoints", "rack", "nothing"],
+)
+def test_registration_that_changes_in_place(change: object, told: list[tuple[int, list[str]]]) -> None:
+    """controller 6.4: other endpoints are told to everybody, another rack to nobody."""
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
+    known = next(one for one in driver.ensemble.registrations() if one.broker_id == 2)
+    assert callable(change)
+    changed: Registration = change(known)
+    driver.ensemble.unregister_brokers([2])
+    driver.ensemble.register_brokers([changed])
+    driver.handle(BrokerModified(2))
+    assert told_metadata(driver) == told
+    assert driver.writes() == []
+
+
+@pytest.mark.parametrize("broker_id", [3, 9], ids=["dead", "never seen"])
+def test_word_of_a_broker_that_is_not_there(broker_id: int) -> None:
+    """controller 6.4: known and present, or nothing happens."""
+    driver = quiet({"t": [healthy(1, 3)]}, (1, 2))
+    driver.ensemble.register_brokers([registration(5)])
+    driver.handle(BrokerModified(broker_id))
+    driver.handle(BrokerModified(5))
+    assert kinds(driver.effects) == ["ReadBrokers", "ReadBrokers"]

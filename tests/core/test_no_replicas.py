@@ -1,0 +1,234 @@
+"""Partitions without any replica: an operator may store an empty list, and no rule may take the next row's for theirs.
+
+Kafka 3.9 asks such a list for its head, and fails; for kframe such a partition has nobody to lead it, and the others
+go on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.admin import NewPartitions
+from kframe.model.events import (
+    BrokersChanged,
+    CreatePartitionsRequested,
+    DeletionsMarked,
+    Elect,
+    ElectionRequested,
+    ElectionType,
+    ListReassignmentsRequested,
+    ReassignmentRequested,
+    ReassignmentsLeft,
+    RebalanceLeaders,
+)
+from kframe.model.ids import NO_LEADER
+from kframe.model.tables import Targets
+from kframe.snapshot import Snapshot
+from kframe.snapshot.summary import conditions_of, loads_of
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from kframe.whatif import WhatIf
+from kframe.whatif.explain import explain
+from tests.core.driver import Driver, assigned, quiet, refusals, state_of
+
+#: Nobody is assigned: without a state, led by a broker that is not assigned, and with a state but without leader.
+BARE: Final = (PartitionSpec(()), PartitionSpec((), 1, (1, 2)), PartitionSpec((), None, (2,)))
+#: The bare ones stand before and behind others, so that a look at the wrong slot sees another row's, or none at all.
+TOPICS: Final = {"t": (*BARE, healthy(1, 2), PartitionSpec((2, 1), 1, (1, 2)), *BARE)}
+LED_BY_1: Final = ("t-1", "t-6")
+STRANDED: Final = (NO_LEADER, (1, 2), 0)
+
+
+def world(**config: object) -> Driver:
+    return quiet(TOPICS, (1, 2, 3), **config)
+
+
+def untouched(driver: Driver) -> bool:
+    """Whether no bare partition was written."""
+    bare = {f"t-{number}" for number in (0, 1, 2, 5, 6, 7)}
+    return not bare & {name for names in driver.written() for name in names}
+
+
+# -- start and failover, brokers
+
+
+def test_start_leaves_them_and_leads_the_others() -> None:
+    driver = Driver(cluster_of(TOPICS, (2, 3)), {"auto.leader.rebalance.enable": False})
+    driver.handle(Elect())
+    assert driver.controller.active
+    assert [driver.known(f"t-{number}").leader for number in range(8)] == [None, 1, -1, 2, 2, None, 1, -1]
+    assert untouched(driver)
+    assert driver.controller.gauges()["PreferredReplicaImbalanceCount"] == 1
+
+
+def test_broker_failure_and_return() -> None:
+    driver = world()
+    driver.ensemble.unregister_brokers((1,))
+    driver.handle(BrokersChanged())
+    assert [state_of(driver.known(name)) for name in ("t-3", "t-4")] == [(2, (2,), 1)] * 2
+    driver.start_broker(1)
+    driver.handle(BrokersChanged())
+    assert untouched(driver)
+    assert {name for name in LED_BY_1 if driver.known(name).leader == 1} == set(LED_BY_1)
+
+
+# -- elections
+
+
+@pytest.mark.parametrize(
+    "kind, codes",
+    [
+        (ElectionType.PREFERRED, [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE] * 3),
+        (
+            ElectionType.UNCLEAN,
+            [
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                ErrorCode.ELECTION_NOT_NEEDED,
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            ],
+        ),
+    ],
+)
+def test_election_finds_nobody(kind: ElectionType, codes: list[ErrorCode]) -> None:
+    """A leader that is online needs no unclean election, whether it is assigned or not."""
+    driver = world()
+    response = driver.ask(ElectionRequested(kind, tuple(("t", number) for number in (0, 1, 2, 5, 6, 7)), token=1))
+    assert response.codes.tolist() == codes * 2
+    assert untouched(driver)
+
+
+def test_rebalance_counts_and_moves_only_what_has_a_preferred_replica() -> None:
+    """One of the two partitions with replicas is led elsewhere, from broker 2: half of what prefers it or more."""
+    driver = world(leader_imbalance_per_broker_percentage=99)
+    driver.handle(RebalanceLeaders())
+    assert driver.written() == [["t-4"]]
+    assert state_of(driver.known("t-4")) == (2, (1, 2), 1)
+
+
+# -- reassignment
+
+
+def test_empty_target_in_storage_is_given_up() -> None:
+    """The replicas and their data stay, as in Kafka (golden trace ``reassign-znode-empty``), also after a failover."""
+    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]})
+    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), ()), (("u", 0), (2, 1))]))
+    driver.handle(ReassignmentsLeft())
+    driver.follow()
+    halfway = ((1, 2), (), (1, 2))
+    assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == halfway
+    assert assigned(driver.known("u-0")) == ((2, 1), (), ())
+    assert driver.requests(Api.STOP_REPLICA) == []
+    driver.ensemble.drop_controller()
+    driver.handle(Elect())
+    driver.follow()
+    assert (assigned(driver.known("t-0")), driver.known("t-0").isr) == (halfway, (1, 2))
+
+
+def test_empty_target_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    driver = quiet({"t": [healthy(1, 2), PartitionSpec((3,))]})
+    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), ()), (("t", 1), ())]))
+    driver.handle(ReassignmentsLeft())
+    assert any("t-0" in line and "reassigned to none" in line for line in refusals(caplog))
+
+
+def test_cancellation_ends_it() -> None:
+    driver = quiet({"t": [healthy(1, 2)]})
+    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), ())]))
+    driver.handle(ReassignmentsLeft())
+    driver.follow()
+    assert driver.ask(ReassignmentRequested(Targets.of([(("t", 0), None)]), 1)).codes.tolist() == [0]
+    assert assigned(driver.stored("t-0")) == ((1, 2), (), ())
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 7])
+def test_partition_without_replicas_cannot_be_reassigned(number: int) -> None:
+    """Kafka 3.9 ``maybeTriggerPartitionReassignment``: such a partition does not exist."""
+    driver = world()
+    response = driver.ask(ReassignmentRequested(Targets.of([(("t", number), (1, 2))]), 1))
+    assert response.codes.tolist() == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    driver.ensemble.leave_reassignments(Targets.of([(("t", number), (1, 2))]))
+    driver.handle(ReassignmentsLeft())
+    assert assigned(driver.known(f"t-{number}")) == assigned(driver.stored(f"t-{number}")) == ((), (), ())
+    assert driver.ask(ListReassignmentsRequested(None, 2)).rows.tolist() == []
+
+
+# -- topics
+
+
+@pytest.mark.parametrize(
+    "assignments, code",
+    [
+        (None, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (((),), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (((1,),), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_topic_does_not_grow_after_a_partition_without_replicas(
+    assignments: tuple[tuple[int, ...], ...] | None, code: ErrorCode
+) -> None:
+    driver = world()
+    response = driver.ask(CreatePartitionsRequested((NewPartitions("t", 9, assignments),), token=1))
+    assert response.codes == {"t": code}
+
+
+def test_deletion_needs_nobody_for_them() -> None:
+    driver = quiet({"t": BARE, "kept": [healthy(1, 2)]})
+    driver.ensemble.mark_for_deletion(["t"])
+    driver.handle(DeletionsMarked())
+    driver.follow()
+    assert "t" not in driver.cluster.topics
+    assert assigned(driver.known("kept-0")) == ((1, 2), (), ())
+
+
+# -- columns, studies
+
+
+def test_preferred_replica_of_rows() -> None:
+    p = cluster_of(TOPICS, (1, 2)).partitions
+    assert p.preferred_of(np.arange(8)).tolist() == [-1, -1, -1, 0, 1, -1, -1, -1]
+
+
+def study() -> WhatIf:
+    return WhatIf(Snapshot.from_cluster(cluster_of(TOPICS, (1, 2, 3)), controller_id=1000, controller_epoch=1))
+
+
+def test_what_if_a_broker_fails() -> None:
+    whatif = study()
+    outcome = whatif.fail([1])
+    assert [view.leader for view in whatif.cluster] == [None, 1, -1, 2, 2, None, 1, -1]
+    assert [one.counts()["offline"] for one in (outcome.before, outcome.after)] == [4, 6]
+
+
+@pytest.mark.parametrize(
+    "number, before, after",
+    [
+        (
+            0,
+            "it has no leadership state yet; a controller makes one by this rule as soon as a replica lives",
+            ["nobody can lead: no replica is assigned"],
+        ),
+        (
+            1,
+            "broker 1 was elected earlier; an election held now would choose nobody",
+            ["nobody can lead: no replica is assigned"],
+        ),
+        (2, "it has no leader: no replica is assigned", ["nobody can lead: no replica is assigned"]),
+        (7, "it has no leader: no replica is assigned", ["nobody can lead: no replica is assigned"]),
+    ],
+)
+def test_explanation(number: int, before: str, after: list[str]) -> None:
+    explanation = explain(study(), "t", number, fail=[1])
+    assert (explanation.before.text, [one.text for one in explanation.elections]) == (before, after)
+    assert explanation.before.candidates == ()
+
+
+def test_summary_of_a_snapshot() -> None:
+    snapshot = study().snapshot
+    assert loads_of(snapshot).preferred.tolist() == [1, 1, 0]
+    off_preferred = conditions_of(snapshot).off_preferred
+    assert off_preferred is not None
+    assert np.flatnonzero(off_preferred).tolist() == [4]

@@ -1,0 +1,130 @@
+"""Kafka 0.8's way to move partitions (``controller.md`` section 7.8): what is refused, and what storage remembers.
+
+``docs/reassignment.md`` has the twelve steps, and ``tests/whatif/test_reassign_worked_example.py`` plays them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.events import (
+    DeletionsMarked,
+    Elect,
+    ReassignmentRequested,
+    ReassignmentsLeft,
+)
+from kframe.model.tables import Targets
+from kframe.testing.clusters import healthy
+from tests.core.driver import Driver, assigned, quiet, state_of
+from tests.core.moving import catch_up, stored_targets
+
+Wanted = dict[str, tuple[int, ...]]
+
+RESTED, INVALID = ((1, 2, 3), (), ()), ErrorCode.INVALID_REPLICA_ASSIGNMENT
+GROWN = ((1, 2, 3, 4, 5), (), ())
+
+
+def world(live: tuple[int, ...] = (1, 2, 3, 4, 5)) -> Driver:
+    """``t-0`` and ``u-0``, both on brokers 1, 2 and 3."""
+    return quiet({"t": [healthy(1, 2, 3)], "u": [healthy(1, 2, 3)]}, live, reassignment_protocol="0.8")
+
+
+def targets(wanted: Wanted) -> Targets:
+    return Targets.of([((name.rpartition("-")[0], int(name[-1])), replicas) for name, replicas in wanted.items()])
+
+
+def leave(driver: Driver, wanted: Wanted) -> None:
+    """Let an operator leave these moves in storage, and the controller hear of it."""
+    driver.ensemble.leave_reassignments(targets(wanted))
+    driver.handle(ReassignmentsLeft())
+    driver.follow()
+
+
+#: (case, target of t-0, brokers that live): u-0 moves all the same.
+REFUSED = [
+    ("the present list", (1, 2, 3), (1, 2, 3, 4, 5)),
+    ("a new replica is dead", (4, 5), (1, 2, 3, 4)),
+    ("a replica that stays is dead", (1, 4), (2, 3, 4)),
+    ("no replica", (), (1, 2, 3, 4, 5)),
+    ("the present list, one broker twice", (1, 2, 3, 2), (1, 2, 3, 4, 5)),
+]
+
+
+@pytest.mark.parametrize("target, live", [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_refusals(target: tuple[int, ...], live: tuple[int, ...]) -> None:
+    """controller 7.8: submission refuses and takes the partition out of storage."""
+    driver = world(live)
+    leave(driver, {"t-0": target, "u-0": (2, 3, 4)})
+    assert assigned(driver.stored("t-0")) == RESTED
+    assert assigned(driver.stored("u-0")) == ((1, 2, 3, 4), (), ())
+    assert stored_targets(driver) == {"u-0": (2, 3, 4)}
+
+
+def test_unknown_partitions_and_topics_under_deletion() -> None:
+    """controller 7.8: submission refuses what is unknown or being deleted."""
+    driver = quiet({"t": [healthy(1, 9)], "u": [healthy(1, 2)]}, (1, 2, 3), reassignment_protocol="0.8")
+    driver.ensemble.mark_for_deletion(["t"])
+    driver.handle(DeletionsMarked())
+    leave(driver, {"t-0": (2,), "nosuch-0": (1,), "u-7": (1,), "u-0": (2, 3)})
+    assert stored_targets(driver) == {"u-0": (2, 3)}
+    assert assigned(driver.stored("t-0")) == ((1, 9), (), ())
+
+
+def test_refusal_of_a_request() -> None:
+    """controller 7.8: submission refuses with INVALID_REPLICA_ASSIGNMENT where somebody asks."""
+    driver = world()
+    response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 2, 3), "u-0": (4, 5)}), 1))
+    assert response.codes.tolist() == [INVALID, ErrorCode.NONE]
+    assert (assigned(driver.stored("t-0")), stored_targets(driver)) == (RESTED, {"u-0": (4, 5)})
+
+
+def test_broker_named_twice_counts_once() -> None:
+    """controller 7.8: steps 1 to 12 with a target that Kafka 0.8 would store as it is."""
+    driver = world()
+    leave(driver, {"t-0": (4, 5, 4)})
+    assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == GROWN
+    assert sorted(driver.told(Api.LEADER_AND_ISR, "t-0")) == [1, 2, 3, 4, 5]
+    catch_up(driver, (1, 2, 3, 4, 5))
+    assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == ((4, 5), (), ())
+    assert stored_targets(driver) == {}
+
+
+def test_one_that_runs_is_not_replaced() -> None:
+    """controller 7.8: no cancel, no override of a running one, by request or through storage."""
+    driver = world()
+    leave(driver, {"t-0": (4, 5)})
+    response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 4)}), 1))
+    assert response.codes.tolist() == [INVALID]
+    driver.store.write_reassignments(targets({"t-0": (1, 4), "u-0": (1, 4)}))
+    driver.handle(ReassignmentsLeft())
+    assert assigned(driver.stored("t-0")) == GROWN
+    assert stored_targets(driver) == {"t-0": (1, 4), "u-0": (1, 4)}
+    catch_up(driver, (1, 2, 3, 4, 5))
+    assert assigned(driver.stored("t-0")) == ((4, 5), (), ())
+    assert stored_targets(driver) == {"u-0": (1, 4)}
+
+
+def test_requests_are_left_in_storage_beside_others() -> None:
+    """controller 7.8: storage alone says where a partition goes, so the next controller finds it there."""
+    driver = world()
+    leave(driver, {"u-0": (4, 5)})
+    driver.ask(ReassignmentRequested(targets({"t-0": (4, 5)}), 1))
+    driver.follow()
+    assert stored_targets(driver) == {"u-0": (4, 5), "t-0": (4, 5)}
+    driver.ensemble.drop_controller()
+    driver.handle(Elect())
+    driver.follow()
+    catch_up(driver, (1, 2, 3, 4, 5))
+    assert assigned(driver.stored("t-0")) == ((4, 5), (), ())
+    assert state_of(driver.stored("t-0"))[:2] == (4, (4, 5))
+    assert assigned(driver.stored("u-0")) == GROWN
+
+
+def test_target_in_sync_completes_at_once() -> None:
+    """controller 7.8: steps 1 to 12 at once where the target is in sync already."""
+    driver = world()
+    leave(driver, {"t-0": (3, 2)})
+    assert assigned(driver.stored("t-0")) == ((3, 2), (), ())
+    assert (state_of(driver.stored("t-0"))[:2], stored_targets(driver)) == ((3, (2, 3)), {})

@@ -1,0 +1,90 @@
+"""Reassignment asked for by AlterPartitionReassignments (``controller.md`` section 7.5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.errors import ErrorCode
+from kframe.model.events import (
+    ListReassignmentsRequested,
+    ReassignmentRequested,
+    SessionExpired,
+)
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec
+from tests.core.driver import assigned, quiet
+from tests.core.moving import (
+    IDLE,
+    INVALID,
+    NONE,
+    RESTED,
+    UNKNOWN,
+    move,
+    submit,
+)
+
+#: (case, target, code) where t-0 is rested on 1, 2, 3, and broker 6 is dead, 5 shutting down.
+CHECKS: list[tuple[str, tuple[int, ...] | None, ErrorCode]] = [
+    ("empty", (), INVALID),
+    ("duplicate", (4, 4), INVALID),
+    ("duplicate of its own", (1, 1), INVALID),
+    ("negative", (-1, 1), INVALID),
+    ("dead", (6, 1), INVALID),
+    ("shutting down", (5, 1), INVALID),
+    ("unknown", (99, 1), INVALID),
+    ("cancel of nothing", None, IDLE),
+    ("good", (4, 1), NONE),
+]
+
+
+@pytest.mark.parametrize("target, code", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
+def test_checks_of_the_api(target: tuple[int, ...] | None, code: ErrorCode) -> None:
+    """controller 7.5: empty, duplicate ids, negative id, adding replica not live 39; cancel of nothing 85."""
+    driver = quiet({"t": [RESTED]}, (1, 2, 3, 4, 5))
+    driver.cluster.brokers.index_of([6])
+    driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([5])] = 1
+    assert submit(driver, [(("t", 0), target)]) == [code]
+    if code is not NONE:
+        assert assigned(driver.stored("t-0")) == ((1, 2, 3), (), ())
+        assert driver.batches == []
+
+
+def test_replicas_that_are_there_already_may_be_dead() -> None:
+    """controller 7.5: only added replicas must be live."""
+    driver = quiet({"t": [RESTED]}, (1, 2, 4))
+    assert move(driver, 3, 1, 4) == [NONE]
+
+
+@pytest.mark.parametrize(("topic", "partition"), [("nowhere", 0), ("t", 1), ("t", -1), ("leaving", 0)])
+def test_unknown_partitions(topic: str, partition: int) -> None:
+    """controller 7.5: topic queued for deletion or no current assignment 3."""
+    driver = quiet({"t": [RESTED], "leaving": [RESTED]})
+    driver.cluster.topics.deleting[driver.cluster.topics.find("leaving")] = 1
+    assert submit(driver, [((topic, partition), (4, 5))]) == [UNKNOWN]
+
+
+def test_partition_that_never_had_a_leader() -> None:
+    """controller 7.5: an error of the reassignment itself is an unknown server error; the controller goes on."""
+    driver = quiet({"t": [PartitionSpec((1, 2)), RESTED]})
+    assert submit(driver, [(("t", 0), (3, 4)), (("t", 1), (4, 5, 6))]) == [ErrorCode.UNKNOWN_SERVER_ERROR, NONE]
+    assert driver.controller.active
+
+
+def test_not_controller() -> None:
+    """controller 1: NOT_CONTROLLER at the top."""
+    driver = quiet({"t": [RESTED]})
+    driver.handle(SessionExpired())
+    response = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (4,))]), 1))
+    assert (response.error, len(response.codes)) == (ErrorCode.NOT_CONTROLLER, 0)
+    listed = driver.ask(ListReassignmentsRequested(None, 2))
+    assert (listed.error, len(listed.rows)) == (ErrorCode.NOT_CONTROLLER, 0)
+
+
+def test_api_supersedes_what_is_left_in_storage() -> None:
+    """controller 7.5: entries of accepted partitions are removed from the stored reassignment."""
+    driver = quiet({"t": [RESTED, RESTED]})
+    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), (4,)), (("t", 1), (5,))]))
+    assert submit(driver, [(("t", 0), (6, 1)), (("t", 1), (99,))]) == [NONE, INVALID]
+    left = driver.store.read_reassignments()
+    assert left is not None
+    assert (left.names, left.partition.tolist()) == (("t",), [1])

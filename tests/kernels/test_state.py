@@ -1,0 +1,80 @@
+"""Taking states over, and what rows count for: the kernels equal their twins, and the totals equal a recount."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from kframe import _naive, _state
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import COLUMNS, Int32, Ragged
+from tests.worlds import clusters, subset
+
+#: What ``store_states`` is given beside rows: leaders, leader epochs, recovery states, two kinds of epochs, ISRs.
+States: TypeAlias = tuple[Int32, Int32, NDArray[np.uint8], Int32, Int32, Ragged]
+
+
+@st.composite
+def stores(draw: st.DrawFn) -> tuple[ClusterState, Int32, States]:
+    """A cluster, rows of it, and a new state for each; ISRs may be longer than what the rows have room for."""
+    cluster = draw(clusters())
+    rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
+
+    def column(lowest: int, highest: int) -> Int32:
+        values = st.lists(st.integers(lowest, highest), min_size=len(rows), max_size=len(rows))
+        return np.array(draw(values), np.int32)
+
+    isr = Ragged.of([tuple(draw(st.lists(st.integers(0, brokers - 1), unique=True, max_size=9))) for _ in rows])
+    recovery = column(0, 1).astype(np.uint8)
+    return cluster, rows, (column(-1, brokers - 1), column(0, 9), recovery, column(0, 9), column(1, 9), isr)
+
+
+def stored(kernels: ModuleType, cluster: ClusterState, rows: Int32, states: States) -> tuple[int, dict[str, Any]]:
+    twin = cluster.copy()
+    p, (leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr) = twin.partitions, states
+    p.ensure_capacity(rows, isr.counts)
+    count = kernels.store_states(
+        rows, leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr.offsets, isr.values,
+        p.slot_start, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.controller_epoch, p.isr_count, p.isr,
+    )  # fmt: skip
+    return count, {column.name: getattr(p, column.name).tolist() for column in COLUMNS}
+
+
+@given(stores())
+def test_storing_equals_its_twin(case: tuple[ClusterState, Int32, States]) -> None:
+    assert stored(_state, *case) == stored(_naive, *case)
+
+
+def tallied(kernels: ModuleType, cluster: ClusterState, rows: Int32, counted: Any, totals: Any) -> int:
+    p, topics = cluster.partitions, cluster.topics
+    changes: int = kernels.tally_rows(
+        rows, p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica,
+        p.isr, p.replica_flags, topics.deleting, topics.deletion_started, counted, totals,
+    )  # fmt: skip
+    return changes
+
+
+@given(cluster=clusters(), data=st.data())
+def test_a_tally_equals_its_twin_and_a_recount(cluster: ClusterState, data: st.DataObject) -> None:
+    """Counted in any pieces, rows named twice included, and counted again after the columns have changed."""
+    p = cluster.partitions
+    count = len(p)
+    counted, twin_counted = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
+    totals, twin_totals = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    for _ in range(2):
+        pieces = data.draw(st.lists(st.integers(0, count - 1), max_size=2 * count)) if count else []
+        for rows in (np.array(pieces, np.int32), np.arange(count, dtype=np.int32)):
+            changes = tallied(_state, cluster, rows, counted, totals)
+            assert changes == tallied(_naive, cluster, rows, twin_counted, twin_totals)
+            assert (counted.tolist(), totals.tolist()) == (twin_counted.tolist(), twin_totals.tolist())
+        assert totals.tolist() == [int((counted & bit != 0).sum()) for bit in (1, 2, 4)]
+        for name, values in (("leader", 3), ("state", 4), ("partition_epoch", 2)):
+            drawn = data.draw(st.lists(st.integers(0, values - 1), min_size=count, max_size=count))
+            getattr(p, name)[:] = np.array(drawn, np.int32) - (name == "partition_epoch")
+        cluster.topics.deleting[:] = data.draw(st.integers(0, 1))
+        cluster.topics.deletion_started[:] = data.draw(st.integers(0, 1))

@@ -1,0 +1,38 @@
+"""docs/safety.md: the keys that it names have the defaults that it tells, and its tests exist."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+import pytest
+
+from kframe.model.config import KEYS
+from tests.architecture.source import ROOT
+
+#: Number, key, default and test of each row, as they are written.
+ROWS: Final = [
+    [cell.strip(" `") for cell in (cells[0], *cells[3:])]
+    for line in (ROOT / "docs" / "safety.md").read_text().splitlines()
+    if line.startswith("| X")
+    for cells in [line.strip("| ").split(" | ")]
+]
+
+
+def test_every_number_has_a_row() -> None:
+    assert [row[0] for row in ROWS] == [f"X{number}" for number in range(1, 12)]
+
+
+@pytest.mark.parametrize("key, default", [row[1:3] for row in ROWS], ids=[row[0] for row in ROWS])
+def test_keys_and_defaults(key: str, default: str) -> None:
+    assert (KEYS[key].default == default) if key != "–" else default in ("always", "–")
+
+
+def test_named_tests_exist() -> None:
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "tests").rglob("test_*.py")]
+    there = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    assert {row[3] for row in ROWS} - {"–"} <= there
+
+
+def test_all_keys_of_our_own_are_explained() -> None:
+    assert {key for key in KEYS if key.startswith("kframe.")} <= {row[1] for row in ROWS}
