@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
 
-from kframe.errors import ControllerFenced, StoreError, ZnodeError
+from kframe.errors import ControllerFenced, KframeError, StoreError, ZnodeError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
@@ -22,13 +23,16 @@ from kframe.model.columns import Int32
 from kframe.model.events import Elect, Event, SessionExpired
 from kframe.model.ports import Notify
 from kframe_zookeeper import paths
-from kframe_zookeeper.connection import NO_NODE, AclOf, Connection
+from kframe_zookeeper.acls import acl_of
+from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.hearing import Hearing
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.request_calls import RequestCalls
-from kframe_zookeeper.requests import delete
+from kframe_zookeeper.requests import delete, encode_acl
 from kframe_zookeeper.role import Candidate
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
+from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
 from kframe_zookeeper.topic_calls import TopicCalls
 from kframe_zookeeper.watches import Watched
@@ -51,11 +55,8 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
     When its session expires it goes on in a new one; a claim does not survive that.
     """
 
-    def __init__(self, make_client: Callable[[], KazooClient], acl_of: AclOf, connect_timeout_s: float = 18.0) -> None:
-        """``make_client`` makes a kazoo client for each session, not started yet."""
-        self._make_client = make_client
-        self._acl_of = acl_of
-        self._connect_timeout_s = connect_timeout_s
+    def __init__(self, settings: ConnectSettings) -> None:
+        self._settings = settings
         self._notify: Notify = _ignore
         self._memory = Memory()
         self._connection: Connection | None = None
@@ -63,13 +64,20 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         self._changing = threading.Lock()
 
     def open(self, notify: Notify) -> None:
-        """Connect, create the nodes that every broker creates, and watch who is controller. Raises StoreError."""
+        """Connect, create the nodes that every broker creates, and watch who is controller.
+
+        Raises StoreError, and ConfigError where a TLS file cannot be used.
+        """
         if self._worker is not None:
             raise StoreError("the store is open already")
         self._worker = Worker(self._beat, self._beat_s)
         try:
+            ensure_chroot(self._settings)
             self._begin_session()
-        except StoreError:
+        except (KazooException, KazooTimeoutError) as error:
+            self.close()
+            raise StoreError(f"{self._settings.connect_string} cannot be reached: {error}") from error
+        except KframeError:
             self.close()
             raise
         self._notify = notify
@@ -205,6 +213,10 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         connection.take_role(claim)
         return claim.controller_epoch
 
+    def _acl_of(self, path: str) -> bytes:
+        """The ACL of a new node, as create operations hold it."""
+        return encode_acl(acl_of(path, self._settings.secure_acl))
+
     def _connected(self) -> Connection:
         connection = self._connection
         if connection is None:
@@ -219,7 +231,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
 
     def _begin_session(self) -> None:
         """Connect in a new session, and watch who is controller. Raises StoreError."""
-        session, memory = Session(self._make_client()), Memory()
+        session, memory = Session(make_client(self._settings)), Memory()
         connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(hearing.hear, what, path)))
         hearing = Hearing(connection, memory, self._tell)
         session.on_end = lambda: self._put(partial(self._expire, connection))
@@ -229,7 +241,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
             self._put(connection.watches.rearm)
 
         session.on_reconnect = reconnected
-        session.begin(self._connect_timeout_s)
+        session.begin(self._settings.connection_timeout_ms / 1000)
         try:
             connection.create_missing(paths.PERSISTENT)
             connection.watches.exists(paths.CONTROLLER)
@@ -281,6 +293,11 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
     def _tell(self, event: Event) -> None:
         """Notify whoever is to be notified now."""
         self._notify(event)
+
+
+def open_store(url: str) -> ZooKeeperStore:
+    """The store that a URL names, not open yet; see ``settings`` for its form. Raises ConfigError."""
+    return ZooKeeperStore(settings_of_url(url))
 
 
 def _ignore(_event: object) -> None:

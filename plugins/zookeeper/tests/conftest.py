@@ -27,12 +27,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 def running(server: ServerHandle) -> Iterator[ServerHandle]:
-    """Start, lend, stop."""
+    """Start, lend, and end: nobody needs the data any more."""
     try:
         server.start()
         yield server
     finally:
-        server.stop()
+        server.kill()
 
 
 @pytest.fixture(scope="session")
@@ -68,4 +68,5 @@ def ensemble(folder: Path) -> Iterator[Ensemble]:
         servers.start()
         yield servers
     finally:
-        servers.stop()
+        for server in servers.servers:
+            server.kill()

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.protocol.states import Callback
-from kazoo.retry import KazooRetry
 
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
@@ -23,7 +23,8 @@ from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
 from kframe.model.tables import Targets
 from kframe.model.topics import UNSET
 from kframe_zookeeper import paths
-from kframe_zookeeper.requests import encode_acl
+from kframe_zookeeper.connect import ensure_chroot
+from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
 from kframe_zookeeper.znodes import (
@@ -41,8 +42,6 @@ from kframe_zookeeper.znodes import (
     encode_topics,
 )
 
-#: Everybody may do everything: what Kafka gives new nodes unless ``zookeeper.set.acl`` is on.
-OPEN_ACL: Final = encode_acl([(31, "world", "anyone")])
 #: Operations in one of kazoo's transactions.
 _TOGETHER: Final = 500
 #: How long anything may take.
@@ -50,25 +49,15 @@ _PATIENCE_S: Final = 30.0
 _worlds = itertools.count()
 
 
-def client_maker(hosts: str, timeout_s: float = 10.0) -> Callable[[], KazooClient]:
-    """Makes clients that try again quickly."""
-    return lambda: KazooClient(hosts, timeout=timeout_s, connection_retry=KazooRetry(-1, delay=0.01, max_delay=0.1))
-
-
 class ZooKeeperWorld:
     """Implements ``kframe.testing.store_world.StoreWorld`` below a chroot of its own."""
 
-    def __init__(self, address: str, cluster: ClusterState, timeout_s: float = 10.0) -> None:
-        """Store ``cluster``; ``timeout_s`` is for the sessions of stores."""
+    def __init__(self, address: str, cluster: ClusterState, timeout_ms: int = 10_000) -> None:
+        """Store ``cluster``; ``timeout_ms`` is for the sessions of stores."""
         chroot = f"/world-{next(_worlds)}-{time.time_ns()}"
-        self.hosts = address + chroot
-        self._timeout_s = timeout_s
-        outside = client_maker(address)()
-        outside.start()
-        outside.create(chroot)
-        outside.stop()
-        outside.close()
-        self.operator = client_maker(self.hosts)()
+        self._settings = settings_of_url(f"zookeeper://{address}{chroot}?session.timeout.ms={timeout_ms}")
+        ensure_chroot(self._settings)
+        self.operator = KazooClient(address + chroot)
         """A client that does what operators and brokers do."""
         self.operator.start()
         self.stores: list[ZooKeeperStore] = []
@@ -88,9 +77,13 @@ class ZooKeeperWorld:
         self.operator.stop()
         self.operator.close()
 
-    def connect(self) -> ZooKeeperStore:
-        """A store for one more controller, not open yet."""
-        store = ZooKeeperStore(client_maker(self.hosts, self._timeout_s), lambda _path: OPEN_ACL)
+    def connect(self, address: str | None = None) -> ZooKeeperStore:
+        """A store for one more controller, not open yet; ``address`` names another way to the server."""
+        settings = self._settings
+        if address is not None:
+            host, _, port = address.rpartition(":")
+            settings = replace(settings, hosts=((host, int(port)),))
+        store = ZooKeeperStore(settings)
         self.stores.append(store)
         return store
 
@@ -98,7 +91,7 @@ class ZooKeeperWorld:
         """End the session of a store as the server does; return when it has another one."""
         before = store._connection
         session_id = before.session.client.client_id
-        twin = KazooClient(self.hosts, client_id=session_id)
+        twin = KazooClient(self._settings.connect_string, client_id=session_id)
         twin.start()
         twin.stop()
         twin.close()
