@@ -63,7 +63,18 @@ def sasl_zookeeper(folder: Path) -> Iterator[ServerHandle]:
 @pytest.fixture(scope="session")
 def ensemble(folder: Path) -> Iterator[Ensemble]:
     """Three servers; tests may end some of them and start() all again."""
-    servers = Ensemble(folder / "ensemble", ServerOptions())
+    yield from running_three(Ensemble(folder / "ensemble", ServerOptions()))
+
+
+@pytest.fixture(scope="session")
+def secured_ensemble(folder: Path, authority: Authority) -> Iterator[Ensemble]:
+    """Three servers that let in only USERS, and have ports for TLS."""
+    identity = authority.issue("ensemble", HOST)
+    yield from running_three(Ensemble(folder / "secured", ServerOptions(identity=identity, users=USERS)))
+
+
+def running_three(servers: Ensemble) -> Iterator[Ensemble]:
+    """Start, lend, and end."""
     try:
         servers.start()
         yield servers

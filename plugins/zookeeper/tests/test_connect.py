@@ -25,7 +25,7 @@ from kframe_zookeeper.jaas import SaslLogin
 from kframe_zookeeper.settings import ConnectSettings, TlsSettings, settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.proxy import HOST, Break, Moment, Proxy
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions
 
 from kframe.errors import ConfigError
 
@@ -338,6 +338,23 @@ class TestSasl:
             finally:
                 client.stop()
                 client.close()
+
+
+def test_a_secured_ensemble_takes_tls_and_a_login(secured_ensemble: Ensemble, authority: Authority) -> None:
+    mine = authority.issue("kafka")
+    settings = replace(
+        settings_for(secured_ensemble.secure_address),
+        secure_acl=True,
+        tls=TlsSettings(mine.authority, mine.key_and_certificate),
+        sasl=SaslLogin("kafka", "its secret"),
+    )
+    ensure_chroot(settings)
+    with started(settings) as (client, _):
+        client.create("/x", b"")
+        secured_ensemble.leader().kill()
+        secured_ensemble.leader()
+        assert client.retry(client.exists, "/x") is not None
+    secured_ensemble.start()
 
 
 class TestAudit:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
 from msgspec import UNSET
 
 from kframe.errors import ZnodeError
-from kframe.model.columns import REPLICAS_MAX, Ragged
+from kframe.model.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
 from kframe.model.tables import TopicTable
 from kframe.snapshot.checks import check_topic_name
 from kframe.snapshot.decode import topic_id_bytes, topic_id_text
@@ -64,9 +64,9 @@ def table_of(topics: Sequence[StoredTopic]) -> TopicTable:
         tuple(topic.name for topic in topics),
         tuple(topic.topic_id for topic in topics),
         counts,
-        Ragged.of([replicas for topic in topics for replicas in topic.replicas]),
-        Ragged.of([topic.adding.get(p, []) for topic in topics for p in range(len(topic.replicas))]),
-        Ragged.of([topic.removing.get(p, []) for topic in topics for p in range(len(topic.replicas))]),
+        _packed([replicas for topic in topics for replicas in topic.replicas]),
+        _spread([topic.adding for topic in topics], counts),
+        _spread([topic.removing for topic in topics], counts),
     )
 
 
@@ -85,6 +85,20 @@ def encode_topics(table: TopicTable, extras: Sequence[Extra] = ()) -> Iterator[b
         )
         yield encode_znode(record, extras[number] if extras else NO_EXTRA)
         first += count
+
+
+def _packed(lists: Sequence[list[int]]) -> Ragged:
+    """Lists one behind the other, without another list of all their members."""
+    offsets = offsets_of([len(one) for one in lists])
+    return Ragged(offsets, np.fromiter(chain.from_iterable(lists), np.int32, int(offsets[-1])))
+
+
+def _spread(moving: Sequence[dict[int, list[int]]], counts: Int32) -> Ragged:
+    """A list for each partition of each topic, of which only those in ``moving`` are not empty."""
+    first_rows = offsets_of(counts)
+    named = [(topic, partition) for topic, one in enumerate(moving) for partition in sorted(one)]
+    places = np.array([int(first_rows[topic]) + partition for topic, partition in named], np.int64)
+    return _packed([moving[topic][partition] for topic, partition in named]).spread(places, int(first_rows[-1]))
 
 
 def _lists(lists: Ragged, first: int, count: int) -> list[list[int]]:
