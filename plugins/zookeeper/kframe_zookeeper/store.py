@@ -15,6 +15,7 @@ from typing import Final
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from kframe.core.stored import reload
 from kframe.errors import ControllerFenced, KframeError, StoreError, ZnodeError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteResult
@@ -148,7 +149,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         settings = self.read_topic_settings(table.names)
         cluster.topics.unclean[:] = [one.unclean for one in settings]
         cluster.topics.min_insync[:] = [one.min_insync for one in settings]
-        cluster.reload(stored_states(connection, self._memory, cluster, rows))
+        reload(cluster, stored_states(connection, self._memory, cluster, rows))
         for path in (paths.ISR_CHANGES, paths.LOG_DIR_EVENTS):
             connection.watched_children(path)
         return cluster

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -76,9 +77,7 @@ class TopicCalls:
                 topics = _decoded(memory, left, connection.nodes([paths.topic_path(name) for name in left]))
                 table = table_of(topics)
                 given = tuple(ids[name] for name in table.names)
-                table = TopicTable(
-                    table.names, given, table.partition_counts, table.replicas, table.adding, table.removing
-                )
+                table = replace(table, topic_ids=given)
                 codes = _write(connection, memory, table)
                 left = tuple(name for name, code in zip(table.names, codes, strict=True) if code == WriteCode.STALE)
                 if not left:
@@ -89,7 +88,7 @@ class TopicCalls:
         """Store new topics, each with its settings in one multi; those that exist are refused."""
         connection = self._connected()
         ids = tuple(topic_id or _new_id() for topic_id in table.topic_ids)
-        whole = TopicTable(table.names, ids, table.partition_counts, table.replicas, table.adding, table.removing)
+        whole = replace(table, topic_ids=ids)
         config_paths = [paths.config_path("topics", name) for name in table.names]
         old = connection.nodes(config_paths)
         writes = []

@@ -16,6 +16,7 @@ import numpy as np
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.protocol.states import Callback
 
+from kframe.core.assignment import table_of
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
@@ -211,7 +212,7 @@ def _commit(transaction: TransactionRequest) -> None:
 
 def _seed(client: KazooClient, cluster: ClusterState) -> None:
     """Store topics, states at their versions, settings and marks."""
-    topics, table = cluster.topics, cluster.table_of(np.arange(len(cluster.topics)))
+    topics, table = cluster.topics, table_of(cluster, np.arange(len(cluster.topics)))
     operations: list[tuple[str, Any]] = []
     for index, (name, data) in enumerate(zip(table.names, encode_topics(table), strict=True)):
         config = {}

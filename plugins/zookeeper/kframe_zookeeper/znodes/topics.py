@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from kframe.errors import ZnodeError
 from kframe.model.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
-from kframe.model.tables import TopicTable
+from kframe.model.tables import TopicTable, move_flags
 from kframe.snapshot.checks import check_topic_name
 from kframe.snapshot.decode import topic_id_bytes, topic_id_text
 from kframe.snapshot.znodes import TOPIC_DECODER, TopicZnode
@@ -60,27 +60,28 @@ def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
 def table_of(topics: Sequence[StoredTopic]) -> TopicTable:
     """Topics as columns, in this order."""
     counts = np.array([len(topic.replicas) for topic in topics], np.int32)
+    replicas = _packed([replicas for topic in topics for replicas in topic.replicas])
+    adding, removing = ([topic.adding for topic in topics], [topic.removing for topic in topics])
     return TopicTable(
         tuple(topic.name for topic in topics),
         tuple(topic.topic_id for topic in topics),
         counts,
-        _packed([replicas for topic in topics for replicas in topic.replicas]),
-        _spread([topic.adding for topic in topics], counts),
-        _spread([topic.removing for topic in topics], counts),
+        replicas,
+        move_flags(replicas, _spread(adding, counts), _spread(removing, counts)),
     )
 
 
 def encode_topics(table: TopicTable, extras: Sequence[Extra] = ()) -> Iterator[bytes]:
     """Each topic of ``table`` as Kafka 3.9 writes it, with the fields of ``extras`` (none, or one entry a topic)."""
-    first = 0
+    first, adding, removing = 0, table.adding, table.removing
     for number, count in enumerate(table.partition_counts.tolist()):
         topic_id = table.topic_ids[number]
         replicas = _lists(table.replicas, first, count)
         record = TopicZnode(
             partitions={partition: replicas[partition] for partition in partition_order(count)},
             topic_id=UNSET if topic_id is None else topic_id_text(topic_id),
-            adding_replicas=_moving(table.adding, first, count),
-            removing_replicas=_moving(table.removing, first, count),
+            adding_replicas=_moving(adding, first, count),
+            removing_replicas=_moving(removing, first, count),
             version=TOPIC_VERSION,
         )
         yield encode_znode(record, extras[number] if extras else NO_EXTRA)
