@@ -36,10 +36,14 @@ class Znode(msgspec.Struct):
     czxid: Zxid
 
 
+ReplicaId: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
+"""What Kafka lets a client assign a partition to: any broker id, there or not, -1 too."""
+
+
 class TopicZnode(msgspec.Struct, kw_only=True):
     """``/brokers/topics/T``; every key may be missing."""
 
-    partitions: dict[Count, list[Count]] = {}
+    partitions: dict[Count, list[ReplicaId]] = {}
     topic_id: str | UnsetType = UNSET
     adding_replicas: dict[Count, list[Count]] = {}
     removing_replicas: dict[Count, list[Count]] = {}

@@ -1,15 +1,10 @@
-"""Golden scenarios played through a real ZooKeeper give the traces that they give in memory: Kafka's own.
-
-By default a part of them is played, at least one of each kind; KFRAME_GOLDEN=all plays every one.
-"""
+"""Golden scenarios played through a real ZooKeeper give the traces that they give in memory: Kafka's own."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,18 +23,6 @@ from kframe.testing.clusters import PartitionSpec, cluster_of
 
 GOLDEN = Path(__file__).parents[3] / "tests" / "golden"
 SCENARIOS = sorted((GOLDEN / "scenarios").glob("*.yaml"))
-#: Which of the scenarios are played by default: of each kind (the first word of its name) the first so many.
-OF_EACH_KIND = 2
-ALL = os.environ.get("KFRAME_GOLDEN") == "all"
-
-
-def chosen() -> Iterator[Path]:
-    played: dict[str, int] = defaultdict(int)
-    for path in SCENARIOS:
-        kind = path.stem.partition("-")[0]
-        played[kind] += 1
-        if ALL or played[kind] <= OF_EACH_KIND:
-            yield path
 
 
 class Storage(ZooKeeperWorld):
@@ -91,7 +74,7 @@ def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], S
         one.close()
 
 
-@pytest.mark.parametrize("path", list(chosen()), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_trace_equals_kafkas(path: Path, make_storage: Callable[[ClusterState], Storage], tmp_path: Path) -> None:
     own = tmp_path / "own.json"
     own.write_text(json.dumps(ScenarioRunner(read_scenario(path), make_storage=make_storage).play()))
