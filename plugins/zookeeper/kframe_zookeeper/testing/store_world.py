@@ -24,6 +24,7 @@ from kframe.model.tables import Targets
 from kframe.model.topics import UNSET
 from kframe_zookeeper import paths
 from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.settings import ConnectSettings
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
@@ -91,6 +92,10 @@ class ZooKeeperWorld:
         """End the session of a store as the server does; return when it has another one."""
         before = store._connection
         self.end_session(before.session.client.client_id)
+        self.await_session(store, before)
+
+    def await_session(self, store: ZooKeeperStore, before: Connection) -> None:
+        """Return when a store has another session than ``before``, and all of that has been notified."""
         end = time.monotonic() + _PATIENCE_S
         while store._connection is before:
             assert time.monotonic() < end, "the store has no new session"
