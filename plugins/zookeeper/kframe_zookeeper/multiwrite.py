@@ -22,7 +22,7 @@ from kframe.model.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
 from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut
 from kframe_zookeeper.requests import MultiWrite, Reply
-from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session
+from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session, SessionOver
 
 #: Writes that share one check: more are not faster, and hold more up when one of them is refused.
 WRITES_MOST: Final = 500
@@ -94,7 +94,7 @@ def write_once(session: Session, guard: bytes, writes: Writes) -> Fates:
     """Try each write once, some batches at a time.
 
     ``guard`` is the check operation that every batch begins with, or empty for writes that anybody may do. Raises
-    ControllerFenced when the check fails or our session may be over, StoreError when a whole batch is refused.
+    ControllerFenced when the check fails, SessionOver, and StoreError when a whole batch is refused.
     """
     fates = Fates.unknown(len(writes))
     waiting: deque[tuple[int, int, Any]] = deque()
@@ -141,7 +141,7 @@ def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, I
     code, version, mzxid = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64)
     found = split_results(reply.data, reply.start, code, version, mzxid)
     if found == 0 and count:
-        raise ControllerFenced("our session may have expired; nothing was written")
+        raise SessionOver("the session with ZooKeeper may be over: nothing was written")
     if found != count:
         raise StoreError(f"ZooKeeper's answer to {count} writes has {found} results")
     code[np.isin(code, _NOT_OURS)] = 0

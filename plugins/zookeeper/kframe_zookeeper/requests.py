@@ -37,10 +37,7 @@ class Reply:
 
 
 class MultiRequest:
-    """Operations that ZooKeeper performs together, ready to be sent.
-
-    Once ``fence`` is shut it is sent without its operations: nothing is done, and the answer has no results.
-    """
+    """Operations that ZooKeeper performs together, ready to be sent."""
 
     type: ClassVar[int]
 
@@ -57,7 +54,12 @@ class MultiRequest:
     def serialize(self) -> bytes:
         """The operations; called by kazoo at the moment of sending."""
         self._sent_s = self._fence.now_s()
-        return b"".join((self._operations, END)) if self._fence.is_open() else END
+        return b"".join((self._operations, END))
+
+    def _answered(self, data: bytes, offset: int) -> Reply:
+        """The answer, not looked into: kazoo's own thread, which calls this, has no time for that."""
+        self._fence.contact(self._sent_s)
+        return Reply(np.frombuffer(data, np.uint8), offset)
 
 
 class MultiRead(MultiRequest):
@@ -70,20 +72,26 @@ class MultiRead(MultiRequest):
         return ()
 
     def deserialize(self, data: bytes, offset: int) -> Reply:
-        """The answer; called by kazoo in its own thread, which has no time to look into it."""
-        self._fence.contact(self._sent_s)
-        return Reply(np.frombuffer(data, np.uint8), offset)
+        """The answer; called by kazoo."""
+        return self._answered(data, offset)
 
 
 class MultiWrite(MultiRequest):
-    """Writes of which all are done or none."""
+    """Writes of which all are done or none.
+
+    Once the fence is shut they are not sent: an empty multi goes out in their place, and its answer has no results.
+    """
 
     type = 14
 
+    def serialize(self) -> bytes:
+        """The operations, or none; called by kazoo at the moment of sending."""
+        operations = super().serialize()
+        return operations if self._fence.is_open() else END
+
     def deserialize(self, data: bytes, offset: int) -> list[Reply]:
         """The answer, in a list because kazoo wants to go through the results of a multi."""
-        self._fence.contact(self._sent_s)
-        return [Reply(np.frombuffer(data, np.uint8), offset)]
+        return [self._answered(data, offset)]
 
 
 def buffer(data: bytes | None) -> bytes:

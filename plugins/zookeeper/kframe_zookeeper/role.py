@@ -16,7 +16,7 @@ from kframe_zookeeper.multiread import Node, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, require, write_all, write_once
 from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH
 from kframe_zookeeper.requests import EPHEMERAL, check, create, delete, set_data
-from kframe_zookeeper.session import Session
+from kframe_zookeeper.session import RequestLost, Session
 from kframe_zookeeper.znodes import decode_controller_epoch, encode_controller, encode_controller_epoch
 
 #: Controller epochs are int32 on the wire; the last ones are left for whoever mends the record.
@@ -52,9 +52,10 @@ class Candidate:
         """Become controller; None if the role is taken or somebody else was faster.
 
         ``takeover`` takes the role from a controller that holds it, too: it is told by the deletion of its record.
-        Raises StoreError where the records make no sense.
+        Raises RequestLost where that cannot be found out, StoreError where the records make no sense.
         """
         claim: Claim | None = None
+        code = 0
         for _ in range(TRIES_MOST):
             epoch, holder = self._read()
             if claim is not None and self._is_ours(epoch, holder, claim):
@@ -72,7 +73,9 @@ class Candidate:
                 self.session.await_connection()
             elif code not in _REFUSED:
                 raise StoreError(f"ZooKeeper refused the claim: {EXCEPTIONS[code].__name__}")
-        raise StoreError(f"{TRIES_MOST} claims were refused or lost, and still nobody holds the role")
+        if code == LOST:
+            raise RequestLost("whether the role was won is not known")
+        raise StoreError(f"{TRIES_MOST} claims were refused, and still nobody holds the role")
 
     def _read(self) -> tuple[Node, Node | None]:
         """The records of the controller epoch, made where it is missing, and of the controller."""

@@ -24,6 +24,7 @@ from kazoo.exceptions import (
     UnimplementedError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.serialization import CloseInstance
 from kazoo.protocol.states import KazooState
 
 from kframe.errors import StoreError
@@ -132,11 +133,12 @@ class Session:
     def expire(self) -> None:
         """Take the session for ended because it may be: the client falls silent at once and for ever.
 
-        The server is not told; what is ephemeral goes when it ends the session.
+        The server is told if there is a connection; without, what is ephemeral goes when it ends the session.
         """
+        last = CloseInstance if self.client.connected else _Drop()
         self._end()
         self.client._stopped.set()
-        self.client._queue.append((_Drop(), None))
+        self.client._queue.append((last, None))
         with suppress(OSError, AttributeError):  # the client has ended by itself
             self.client._connection._write_sock.send(b"\0")
 

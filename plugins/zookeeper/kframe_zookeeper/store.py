@@ -207,8 +207,11 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         candidate = Candidate(connection.session, connection.root, acl, controller_id, time.time_ns() // 1_000_000)
         try:
             claim = candidate.claim(takeover=takeover)
-        finally:
-            connection.watches.exists(paths.CONTROLLER)
+        except RequestLost:
+            # The record may be ours, and nobody would ever know: it goes with the session.
+            self._put(partial(self._expire, connection))
+            raise
+        connection.watches.exists(paths.CONTROLLER)
         if claim is None:
             return None
         connection.take_role(claim)

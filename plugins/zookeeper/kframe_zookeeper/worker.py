@@ -9,8 +9,11 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
+
+from kframe_zookeeper.session import SessionOver
 
 _log = logging.getLogger("kframe.zookeeper")
 
@@ -21,12 +24,12 @@ Task = Callable[[], None]
 
 
 class Worker:
-    """A thread with a queue. When nothing comes for ``idle_s`` it does ``idle`` instead."""
+    """A thread with a queue. Every ``beat_s`` it does ``beat``, too, whatever else there is to do."""
 
-    def __init__(self, idle: Task, idle_s: Callable[[], float]) -> None:
+    def __init__(self, beat: Task, beat_s: Callable[[], float]) -> None:
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-        self._idle = idle
-        self._idle_s = idle_s
+        self._beat = beat
+        self._beat_s = beat_s
         self._thread = threading.Thread(target=self._run, name="kframe-zookeeper", daemon=True)
         self._thread.start()
 
@@ -41,14 +44,19 @@ class Worker:
             self._thread.join(_STOP_S)
 
     def _run(self) -> None:
+        next_s = time.monotonic() + self._beat_s()
         while True:
             try:
-                task = self._tasks.get(timeout=self._idle_s())
+                task = self._tasks.get(timeout=max(next_s - time.monotonic(), 0.0))
             except queue.Empty:
-                task = self._idle
+                task = self._beat
             if task is None:
                 return
             try:
                 task()
+            except SessionOver as error:
+                _log.info("%s", error)  # whoever is concerned by that has been told
             except Exception:
                 _log.exception("%s failed", getattr(task, "__qualname__", task))
+            if task == self._beat:
+                next_s = time.monotonic() + self._beat_s()

@@ -24,8 +24,9 @@ from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
 from kframe.model.tables import Targets
 from kframe.model.topics import UNSET
 from kframe_zookeeper import paths
-from kframe_zookeeper.connect import ensure_chroot
-from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.settings import ConnectSettings
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
 from kframe_zookeeper.znodes import (
@@ -53,12 +54,11 @@ _worlds = itertools.count()
 class ZooKeeperWorld:
     """Implements ``kframe.testing.store_world.StoreWorld`` below a chroot of its own."""
 
-    def __init__(self, address: str, cluster: ClusterState, timeout_ms: int = 10_000) -> None:
-        """Store ``cluster``; ``timeout_ms`` is for the sessions of stores."""
-        chroot = f"/world-{next(_worlds)}-{time.time_ns()}"
-        self._settings = settings_of_url(f"zookeeper://{address}{chroot}?session.timeout.ms={timeout_ms}")
+    def __init__(self, settings: ConnectSettings, cluster: ClusterState) -> None:
+        """Store ``cluster`` where ``settings`` lead, whose chroot is replaced."""
+        self._settings = replace(settings, chroot=f"/world-{next(_worlds)}-{time.time_ns()}")
         ensure_chroot(self._settings)
-        self.operator = KazooClient(address + chroot)
+        self.operator = make_client(self._settings)
         """A client that does what operators and brokers do."""
         self.operator.start()
         self.stores: list[ZooKeeperStore] = []
@@ -78,9 +78,10 @@ class ZooKeeperWorld:
         self.operator.stop()
         self.operator.close()
 
-    def connect(self, address: str | None = None) -> ZooKeeperStore:
-        """A store for one more controller, not open yet; ``address`` names another way to the server."""
-        settings = self._settings
+    def connect(self, address: str | None = None, **others: Any) -> ZooKeeperStore:
+        """A store for one more controller, not open yet. ``address`` names another way to the server, ``others`` are
+        settings."""
+        settings = replace(self._settings, **others)
         if address is not None:
             host, _, port = address.rpartition(":")
             settings = replace(settings, hosts=((host, int(port)),))
@@ -91,16 +92,24 @@ class ZooKeeperWorld:
     def expire(self, store: Any) -> None:
         """End the session of a store as the server does; return when it has another one."""
         before = store._connection
-        session_id = before.session.client.client_id
-        twin = KazooClient(self._settings.connect_string, client_id=session_id)
-        twin.start()
-        twin.stop()
-        twin.close()
+        self.end_session(before.session.client.client_id)
+        self.await_session(store, before)
+
+    def await_session(self, store: ZooKeeperStore, before: Connection) -> None:
+        """Return when a store has another session than ``before``, and all of that has been notified."""
         end = time.monotonic() + _PATIENCE_S
         while store._connection is before:
             assert time.monotonic() < end, "the store has no new session"
             time.sleep(0.005)
         self.settle()
+
+    def end_session(self, client_id: tuple[int, bytes]) -> None:
+        """End the session that has this number and password: whoever knows them may."""
+        twin = make_client(self._settings)
+        twin._session_id, twin._session_passwd = client_id
+        twin.start()
+        twin.stop()
+        twin.close()
 
     def settle(self) -> None:
         """Return when all that has happened has been notified."""
@@ -113,7 +122,7 @@ class ZooKeeperWorld:
         if connection is None or worker is None:
             return
         handler = connection.session.client.handler
-        connection.node("/")
+        connection.session.client.sync("/")  # a server of an ensemble may lag behind the others
         for put in (lambda done: handler.dispatch_callback(Callback("settle", done.set, ())),
                     lambda done: worker.put(done.set)):  # fmt: skip
             done = threading.Event()
