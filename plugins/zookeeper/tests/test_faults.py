@@ -17,6 +17,7 @@ from kframe_zookeeper.testing.proxy import MULTI, MULTI_READ, Break, Direction, 
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 
+from kframe.core.stored import apply
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.changes import WriteCode
 from kframe.model.cluster import ClusterState
@@ -119,7 +120,7 @@ def test_every_row_is_written_once_whatever_breaks(
     assert broken.happened.wait(PATIENCE_S)
     assert set(codes(result)) == {"OK"}
     assert result.partition_epoch.tolist() == (change.expected + 1).tolist()
-    cluster.apply(change, result.partition_epoch)
+    apply(cluster, change, result.partition_epoch)
     assert described(store.load()) == described(cluster)
 
 

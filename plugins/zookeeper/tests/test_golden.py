@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from kframe_zookeeper import paths
+from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.znodes import StoredTopic, decode_broker, decode_state, decode_topic
@@ -46,18 +47,18 @@ class Storage(ZooKeeperWorld):
         states = [paths.state_path(topic.name, number) for number in range(len(topic.replicas))]
         results = [self.operator.get_async(path) for path in states]
         for number, (replicas, result) in enumerate(zip(topic.replicas, results, strict=True)):
-            moves = {"adding_replicas": tuple(topic.adding.get(number, ())),
-                     "removing_replicas": tuple(topic.removing.get(number, ()))}  # fmt: skip
+            adding, removing = tuple(topic.adding.get(number, ())), tuple(topic.removing.get(number, ()))
             result.wait()
             if not result.successful():
-                yield PartitionSpec(tuple(replicas), **moves)
+                yield PartitionSpec(tuple(replicas), adding_replicas=adding, removing_replicas=removing)
                 continue
             data, stat = result.get()
             state, _ = decode_state(data, states[number])
             yield PartitionSpec(
                 tuple(replicas), None if state.leader < 0 else state.leader, tuple(state.isr),
                 leader_epoch=state.leader_epoch, controller_epoch=state.controller_epoch,
-                partition_epoch=stat.version, recovery=RecoveryState(state.leader_recovery_state), **moves,
+                partition_epoch=stat.version, recovery=RecoveryState(state.leader_recovery_state),
+                adding_replicas=adding, removing_replicas=removing,
             )  # fmt: skip
 
 
@@ -66,7 +67,7 @@ def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], S
     made: list[Storage] = []
 
     def make(cluster: ClusterState) -> Storage:
-        made.append(Storage(zookeeper.address, cluster))
+        made.append(Storage(settings_of_url(f"zookeeper://{zookeeper.address}"), cluster))
         return made[-1]
 
     yield make
