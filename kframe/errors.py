@@ -34,6 +34,10 @@ class SnapshotError(InputError):
     """A snapshot file is malformed or contradicts itself."""
 
 
+class ZnodeError(SnapshotError):
+    """What stands in one znode, of a dump or of a live ZooKeeper, is malformed; ``where`` ends with path and field."""
+
+
 class ScenarioError(InputError):
     """A scenario file is malformed or asks for something impossible."""
 

@@ -12,11 +12,12 @@ from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.plug.hookspecs import KframeHooks, hookimpl, hookspec
 from kframe.plug.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
 from kframe.plug.scalar import PartitionElection, ScalarSelector
-from kframe.plug.specs import Observer, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
+from kframe.plug.specs import ClusterSpec, Observer, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
 
 __all__ = [
     "NO_LEADER",
     "SIGNATURE",
+    "ClusterSpec",
     "ElectionBatch",
     "ElectionKind",
     "Int32",

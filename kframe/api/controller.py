@@ -80,17 +80,20 @@ class Controller:
         """How this controller reaches brokers."""
         return self._loop.transport
 
-    def open(self) -> None:
-        """Connect store and transport, and stand for election as soon as events are handled."""
-        self._loop.open()
+    def open(self, *, takeover: bool = False) -> None:
+        """Connect store and transport, and stand for election as soon as events are handled.
+
+        ``takeover`` takes the role also from a controller that holds it, once.
+        """
+        self._loop.open(takeover=takeover)
 
     def run_until_idle(self) -> int:
         """Handle all events that wait, and those that they set off; return how many. Not while a thread runs."""
         return self._loop.run_until_idle()
 
-    def start(self) -> None:
+    def start(self, *, takeover: bool = False) -> None:
         """``open``, and handle events in a thread of its own until ``stop``."""
-        self.open()
+        self.open(takeover=takeover)
         self._loop.start()
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
 """``kframe``: the group of all commands, loaded when they are called, and how every error ends.
 
-Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 3 a what-if found what ``--fail-on`` names.
+Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 3 a what-if found what ``--fail-on`` names; 5 not controller.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import click
 
 import kframe
 from kframe.cli.output import ReportingGroup
-from kframe.errors import ConfigError, InputError, KframeError, PluginError
+from kframe.errors import ControllerFenced, InputError, KframeError, PluginError
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
+FENCED: Final = 5
 #: What a group raises that is called without a command, as of click 8.2; its message is the group's help.
 _HELP_ASKED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
@@ -36,6 +37,7 @@ class Entry:
 
 COMMANDS: Final[Mapping[str, Entry]] = {
     "bench": Entry("kframe.cli.bench", "command", "Time the engine on a generated cluster."),
+    "controller": Entry("kframe.cli.controller", "group", "Run a controller; look at the one at work; have it resign."),
     "demo": Entry("kframe.cli.demo", "command", "Fail brokers of a real cluster and of a million partitions."),
     "explain": Entry("kframe.cli.explain", "command", "Say why a partition has its leader."),
     "plan": Entry("kframe.cli.plan", "group", "Check and show plans of partitions to be moved."),
@@ -96,7 +98,9 @@ def _report(problem: Exception) -> int:
         return FAILED
     if not isinstance(problem, click.ClickException):
         click.echo(f"error: {problem}", err=True)
-        return BAD_INPUT if isinstance(problem, InputError | ConfigError | PluginError) else FAILED
+        if isinstance(problem, ControllerFenced):
+            return FENCED
+        return BAD_INPUT if isinstance(problem, InputError | PluginError) else FAILED
     message, ctx = problem.format_message(), getattr(problem, "ctx", None)
     if isinstance(problem, _HELP_ASKED):
         click.echo(message, err=True)

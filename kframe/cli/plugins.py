@@ -168,13 +168,13 @@ def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
 
 
 #: What a plugin may offer, as lists of its record.
-_LISTS: Final = ("selectors", "stores", "transports", "observers")
+_LISTS: Final = ("selectors", "stores", "transports", "clusters", "observers")
 
 
 def _record(plugin: Plugin) -> dict[str, Any]:
     """All that is known of a plugin."""
     from kframe.plug.loading import KEY
-    from kframe.plug.specs import ObserverSpec, StoreSpec, TransportSpec
+    from kframe.plug.specs import ClusterSpec, ObserverSpec, StoreSpec, TransportSpec
 
     def named(kind: type[Spec]) -> list[dict[str, str]]:
         offers = (spec for spec in plugin.offers if isinstance(spec, kind))
@@ -189,6 +189,7 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "selectors": [_selector(spec) for spec in _selectors(plugin.offers)],
         "stores": named(StoreSpec),
         "transports": named(TransportSpec),
+        "clusters": named(ClusterSpec),
         "observers": named(ObserverSpec),
         "commands": plugin.register_commands is not None,
     }

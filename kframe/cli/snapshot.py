@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.controller import print_quarantined
+from kframe.cli.live import CONFIG_OPTION, cluster_of, gather
 from kframe.cli.output import ReportingGroup, Table, emit_record, emit_rows, output_option
+from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -59,6 +62,47 @@ def convert(source: Path, target: Path, source_format: str | None, force: bool) 
     snapshot directory; files may be gzipped.
     """
     _write(_read(source, source_format), target, force)
+
+
+@group.command()
+@click.argument("url", metavar="URL")
+@click.argument("target", metavar="OUT", type=_PATH)
+@CONFIG_OPTION
+@_FORCE
+@plugin_options
+@output_option
+def capture(
+    url: str, target: Path, config: Path | None, force: bool, plugins: PluginSettings, output: str
+) -> None:  # fmt: skip
+    """Read a live cluster and keep it as a snapshot directory OUT; nothing is written to the cluster.
+
+    URL is zookeeper://HOST:PORT[/chroot]. It is read until nothing moves between two readings, a few times at most;
+    the manifest says what moved, and what could not be read.
+    """
+    from kframe.snapshot import write_snapshot
+
+    cluster = cluster_of(gather(config), plugins, url)
+    with progress("reading") as tick:
+        snapshot = cluster.capture(tick)
+    with progress("writing") as tick:
+        write_snapshot(snapshot, target, force=force, progress=tick)
+    facts = snapshot.capture
+    record: dict[str, Any] = {
+        "snapshot": str(target), "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
+        "controller_epoch": snapshot.controller_epoch, "brokers": len(snapshot.brokers),
+        "topics": len(snapshot.topics), "partitions": len(snapshot),
+    }  # fmt: skip
+    if facts is None:
+        emit_record("kframe.snapshot-capture/v1", record, output)
+        return
+    record |= {"passes": facts.passes, "consistent": facts.consistent, "moved": facts.moved_count}
+    if output in ("table", "wide"):
+        emit_record("kframe.snapshot-capture/v1", record | {"quarantined": len(facts.quarantined)}, output)
+        print_quarantined(facts.quarantined)
+        return
+    quarantined = [{"path": path, "reason": reason} for path, reason in facts.quarantined.items()]
+    record |= {"moved_paths": list(facts.moved), "quarantined": quarantined}
+    emit_record("kframe.snapshot-capture/v1", record, output)
 
 
 @group.command()

@@ -145,8 +145,8 @@ class Controller:
     def _handle(self, event: Event) -> Operation[None]:
         """The operation that an event asks for."""
         match event:
-            case Elect():
-                yield from self._elect()
+            case Elect(takeover=takeover):
+                yield from self._elect(takeover)
             case ControllerChanged():
                 yield from self._follow()
             case SessionExpired():
@@ -158,12 +158,12 @@ class Controller:
             case _:
                 yield from operate(self._context, event)
 
-    def _elect(self) -> Operation[None]:
+    def _elect(self, takeover: bool) -> Operation[None]:
         """The role may be free: step down if we had it, try to take it, and take over the cluster on success."""
         holder = yield from self._follow()
-        if holder.controller_id != NO_LEADER:
+        if holder.ours or (holder.controller_id != NO_LEADER and not takeover):
             return
-        controller_epoch = yield from ask(Claim(self.controller_id))
+        controller_epoch = yield from ask(Claim(self.controller_id, takeover))
         if controller_epoch is None:
             yield from self._follow()
             return

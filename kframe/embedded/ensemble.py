@@ -79,6 +79,10 @@ class MemoryEnsemble:
         session, and then Elect."""
         store.lose_session()
 
+    def stored(self) -> ClusterState:
+        """What storage holds now; only to be read."""
+        return self.states.cluster
+
     def settle(self) -> None:
         """Return when all that happened has been notified: here that is at once."""
 

@@ -133,6 +133,12 @@ class MemoryStore(AdminCalls):
         self._claim = _Claim(session, int(version))
         return controller_epoch
 
+    def take_over(self, controller_id: int) -> int | None:
+        """Take the role also from a controller that holds it: its record makes room for ours."""
+        session = self._connected()
+        self._records.multi(session, [Delete(CONTROLLER)] if self._records.exists(session, CONTROLLER) else [])
+        return self.claim(controller_id)
+
     def controller(self) -> int:
         """Id of the present controller, -1 if there is none."""
         session = self._connected()

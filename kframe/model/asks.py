@@ -49,13 +49,17 @@ class ReadController(AskStore[Holder]):
 
 @dataclass(frozen=True, slots=True)
 class Claim(AskStore[int | None]):
-    """Try to become controller: our new controller epoch, None if the role is taken."""
+    """Try to become controller: our new controller epoch, None if the role is taken.
+
+    ``takeover``: take the role also from a controller that holds it.
+    """
 
     controller_id: int
+    takeover: bool = False
 
     def perform(self, store: Store, cluster: ClusterState) -> int | None:
-        """``Store.claim``."""
-        return store.claim(self.controller_id)
+        """``Store.claim`` or ``Store.take_over``."""
+        return store.take_over(self.controller_id) if self.takeover else store.claim(self.controller_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _TRUE_FALSE: Final = {"true": True, "false": False}
 
 
-def _boolean(where: str, value: object) -> bool:
+def boolean(where: str, value: object) -> bool:
+    """A value that is true or false. Raises ConfigError."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.strip().lower() in _TRUE_FALSE:
@@ -25,7 +26,9 @@ def _boolean(where: str, value: object) -> bool:
     raise ConfigError(where, repr(value), "true or false")
 
 
-def _whole(least: int, most: int = 2**31 - 1) -> Callable[[str, object], int]:
+def whole(least: int, most: int = 2**31 - 1) -> Callable[[str, object], int]:
+    """Reads a whole number of that range. Raises ConfigError."""
+
     def read(where: str, value: object) -> int:
         expected = f"a whole number from {least} to {most}"
         if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
@@ -37,13 +40,16 @@ def _whole(least: int, most: int = 2**31 - 1) -> Callable[[str, object], int]:
     return read
 
 
-def _text(where: str, value: object) -> str:
+def text(where: str, value: object) -> str:
+    """A text that is not empty, without the blanks around it. Raises ConfigError."""
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(where, repr(value), "a text that is not empty")
     return value.strip()
 
 
-def _one_of(*values: str) -> Callable[[str, object], str]:
+def one_of(*values: str) -> Callable[[str, object], str]:
+    """Reads one of those texts. Raises ConfigError."""
+
     def read(where: str, value: object) -> str:
         if str(value) not in values:
             raise ConfigError(where, repr(value), " or ".join(values))
@@ -54,6 +60,12 @@ def _one_of(*values: str) -> Callable[[str, object], str]:
 
 def _protocol(where: str, value: object) -> InterBrokerProtocol:
     return InterBrokerProtocol.parse(value.strip() if isinstance(value, str) else str(value), where)
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """What was perhaps meant by a key that is not known."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"{near[0]!r} perhaps" if near else "one of " + ", ".join(sorted(known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +82,41 @@ class Key:
 KEYS: Final[Mapping[str, Key]] = {
     key.name: key
     for key in (
-        Key("auto.leader.rebalance.enable", _boolean, "true", "Move leadership back to preferred replicas by itself."),
-        Key("leader.imbalance.check.interval.seconds", _whole(1), "300", "How often leadership imbalance is checked."),
-        Key("leader.imbalance.per.broker.percentage", _whole(0), "10", "Imbalance of a broker that is tolerated."),
-        Key(
-            "unclean.leader.election.enable", _boolean, "false", "Let a replica outside the ISR lead as a last resort."
-        ),
-        Key("min.insync.replicas", _whole(1), "1", "ISR size below which acks=all producers are refused."),
-        Key("num.partitions", _whole(1), "1", "Partitions of a topic that asks for the default."),
-        Key("default.replication.factor", _whole(1, 32_767), "1", "Replicas of a topic that asks for the default."),
-        Key("delete.topic.enable", _boolean, "true", "Whether topics can be deleted."),
+        Key("auto.leader.rebalance.enable", boolean, "true", "Move leadership back to preferred replicas by itself."),
+        Key("leader.imbalance.check.interval.seconds", whole(1), "300", "How often leadership imbalance is checked."),
+        Key("leader.imbalance.per.broker.percentage", whole(0), "10", "Imbalance of a broker that is tolerated."),
+        Key("unclean.leader.election.enable", boolean, "false", "Let a replica outside the ISR lead as a last resort."),
+        Key("min.insync.replicas", whole(1), "1", "ISR size below which acks=all producers are refused."),
+        Key("num.partitions", whole(1), "1", "Partitions of a topic that asks for the default."),
+        Key("default.replication.factor", whole(1, 32_767), "1", "Replicas of a topic that asks for the default."),
+        Key("delete.topic.enable", boolean, "true", "Whether topics can be deleted."),
         Key("inter.broker.protocol.version", _protocol, "3.9", "The release whose rules all brokers follow."),
-        Key("inter.broker.listener.name", _text, "PLAINTEXT", "Listener on which brokers and controller talk."),
+        Key("inter.broker.listener.name", text, "PLAINTEXT", "Listener on which brokers and controller talk."),
         Key(
             "reassignment.protocol",
-            _one_of("3.9", "0.8"),
+            one_of("3.9", "0.8"),
             "3.9",
             "How partitions are moved: today's way, or Kafka 0.8's.",
         ),
         Key(
             "kframe.alter.partition.check.epochs",
-            _boolean,
+            boolean,
             "true",
             "Refuse ISR members that were registered anew since the leader looked: they may have come back empty.",
         ),
         Key(
             "kframe.alter.partition.strict",
-            _boolean,
+            boolean,
             "false",
             "Refuse AlterPartition from a broker that does not lead, and ISRs without it or with unassigned brokers.",
         ),
         Key(
             "kframe.topic.id.restore",
-            _boolean,
+            boolean,
             "true",
             "Write the id of a topic back when somebody has stored the topic without it.",
         ),
-        Key("request.timeout.ms", _whole(1), "30000", "How long a broker may take to answer a request."),
+        Key("request.timeout.ms", whole(1), "30000", "How long a broker may take to answer a request."),
     )
 }
 
@@ -122,9 +132,7 @@ class ControllerConfig:
         given = dict(values or {})
         for name in given:
             if name not in KEYS:
-                near = difflib.get_close_matches(name, KEYS, n=1)
-                hint = f"{near[0]!r} perhaps" if near else "one of " + ", ".join(sorted(KEYS))
-                raise ConfigError(source, f"unknown key {name!r}", hint)
+                raise ConfigError(source, f"unknown key {name!r}", nearest(name, KEYS))
         self._values = {
             name: key.read(f"{source} key {name}", given.get(name, key.default)) for name, key in KEYS.items()
         }

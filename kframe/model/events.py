@@ -61,8 +61,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Elect(Event):
-    """The role may be free: try to take it, and fail over if that succeeds (Kafka: Startup, Reelect)."""
+    """The role may be free: try to take it, and fail over if that succeeds (Kafka: Startup, Reelect).
 
+    ``takeover``: take it also from a controller that holds it.
+    """
+
+    takeover: bool = False
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
 

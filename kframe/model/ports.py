@@ -37,6 +37,10 @@ class Store(Protocol):
     def claim(self, controller_id: int) -> int | None:
         """Become controller and return the new controller epoch; None if the role is taken. Arms the watch on it."""
 
+    def take_over(self, controller_id: int) -> int | None:
+        """``claim``, also from a controller that holds the role, which hears of it by ControllerChanged or Elect. None
+        if yet another one was faster."""
+
     def controller(self) -> int:
         """Id of the present controller, -1 if there is none. Arms the watch on it."""
 

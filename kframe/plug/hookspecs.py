@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pluggy
 
-from kframe.plug.specs import ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
+from kframe.plug.specs import ClusterSpec, ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
 
 if TYPE_CHECKING:
     import click
@@ -81,6 +81,21 @@ class KframeHooks:
             @hookimpl
             def kframe_transports():
                 return [TransportSpec(scheme="pcap", factory="kframe_pcap:Writer", doc="Writes requests to a file.")]
+        """
+
+    @hookspec
+    def kframe_clusters(self) -> Iterable[ClusterSpec]:  # type: ignore[empty-body]
+        """Offer live clusters, each for the URLs of one scheme: what ``kframe snapshot capture`` and its like reach.
+
+        ``factory(url, config)`` makes a ``kframe.snapshot.live.LiveCluster``. Two for one scheme stop the start-up with
+        both distributions named. A complete plugin::
+
+            from kframe.hookspecs import ClusterSpec, hookimpl
+
+
+            @hookimpl
+            def kframe_clusters():
+                return [ClusterSpec(scheme="etcd", factory="kframe_etcd.live:open_cluster", doc="Clusters in etcd.")]
         """
 
     @hookspec

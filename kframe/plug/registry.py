@@ -11,7 +11,7 @@ import difflib
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kframe.errors import PluginError
 from kframe.model.elections import LeaderSelector
@@ -21,14 +21,14 @@ from kframe.plug import builtin, sources
 from kframe.plug.adapt import make_selector
 from kframe.plug.loading import KEY, Plugin, Trace, load_plugin
 from kframe.plug.sources import Offered, Source
-from kframe.plug.specs import Observer, ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
+from kframe.plug.specs import ClusterSpec, Observer, ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
 
 if TYPE_CHECKING:
     import click
 
 _log = logging.getLogger("kframe.plugins")
 
-_Spec = TypeVar("_Spec", SelectorSpec, StoreSpec, TransportSpec, ObserverSpec)
+_Spec = TypeVar("_Spec", SelectorSpec, StoreSpec, TransportSpec, ClusterSpec, ObserverSpec)
 
 #: kframe's own offers.
 BUILTIN: Final = Offered("builtin", "kframe-controller", Source.BUILTIN, lambda: builtin)
@@ -76,6 +76,7 @@ class Registry:
         self.selectors: Final = _by_key(plugins, SelectorSpec, "leader selector")
         self.stores: Final = _by_key(plugins, StoreSpec, "store for the URL scheme")
         self.transports: Final = _by_key(plugins, TransportSpec, "transport for the URL scheme")
+        self.clusters: Final = _by_key(plugins, ClusterSpec, "live cluster for the URL scheme")
         self.observers: Final = _by_key(plugins, ObserverSpec, "observer")
 
     @property
@@ -118,6 +119,15 @@ class Registry:
         spec = self._find(self.transports, url.partition(":")[0], "transport for the URL scheme")
         transport: Transport = spec.make(url)
         return transport
+
+    def open_cluster(self, url: str, config: Mapping[str, str] | None = None) -> Any:
+        """Make the live cluster for a URL (``kframe.snapshot.live.LiveCluster``), not connected yet.
+
+        ``config`` are values by Kafka's keys. Raises PluginError if no plugin serves the scheme, and ConfigError for a
+        key or value that does not fit.
+        """
+        spec = self._find(self.clusters, url.partition(":")[0], "live cluster for the URL scheme")
+        return spec.make(url, dict(config or {}))
 
     def observer(self, name: str) -> Observer:
         """Make the observer called ``name``; raises PluginError if there is none."""

@@ -97,29 +97,29 @@ class SelectorSpec:
 
 @dataclass(frozen=True, slots=True)
 class PortSpec:
-    """A store or a transport on offer, for URLs of one scheme.
+    """A store, a transport or a live cluster on offer, for URLs of one scheme.
 
     ``factory(url)`` makes it. Given as ``"module:attribute"`` it is imported when it is first chosen, so that offering
     a store costs nobody the import of its client library.
     """
 
     scheme: str
-    factory: Callable[[str], Any] | str
+    factory: Callable[..., Any] | str
     doc: str
 
     def __post_init__(self) -> None:
         _require(self.scheme, SCHEME, "URL scheme")
 
-    def make(self, url: str) -> Any:
-        """The store or transport for ``url``. Raises PluginError if the factory cannot be imported."""
+    def make(self, url: str, *further: object) -> Any:
+        """What is there for ``url``. Raises PluginError if the factory cannot be imported."""
         if not isinstance(self.factory, str):
-            return self.factory(url)
+            return self.factory(url, *further)
         module, _, attribute = self.factory.partition(":")
         try:
-            factory: Callable[[str], Any] = getattr(importlib.import_module(module), attribute)
+            factory: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
         except (ImportError, AttributeError) as error:
             raise PluginError(f"{self.scheme}: {self.factory} cannot be imported: {error}") from error
-        return factory(url)
+        return factory(url, *further)
 
 
 class StoreSpec(PortSpec):
@@ -128,6 +128,14 @@ class StoreSpec(PortSpec):
 
 class TransportSpec(PortSpec):
     """A Transport (``kframe.model.ports``) on offer."""
+
+
+class ClusterSpec(PortSpec):
+    """Live clusters (``kframe.snapshot.live.LiveCluster``) on offer.
+
+    ``factory(url, config)`` makes one; ``config`` are values by Kafka's keys, as texts, such as a ``server.properties``
+    has them. Nothing is connected yet.
+    """
 
 
 class Observer(Protocol):

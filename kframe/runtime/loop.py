@@ -68,11 +68,11 @@ class ControllerLoop:
         self._stands_again_ms = float("-inf")
         self._publish()
 
-    def open(self) -> None:
-        """Connect the store and the transport, and stand for election."""
+    def open(self, *, takeover: bool = False) -> None:
+        """Connect the store and the transport, and stand for election; ``takeover`` takes the role from its holder."""
         self.store.open(self.notify)
         self.transport.open(self.queue.put)
-        self.queue.put(Elect())
+        self.queue.put(Elect(takeover))
 
     def adopt(self) -> None:
         """Connect, claim the role and go on as the controller that has run this cluster all along, without a failover.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def require_registered(runner: ScenarioRunner, where: str, broker_ids: Iterable[int]) -> None:
     """Raise ScenarioError unless all of these brokers are registered."""
-    registered = {one.broker_id for one in runner.ensemble.registrations()}
+    registered = {one.broker_id for one in runner.storage.registrations()}
     for broker_id in broker_ids:
         if broker_id not in registered:
             raise ScenarioError(where, f"broker {broker_id}", "a broker that is registered at this step")
@@ -26,13 +26,13 @@ def require_registered(runner: ScenarioRunner, where: str, broker_ids: Iterable[
 
 def require_known(runner: ScenarioRunner, where: str, broker_id: int) -> None:
     """Raise ScenarioError for a broker that never registered and has never been named by an assignment."""
-    if broker_id not in runner.registrations and broker_id not in runner.ensemble.states.cluster.brokers:
+    if broker_id not in runner.registrations and broker_id not in runner.storage.stored().brokers:
         raise ScenarioError(where, f"broker {broker_id}", "a broker that has registered or been assigned a replica")
 
 
 def require_topics(runner: ScenarioRunner, where: str, names: Iterable[str]) -> None:
     """Raise ScenarioError unless storage has all of these topics."""
-    topics = runner.ensemble.states.cluster.topics
+    topics = runner.storage.stored().topics
     for name in names:
         if name not in topics:
             raise ScenarioError(where, f"topic {name}", "a topic that exists at this step")

@@ -1,4 +1,4 @@
-"""Playing a scenario to kframe's controller, in memory, and writing down the trace.
+"""Playing a scenario to kframe's controller and writing down the trace: in memory, or in any storage.
 
 Every step runs to rest: the queue is empty and every request is answered, unless a broker is silent.
 """
@@ -19,7 +19,9 @@ from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario import steps, trace
-from kframe.scenario.format import Scenario
+from kframe.scenario.format import Scenario, Step
+from kframe.scenario.requests import Action
+from kframe.scenario.storage import StorageFactory
 from kframe.scenario.world import build_cluster, registration
 
 #: The id under which the controller of a scenario runs: none of its brokers has it.
@@ -33,21 +35,29 @@ DEFAULTS: dict[str, object] = {"auto.leader.rebalance.enable": False}
 class ScenarioRunner:
     """One scenario with its world: storage, brokers, clock and a controller."""
 
-    def __init__(self, scenario: Scenario, selectors: Mapping[ElectionKind, LeaderSelector] | None = None) -> None:
-        """Check every step and build the world. Raises ScenarioError, before anything is played, for a step that is
-        malformed or not built yet, and ConfigError for a configuration key."""
+    def __init__(
+        self,
+        scenario: Scenario,
+        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
+        make_storage: StorageFactory = MemoryEnsemble.from_cluster,
+    ) -> None:
+        """Check every step and build the world; ``make_storage`` is called once, at the end of the checks.
+
+        Raises ScenarioError, before anything is played, for a step that is malformed or not built yet, and ConfigError
+        for a configuration key.
+        """
         self.scenario = scenario
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
         waiting = [steps.build_waiting(scenario.source, one) for one in scenario.waiting]
         config = ControllerConfig(DEFAULTS | dict(scenario.config), f"{scenario.source}: config")
-        self.ensemble = MemoryEnsemble.from_cluster(build_cluster(scenario))
-        self.ensemble.register_brokers(registration(broker) for broker in scenario.brokers)
-        self.registrations = {one.broker_id: one for one in self.ensemble.registrations()}
+        self.storage = make_storage(build_cluster(scenario))
+        self.storage.register_brokers(registration(broker) for broker in scenario.brokers)
+        self.registrations = {one.broker_id: one for one in self.storage.registrations()}
         """The last registration of every broker that was ever registered."""
         self.clock = VirtualClock()
         self.brokers = EmbeddedBrokers(self.clock)
         controller = Controller(CONTROLLER_ID, config, Selection(selectors or {}))
-        self.loop = ControllerLoop(controller, self.ensemble.connect(), self.brokers, self.clock)
+        self.loop = ControllerLoop(controller, self.storage.connect(), self.brokers, self.clock)
         for action in waiting:
             action(self)
 
@@ -63,22 +73,29 @@ class ScenarioRunner:
     def play_steps(self) -> Iterator[dict[str, Any]]:
         """Play step by step; yield each step's entry of the trace once it is at rest."""
         for step, action in zip(self.scenario.steps, self._steps, strict=True):
-            before = self.ensemble.states.cluster.copy()
-            self.brokers.take()
-            response = action(self)
-            self.rest()
-            after = self.ensemble.states.cluster
-            yield {
-                "step": {step.kind: step.argument},
-                "partitions": trace.stored_changes(before, after),
-                "topics_deleted": trace.topics_deleted(before, after),
-                "requests": self.brokers.take(),
-                "response": response,
-            }
+            yield self.play_step(step, action)
+
+    def play_step(self, step: Step, action: Action) -> dict[str, Any]:
+        """Play one step to rest; return its entry of the trace."""
+        before = self.storage.stored()
+        entries, topics = trace.stored_entries(before), trace.topic_names(before)
+        self.brokers.take()
+        response = action(self)
+        self.rest()
+        after = self.storage.stored()
+        return {
+            "step": {step.kind: step.argument},
+            "partitions": trace.stored_changes(entries, trace.stored_entries(after)),
+            "topics_deleted": trace.topics_deleted(topics, trace.topic_names(after)),
+            "requests": self.brokers.take(),
+            "response": response,
+        }
 
     def rest(self) -> None:
         """Let the controller handle all that waits."""
-        self.loop.run_until_idle()
+        self.storage.settle()
+        while self.loop.run_until_idle():
+            self.storage.settle()
 
     def call(self, event: Callable[[int], Event]) -> Any:
         """Ask the controller, as a client or broker would, and wait for its answer; ``event`` takes the token."""
@@ -90,12 +107,12 @@ class ScenarioRunner:
 
     def stored(self, key: tuple[str, int]) -> PartitionView | None:
         """A partition as storage has it, None if it does not exist."""
-        cluster = self.ensemble.states.cluster
+        cluster = self.storage.stored()
         row = cluster.row(*key)
         return None if row is None else cluster.view(row)
 
     def topic_id(self, topic: str) -> bytes:
         """The id of a topic, one that nobody has if there is no such topic."""
-        topics = self.ensemble.states.cluster.topics
+        topics = self.storage.stored().topics
         index = topics.find(topic)
         return bytes([255] * 16) if index is None else topics.ids[index].tobytes()

@@ -50,7 +50,7 @@ def _read_elect(where: str, argument: Any) -> Action:
 
 def _elect(runner: ScenarioRunner) -> None:
     if runner.loop.controller.active:
-        runner.ensemble.drop_controller()
+        runner.storage.drop_controller()
     else:
         runner.loop.open()
 
@@ -69,11 +69,11 @@ def _read_ids(where: str, argument: Any, action: Callable[[ScenarioRunner, tuple
 
 
 def _fail(runner: ScenarioRunner, ids: tuple[int, ...]) -> None:
-    runner.ensemble.unregister_brokers(ids)
+    runner.storage.unregister_brokers(ids)
 
 
 def _bounce(runner: ScenarioRunner, ids: tuple[int, ...]) -> None:
-    runner.ensemble.bounce_brokers(ids)
+    runner.storage.bounce_brokers(ids)
     _remember(runner)
 
 
@@ -83,11 +83,11 @@ def _read_startup(where: str, argument: Any) -> Action:
     brokers = tuple(broker_spec(f"{where}[{i}]", one) for i, one in enumerate(argument))
 
     def act(runner: ScenarioRunner) -> None:
-        registered = {one.broker_id for one in runner.ensemble.registrations()}
+        registered = {one.broker_id for one in runner.storage.registrations()}
         for broker in brokers:
             if broker.broker_id in registered:
                 raise ScenarioError(where, f"broker {broker.broker_id}", "a broker that is not registered at this step")
-        runner.ensemble.register_brokers([_registration(runner, broker) for broker in brokers])
+        runner.storage.register_brokers([_registration(runner, broker) for broker in brokers])
         _remember(runner)
 
     return act
@@ -100,7 +100,7 @@ def _registration(runner: ScenarioRunner, broker: ScenarioBroker) -> Registratio
 
 
 def _remember(runner: ScenarioRunner) -> None:
-    runner.registrations.update((one.broker_id, one) for one in runner.ensemble.registrations())
+    runner.registrations.update((one.broker_id, one) for one in runner.storage.registrations())
 
 
 # -- how brokers answer, and time

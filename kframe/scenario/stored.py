@@ -23,7 +23,7 @@ def read_reassign_znode(where: str, argument: Any) -> Action:
 
 
 def _reassign_znode(runner: ScenarioRunner, targets: Targets) -> None:
-    runner.ensemble.leave_reassignments(targets)
+    runner.storage.leave_reassignments(targets)
 
 
 def read_preferred_znode(where: str, argument: Any) -> Action:
@@ -34,7 +34,7 @@ def read_preferred_znode(where: str, argument: Any) -> Action:
 
 
 def _preferred_znode(runner: ScenarioRunner, partitions: tuple[TopicPartition, ...]) -> None:
-    runner.ensemble.leave_preferred_election(partitions)
+    runner.storage.leave_preferred_election(partitions)
 
 
 def read_marks(where: str, argument: Any) -> Action:
@@ -45,7 +45,7 @@ def read_marks(where: str, argument: Any) -> Action:
 
 
 def _mark(runner: ScenarioRunner, names: tuple[str, ...]) -> None:
-    runner.ensemble.mark_for_deletion(names)
+    runner.storage.mark_for_deletion(names)
 
 
 def read_isr_znode(where: str, argument: Any) -> Action:
@@ -62,8 +62,8 @@ def read_isr_znode(where: str, argument: Any) -> Action:
 def _isr_znode(runner: ScenarioRunner, where: str, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:
     moment.require_partitions(runner, where, isrs)
     for (topic, partition), isr in isrs.items():
-        runner.ensemble.write_state(topic, partition, isr=isr)
-    runner.ensemble.notify_isr_changes(isrs)
+        runner.storage.write_state(topic, partition, isr=isr)
+    runner.storage.notify_isr_changes(isrs)
 
 
 def read_topic_config(where: str, argument: Any) -> Action:
@@ -76,7 +76,7 @@ def read_topic_config(where: str, argument: Any) -> Action:
 def _topic_config(runner: ScenarioRunner, where: str, changes: dict[str, dict[str, str]]) -> None:
     moment.require_topics(runner, where, changes)
     for name, config in changes.items():
-        runner.ensemble.configure_topic(name, config)
+        runner.storage.configure_topic(name, config)
 
 
 def read_log_dir_failure(where: str, argument: Any) -> Action:
@@ -92,4 +92,4 @@ def read_log_dir_failure(where: str, argument: Any) -> Action:
 def _log_dir_failure(runner: ScenarioRunner, where: str, broker_id: int, names: tuple[str, ...]) -> None:
     moment.require_registered(runner, f"{where}.broker", [broker_id])
     runner.brokers.fail_log_dir(broker_id, names)
-    runner.ensemble.notify_log_dir_event(broker_id)
+    runner.storage.notify_log_dir_event(broker_id)

@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
-
-import numpy as np
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 from kframe.model.cluster import ClusterState, PartitionView
-from kframe.model.columns import Int64, ragged_positions
 from kframe.model.ids import NO_STATE
 
 SCHEMA: Final = "kframe.trace/v1"
-#: Of the stored columns, those whose change is a change of the partition.
-_COMPARED: Final = (
-    "leader", "leader_epoch", "controller_epoch", "partition_epoch", "recovery", "replica_count", "isr_count",
-)  # fmt: skip
-
-
-def changed_rows(before: ClusterState, after: ClusterState) -> Int64:
-    """Rows of ``after`` whose stored state or assignment is another than in ``before``, an earlier copy of it."""
-    old, new = before.partitions, after.partitions
-    kept = len(old)
-    changed = np.ones(len(new), np.bool_)
-    changed[:kept] = False
-    for name in _COMPARED:
-        changed[:kept] |= getattr(old, name) != getattr(new, name)[:kept]
-    for name, count in (("replica", "replica_count"), ("replica_flags", "replica_count"), ("isr", "isr_count")):
-        same = np.flatnonzero(~changed[:kept])
-        counts = getattr(old, count)[same]
-        theirs = getattr(old, name)[ragged_positions(old.slot_start[same], counts)]
-        ours = getattr(new, name)[ragged_positions(new.slot_start[same], counts)]
-        changed[np.repeat(same, counts)[theirs != ours]] = True
-    return np.flatnonzero(changed & (new.topic >= 0))
+#: What storage has, as ``stored_entries`` gives it.
+Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 def stored_entry(view: PartitionView) -> dict[str, Any]:
@@ -51,16 +29,22 @@ def stored_entry(view: PartitionView) -> dict[str, Any]:
     }
 
 
-def stored_changes(before: ClusterState, after: ClusterState) -> dict[str, dict[str, Any]]:
-    """``{topic-partition: entry}`` of all that a step changed in storage, by topic and partition."""
-    views = sorted((after.view(int(row)) for row in changed_rows(before, after)), key=lambda v: (v.topic, v.partition))
+def stored_entries(cluster: ClusterState) -> dict[str, dict[str, Any]]:
+    """``{topic-partition: entry}`` of all that storage has, by topic and partition."""
+    views = sorted(cluster, key=lambda view: (view.topic, view.partition))
     return {f"{view.topic}-{view.partition}": stored_entry(view) for view in views}
 
 
-def topics_deleted(before: ClusterState, after: ClusterState) -> list[str]:
+def stored_changes(before: Stored, after: Stored) -> dict[str, dict[str, Any]]:
+    """Of ``after`` what is another than in ``before``."""
+    return {name: dict(entry) for name, entry in after.items() if before.get(name) != entry}
+
+
+def topic_names(cluster: ClusterState) -> frozenset[str]:
+    """Names of the topics that storage has."""
+    return frozenset(name for name in cluster.topics.names if name in cluster.topics)
+
+
+def topics_deleted(before: Iterable[str], after: frozenset[str]) -> list[str]:
     """Names that storage does not have any more."""
-    return sorted(name for name in _names(before) if name not in after.topics)
-
-
-def _names(cluster: ClusterState) -> Iterable[str]:
-    return {name for name in cluster.topics.names if name in cluster.topics}
+    return sorted(name for name in before if name not in after)

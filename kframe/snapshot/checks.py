@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts
@@ -24,10 +24,10 @@ _COUNT: Final = re.compile(r"\s*[0-9]{1,10}\s*")
 Locate: TypeAlias = Callable[[Literal["topic", "row"], int, str], str]
 
 
-def check_topic_name(name: str, where: str) -> None:
-    """Raise SnapshotError unless ``name`` is a legal topic name."""
+def check_topic_name(name: str, where: str, error: type[InputError] = SnapshotError) -> None:
+    """Raise ``error`` unless ``name`` is a legal topic name."""
     if not TOPIC_NAME.fullmatch(name) or name in (".", ".."):
-        raise SnapshotError(where, f"topic name {shown(name)}", "1 to 249 of letters, digits, '.', '_' and '-'")
+        raise error(where, f"topic name {shown(name)}", "1 to 249 of letters, digits, '.', '_' and '-'")
 
 
 def check_snapshot(snapshot: Snapshot, locate: Locate) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.snapshot.checks import shown
 
 T = TypeVar("T")
@@ -23,24 +23,26 @@ _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 
 
-def decode(decoder: msgspec.json.Decoder[T], raw: bytes | str, where: str) -> T:
-    """Decode strictly: no NaN, no floats or booleans for integers, integers in range, UTF-8. Raises SnapshotError."""
+def decode(
+    decoder: msgspec.json.Decoder[T], raw: bytes | str, where: str, error: type[InputError] = SnapshotError
+) -> T:
+    """Decode strictly: no NaN, no floats or booleans for integers, integers in range, UTF-8. Raises ``error``."""
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as problem:
-        raise _invalid(raw, where, str(problem)) from problem
+        raise error(*_invalid(raw, where, str(problem))) from problem
     except msgspec.DecodeError as problem:
-        raise SnapshotError(where, f"malformed JSON ({problem})", "a whole JSON document") from problem
+        raise error(where, f"malformed JSON ({problem})", "a whole JSON document") from problem
     except UnicodeDecodeError as problem:
-        raise SnapshotError(where, f"broken UTF-8 (byte {problem.object[problem.start]:#04x})", "UTF-8") from problem
+        raise error(where, f"broken UTF-8 (byte {problem.object[problem.start]:#04x})", "UTF-8") from problem
     except RecursionError as problem:
-        raise SnapshotError(where, "JSON nested too deep", "a few levels") from problem
+        raise error(where, "JSON nested too deep", "a few levels") from problem
 
 
-def topic_id_bytes(text: str, where: str) -> bytes:
-    """The 16 bytes of a topic id as Kafka prints it: URL-safe base64 without padding. Raises SnapshotError."""
+def topic_id_bytes(text: str, where: str, error: type[InputError] = SnapshotError) -> bytes:
+    """The 16 bytes of a topic id as Kafka prints it: URL-safe base64 without padding. Raises ``error``."""
     if not _TOPIC_ID.fullmatch(text):
-        raise SnapshotError(where, f"topic id {shown(text)}", "22 characters of URL-safe base64")
+        raise error(where, f"topic id {shown(text)}", "22 characters of URL-safe base64")
     return base64.urlsafe_b64decode(text + "==")
 
 
@@ -49,7 +51,7 @@ def topic_id_text(topic_id: bytes) -> str:
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
-def _invalid(raw: bytes | str, where: str, problem: str) -> SnapshotError:
+def _invalid(raw: bytes | str, where: str, problem: str) -> tuple[str, str, str]:
     """Split msgspec's ``Expected x, got y - at `$.path` `` into the three parts of our errors."""
     message, _, path = problem.partition(" - at ")
     if path.startswith("`key` in "):
@@ -65,7 +67,7 @@ def _invalid(raw: bytes | str, where: str, problem: str) -> SnapshotError:
         found = _value_at(raw, path) or got or "a value that does not fit"
     else:
         found, expected = message, "a value that fits"
-    return SnapshotError(f"{where} field {path.lstrip('.')}" if path else where, found, expected)
+    return f"{where} field {path.lstrip('.')}" if path else where, found, expected
 
 
 def _value_at(raw: bytes | str, path: str) -> str | None:

@@ -55,7 +55,7 @@ def read_directory(path: Path, progress: Progress = ignore_progress) -> Snapshot
     snapshot = Snapshot(
         read_brokers(files["brokers"]), topics, read_partitions(files["partitions"], topics), manifest.source,
         manifest.cluster_id, manifest.controller_id, manifest.controller_epoch, manifest.broker_default_configs,
-        manifest.provenance,
+        manifest.provenance, manifest.capture,
     )  # fmt: skip
 
     def locate(kind: Literal["topic", "row"], index: int, column: str) -> str:
@@ -117,6 +117,7 @@ def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> Non
         broker_default_configs=None
         if snapshot.broker_default_configs is None
         else dict(snapshot.broker_default_configs),
+        capture=snapshot.capture,
     )
     (directory / MANIFEST_FILE).write_bytes(manifest_bytes(manifest))
 

@@ -8,7 +8,7 @@ None, never filled in; a partition that is known to have no leadership state yet
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -32,6 +32,23 @@ class Source:
 
     format: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFacts:
+    """How a snapshot was read from a live cluster.
+
+    If ``consistent``, all of it stood there at one instant. If not, ``moved`` (at most a thousand of ``moved_count``)
+    are the paths that changed between the last two of ``passes`` readings: each is as the last one found it.
+    ``quarantined`` could not be read, by path with the reason, and is left out. ``zxid`` is the last transaction seen.
+    """
+
+    passes: int
+    consistent: bool
+    zxid: int
+    moved_count: int = 0
+    moved: tuple[str, ...] = ()
+    quarantined: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import msgspec
 from kframe.errors import SnapshotError
 from kframe.snapshot.checks import shown
 from kframe.snapshot.decode import Count, decode
-from kframe.snapshot.facts import Source
+from kframe.snapshot.facts import CaptureFacts, Source
 from kframe.snapshot.files import LINE_BYTES_MAX, read_document
 
 SCHEMA: Final = "kframe.snapshot/v1"
@@ -41,6 +41,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     controller_id: Count | None = None
     controller_epoch: Count | None = None
     broker_default_configs: dict[str, str] | None = None
+    capture: CaptureFacts | None = None
 
 
 class _Schema(msgspec.Struct):
@@ -74,7 +75,10 @@ def read_manifest(directory: Path) -> Manifest:
 
 def manifest_bytes(manifest: Manifest) -> bytes:
     """A manifest as it stands in its file: the same bytes for the same content."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+    fields = msgspec.to_builtins(manifest)
+    if manifest.capture is None:
+        del fields["capture"]
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
 
 
 def file_of(table: str) -> str:

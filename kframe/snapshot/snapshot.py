@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
-from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
 
 #: What a cluster made from a snapshot holds where the snapshot holds nothing.
 _TAKEN_AS: Final[Mapping[str, str]] = {
@@ -54,6 +54,8 @@ class Snapshot:
     controller_epoch: int | None = None
     broker_default_configs: Mapping[str, str] | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    capture: CaptureFacts | None = None
+    """How it was read, if that was from a live cluster; no fact of the cluster, so ``digest`` passes it over."""
 
     def __len__(self) -> int:
         return len(self.partitions)

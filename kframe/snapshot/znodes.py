@@ -1,19 +1,27 @@
-"""What stands in the znodes that a snapshot reads, as typed records (paths and schemas: Kafka 3.9 ``ZkData``)."""
+"""What stands in the znodes that a snapshot reads, as typed records (paths and schemas: Kafka 3.9 ``ZkData``).
+
+Fields stand in the order in which Kafka 3.9 writes them, so that a record encodes to Kafka's own bytes. The ZooKeeper
+plugin reads and writes by these records too.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from kframe.errors import SnapshotError
+from kframe.errors import ZnodeError
 from kframe.model.brokers import Endpoint
 from kframe.snapshot.checks import INT32_MAX, shown
 from kframe.snapshot.decode import Count, LeaderField, Zxid, decode
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+SchemaVersion: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
+"""What a writer calls its own schema; readers go by the fields that are there."""
 
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _ENDPOINT: Final = re.compile(r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]{1,5})")
@@ -28,51 +36,67 @@ class Znode(msgspec.Struct):
     czxid: Zxid
 
 
-class TopicZnode(msgspec.Struct):
+ReplicaId: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
+"""What Kafka lets a client assign a partition to: any broker id, there or not, -1 too."""
+
+
+class TopicZnode(msgspec.Struct, kw_only=True):
     """``/brokers/topics/T``; every key may be missing."""
 
-    partitions: dict[Count, list[Count]] = {}
+    partitions: dict[Count, list[ReplicaId]] = {}
+    topic_id: str | UnsetType = UNSET
     adding_replicas: dict[Count, list[Count]] = {}
     removing_replicas: dict[Count, list[Count]] = {}
-    topic_id: str | None = None
+    version: SchemaVersion | UnsetType = UNSET
 
 
-class StateZnode(msgspec.Struct):
+class StateZnode(msgspec.Struct, kw_only=True, omit_defaults=True):
     """``/brokers/topics/T/partitions/N/state``."""
 
+    controller_epoch: Count
     leader: LeaderField
+    version: SchemaVersion | UnsetType = UNSET
+    leader_recovery_state: Annotated[int, msgspec.Meta(ge=0, le=1)] = 0
     leader_epoch: Count
     isr: list[Count]
-    controller_epoch: Count
-    leader_recovery_state: Annotated[int, msgspec.Meta(ge=0, le=1)] = 0
 
 
-class BrokerZnode(msgspec.Struct):
-    """``/brokers/ids/N``."""
+class BrokerZnode(msgspec.Struct, kw_only=True):
+    """``/brokers/ids/N``; what no controller reads may be anything."""
 
-    version: Annotated[int, msgspec.Meta(ge=1)]
-    host: str | None = None
+    features: msgspec.Raw | UnsetType = UNSET
+    listener_security_protocol_map: dict[str, str] | UnsetType = UNSET
+    endpoints: list[str] | UnsetType = UNSET
+    rack: str | UnsetType | None = UNSET
+    jmx_port: msgspec.Raw | UnsetType = UNSET
     port: Annotated[int, msgspec.Meta(ge=-1, le=65_535)] = -1
-    endpoints: list[str] | None = None
-    listener_security_protocol_map: dict[str, str] = {}
-    rack: str | None = None
+    host: str | None = None
+    version: Annotated[int, msgspec.Meta(ge=1, le=INT32_MAX)]
+    timestamp: msgspec.Raw | UnsetType = UNSET
 
 
-class ConfigZnode(msgspec.Struct):
+class ConfigZnode(msgspec.Struct, kw_only=True):
     """``/config/topics/T`` and its like."""
 
+    version: SchemaVersion | UnsetType = UNSET
     config: dict[str, str]
 
 
-class ControllerZnode(msgspec.Struct):
+class ControllerZnode(msgspec.Struct, kw_only=True):
     """``/controller``."""
 
+    version: SchemaVersion | UnsetType = UNSET
     brokerid: Count
+    timestamp: str | UnsetType = UNSET
+    kraft_controller_epoch: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)] | UnsetType = msgspec.field(
+        default=UNSET, name="kraftControllerEpoch"
+    )
 
 
-class ClusterIdZnode(msgspec.Struct):
-    """``/cluster/id``."""
+class ClusterIdZnode(msgspec.Struct, kw_only=True):
+    """``/cluster/id``. The version is a text."""
 
+    version: str | UnsetType = UNSET
     id: str
 
 
@@ -85,51 +109,60 @@ CONTROLLER_DECODER: Final = msgspec.json.Decoder(ControllerZnode)
 CLUSTER_ID_DECODER: Final = msgspec.json.Decoder(ClusterIdZnode)
 
 
-def configs_of(data: str | None, where: str) -> dict[str, str]:
-    """The configs in a config znode; null data is none. Raises SnapshotError."""
-    return {} if data is None else decode(CONFIG_DECODER, data, where).config
+def configs_of(data: str | bytes | None, where: str) -> dict[str, str]:
+    """The configs in a config znode; null data is none. Raises ZnodeError."""
+    return {} if data is None else decode(CONFIG_DECODER, data, where, ZnodeError).config
 
 
 def number_of(text: str, where: str) -> int:
-    """A canonical decimal int32 from 0. Raises SnapshotError."""
+    """A canonical decimal int32 from 0. Raises ZnodeError."""
     if not _NUMBER.fullmatch(text) or int(text) > INT32_MAX:
-        raise SnapshotError(where, shown(text), f"a number from 0 to {INT32_MAX}")
+        raise ZnodeError(where, shown(text), f"a number from 0 to {INT32_MAX}")
     return int(text)
+
+
+def rack_of(registration: BrokerZnode) -> str | None:
+    """The rack that a broker names, if it does."""
+    return None if registration.rack is UNSET else registration.rack
 
 
 def endpoints_of(registration: BrokerZnode, where: str) -> list[Endpoint]:
     """Where a broker listens; registrations of version 1 have one plaintext listener, named by host and port.
 
-    Raises SnapshotError.
+    Raises ZnodeError.
     """
-    if registration.version == 1 or registration.endpoints is None:
+    if registration.version == 1 or registration.endpoints is UNSET:
         return [Endpoint("PLAINTEXT", registration.host or "", registration.port)]
     endpoints = []
+    protocols = registration.listener_security_protocol_map or {}
     for text in registration.endpoints:
         parts = _ENDPOINT.fullmatch(text)
         if parts is None or int(parts[3]) > 65_535:
-            raise SnapshotError(f"{where} field endpoints", shown(text), "LISTENER://host:port")
+            raise ZnodeError(f"{where} field endpoints", shown(text), "LISTENER://host:port")
         listener = parts[1].upper()
-        protocol = registration.listener_security_protocol_map.get(listener, listener)
+        protocol = protocols.get(listener, listener)
         if protocol not in SECURITY_PROTOCOLS:
             field = f"{where} field listener_security_protocol_map"
-            raise SnapshotError(field, f"{shown(protocol)} for {listener}", f"one of {', '.join(SECURITY_PROTOCOLS)}")
+            raise ZnodeError(field, f"{shown(protocol)} for {listener}", f"one of {', '.join(SECURITY_PROTOCOLS)}")
         endpoints.append(Endpoint(listener, parts[2], int(parts[3]), protocol))
     return endpoints
 
 
-def refuse_repeated_keys(data: str, where: str) -> None:
-    """Raise SnapshotError if a JSON object has a key twice: typed decoding keeps the last without a word.
+def refuse_repeated_keys(data: str | bytes, where: str) -> None:
+    """Raise ZnodeError if a JSON object has a key twice: typed decoding keeps the last without a word.
 
-    Only called where the count of lists makes it possible; the count also differs for keys that are not ours.
+    Only called where typed decoding has left it possible. Numbers are not converted: they may be of any length.
     """
 
     def checked(pairs: list[tuple[str, object]]) -> dict[str, object]:
         kept: dict[str, object] = {}
         for key, value in pairs:
             if key in kept:
-                raise SnapshotError(where, f"key {shown(key)} twice in one object", "each partition once")
+                raise ZnodeError(where, f"key {shown(key)} twice in one object", "each key once")
             kept[key] = value
         return kept
 
-    json.loads(data, object_pairs_hook=checked)
+    def refuse(constant: str) -> NoReturn:
+        raise ZnodeError(where, f"malformed JSON ({constant})", "a whole JSON document")
+
+    json.loads(data, object_pairs_hook=checked, parse_int=len, parse_float=len, parse_constant=refuse)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
+from msgspec import UNSET
+
 from kframe.errors import SnapshotError
 from kframe.model.columns import Int32
 from kframe.snapshot.assemble import Assembled, Assembly
@@ -31,6 +33,7 @@ from kframe.snapshot.znodes import (
     configs_of,
     endpoints_of,
     number_of,
+    rack_of,
     refuse_repeated_keys,
 )
 
@@ -128,7 +131,7 @@ class _Dump:
         lists = len(znode.partitions) + len(znode.adding_replicas) + len(znode.removing_replicas)
         if data.count("[") != lists:
             refuse_repeated_keys(data, where)
-        if znode.topic_id is not None:
+        if znode.topic_id is not UNSET:
             self._assembly.topic_ids[topic] = topic_id_bytes(znode.topic_id, f"{where} field topic_id")
         for column in _ASSIGNMENT_LISTS:
             if strange := getattr(znode, column).keys() - znode.partitions.keys():
@@ -145,7 +148,7 @@ class _Dump:
             raise SnapshotError(where, f"broker id {broker_id} again", "each broker once")
         registration = decode(BROKER_DECODER, znode.data or "", where)
         endpoints = tuple(endpoints_of(registration, where))
-        self._brokers[broker_id] = BrokerFacts(broker_id, True, znode.czxid, endpoints, registration.rack)
+        self._brokers[broker_id] = BrokerFacts(broker_id, True, znode.czxid, endpoints, rack_of(registration))
 
     def _provenance(self) -> dict[str, str]:
         absent = {

@@ -20,6 +20,7 @@ from kframe.testing.store_world import (
     StoreSuite,
     StoreWorld,
     codes,
+    controller_of,
     end_role,
     opened,
     small_cluster,
@@ -63,6 +64,21 @@ class RoleContract(StoreSuite):
             first.release()
             assert second.claim(TWO) == expected + 1
             second.release()
+
+    def test_takeover_takes_the_role_from_its_holder(self, world: StoreWorld) -> None:
+        """The next controller epoch goes to the new one, and the old one writes nothing more."""
+        first, _ = controller_of(world)
+        second = opened(world)
+        assert second.take_over(TWO) == 2
+        assert (second.controller(), second.owns_role(), first.owns_role()) == (TWO, True, False)
+        with pytest.raises(ControllerFenced):
+            first.prepare()
+
+    def test_takeover_of_a_free_role_is_a_claim(self, world: StoreWorld) -> None:
+        """Nobody needs to be there to take over from."""
+        store = opened(world)
+        assert store.take_over(TWO) == 1
+        assert store.owns_role()
 
     @pytest.mark.parametrize("end", ["release", "close", "expire", "drop"])
     def test_role_is_free_again_and_contenders_hear_of_it_once(self, world: StoreWorld, end: str) -> None:

@@ -60,6 +60,11 @@ def test_kframe_transports() -> None:
     assert (spec.factory, spec.doc) == ("kframe_pcap:Writer", "Writes requests to a file.")
 
 
+def test_kframe_clusters() -> None:
+    spec = registry_of("kframe_clusters").clusters["etcd"]
+    assert (spec.factory, spec.doc) == ("kframe_etcd.live:open_cluster", "Clusters in etcd.")
+
+
 def test_kframe_register_commands() -> None:
     cli = click.Group()
     registry_of("kframe_register_commands").register_commands(cli)

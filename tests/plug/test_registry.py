@@ -24,7 +24,7 @@ from kframe.plug.loading import Plugin
 from kframe.plug.registry import Registry, build_registry
 from kframe.plug.scalar import ScalarSelector
 from kframe.plug.sources import MODULE_PREFIX, Source
-from kframe.plug.specs import ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
+from kframe.plug.specs import ClusterSpec, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
 from kframe.plug.trials import random_cluster
 
 OFFLINE = (ElectionKind.OFFLINE,)
@@ -192,6 +192,7 @@ def observer_spec(name: str) -> ObserverSpec:
     [
         ("kframe_leader_selectors", selector_spec("twin"), "leader selector 'twin'"),
         ("kframe_stores", StoreSpec("twin", nothing_for, ""), "store for the URL scheme 'twin'"),
+        ("kframe_clusters", ClusterSpec("twin", nothing_for, ""), "live cluster for the URL scheme 'twin'"),
         ("kframe_transports", TransportSpec("twin", nothing_for, ""), "transport for the URL scheme 'twin'"),
         ("kframe_observers", observer_spec("twin"), "observer 'twin'"),
     ],

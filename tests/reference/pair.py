@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from kframe.embedded import MemoryEnsemble
 from kframe.embedded.layout import DELETE_TOPICS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe.model.cluster import ClusterState
 from kframe.model.ids import PartitionState, ReplicaState
-from kframe.scenario import steps, trace
+from kframe.scenario import steps
 from kframe.scenario.format import Step, parse_scenario
 from kframe.scenario.runner import ScenarioRunner
 from tests.reference import invariants
@@ -47,11 +49,16 @@ class Pair:
         self.scenario = json.loads(json.dumps({**scenario, "steps": []}))
         self.model = Reference(self.scenario, remembers_deleted=False)
         beginning = {**self.scenario, "steps": [{"elect": {}}]}
-        self.runner = ScenarioRunner(parse_scenario(yaml.safe_dump(beginning), "history"))
+        scenario_read = parse_scenario(yaml.safe_dump(beginning), "history")
+        self.runner = ScenarioRunner(scenario_read, make_storage=self._make_storage)
         self.model.controller.order = lambda broker: self.runner.loop.controller.cluster.brokers.find(broker) or 0
-        self._session = self.runner.ensemble.records.open_session(lambda *_: None)
+        self._session = self.ensemble.records.open_session(lambda *_: None)
         self._comparison = Comparison({"scenario": "", "steps": []}, {"scenario": "", "steps": []}, strict=True)
         self._laws = invariants.Laws(self.model.storage.partitions(), self.scenario.get("config") or {})
+
+    def _make_storage(self, cluster: ClusterState) -> MemoryEnsemble:
+        self.ensemble = MemoryEnsemble.from_cluster(cluster)
+        return self.ensemble
 
     def take(self, step: Mapping[str, Any]) -> list[str]:
         played: Entry = json.loads(json.dumps(step))
@@ -69,18 +76,7 @@ class Pair:
     def _take(self, step: Entry) -> Entry:
         runner, ((kind, argument),) = self.runner, step.items()
         action = steps.build("history", len(self.scenario["steps"]), Step(kind, argument))
-        before = runner.ensemble.states.cluster.copy()
-        runner.brokers.take()
-        response = action(runner)
-        runner.rest()
-        after = runner.ensemble.states.cluster
-        return {
-            "step": step,
-            "partitions": trace.stored_changes(before, after),
-            "topics_deleted": trace.topics_deleted(before, after),
-            "requests": runner.brokers.take(),
-            "response": response,
-        }
+        return runner.play_step(Step(kind, argument), action)
 
     def _compare(self, expected: Entry, own: Entry) -> list[str]:
         comparison, found = self._comparison, []
@@ -101,7 +97,7 @@ class Pair:
 
     def _waiting(self) -> list[str]:
         """What operators have left in storage and is there still."""
-        storage, records = self.model.storage, self.runner.ensemble.records
+        storage, records = self.model.storage, self.ensemble.records
         found = {"marked": sorted(storage.marked) == sorted(records.children(self._session, DELETE_TOPICS))}
         found["preferred"] = (storage.preferred is None) == (records.exists(self._session, PREFERRED_ELECTION) is None)
         left: dict[Key, tuple[int, ...]] = {}

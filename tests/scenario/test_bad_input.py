@@ -190,7 +190,7 @@ def test_a_step_that_contradicts_the_moment_says_so(steps: str, said: str) -> No
     runner = ScenarioRunner(parse_scenario(GOOD.replace("- broker_failure: [1]", steps), "s.yaml"))
     with pytest.raises(ScenarioError, match=rf"s\.yaml: steps\[1\]\.[a-z_.]+: found {said}, expected "):
         runner.play()
-    assert changed(runner.ensemble.states.cluster) == []
+    assert changed(runner.storage.stored()) == []
 
 
 def changed(cluster: ClusterState) -> list[str]:

@@ -183,7 +183,7 @@ ZOOKEEPER = [
     zk("replica beyond int32", "data of /brokers/topics/t | does not fit | <= 2147483647", assignment("t", {0: [BIG]})),
     zk(
         "duplicate partition key",
-        "data of /brokers/topics/t | key '0' twice | each partition once",
+        "data of /brokers/topics/t | key '0' twice | each key once",
         znode("/brokers/topics/t", '{"partitions": {"0": [1], "0": [2]}}'),
     ),
     zk(

@@ -1,0 +1,85 @@
+"""What the commands have in common that reach a live cluster: where it is, how to connect, and warnings on the way."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.output import BadInput
+from kframe.cli.plugins import PluginSettings
+from kframe.errors import PluginError
+
+if TYPE_CHECKING:
+    from kframe.api.settings import Settings
+    from kframe.snapshot.live import LiveCluster
+
+CONNECT: Final = "zookeeper.connect"
+SCHEME: Final = "zookeeper"
+_PATH: Final = click.Path(path_type=Path)
+
+CONFIG_OPTION: Final = click.option(
+    "--config",
+    "config",
+    metavar="FILE",
+    type=_PATH,
+    help="Kafka's server.properties; options and KFRAME_... win over it.",
+)
+
+
+def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--zookeeper`` and ``--config``; it gets what they say as ``settings``."""
+
+    @functools.wraps(command)
+    def with_settings(*args: Any, zookeeper: str | None, config: Path | None, **kwargs: Any) -> Any:
+        given = {} if zookeeper is None else {CONNECT: (zookeeper, "--zookeeper")}
+        return command(*args, settings=gather(config, given), **kwargs)
+
+    where = click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"Where ZooKeeper is ({CONNECT}).")
+    return where(CONFIG_OPTION(with_settings))
+
+
+def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = None) -> Settings:
+    """Settings from ``options`` (value and name of the option, by key), the environment and a file."""
+    from kframe.api.settings import Setting, Settings
+
+    given = {key: Setting(value, f"option {option}") for key, (value, option) in (options or {}).items()}
+    with warnings_told():
+        return Settings.gather(given, os.environ, config)
+
+
+def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = None) -> LiveCluster:
+    """The live cluster at ``url``, or where the settings say that ZooKeeper is. Raises BadInput and ConfigError."""
+    place = settings.get(CONNECT)
+    if url is None and not (place or "").strip():
+        raise BadInput(f"no place of ZooKeeper: give --zookeeper, or a file with {CONNECT} by --config")
+    with warnings_told(), settings.located():
+        try:
+            cluster: LiveCluster = plugins.registry().open_cluster(url or f"{SCHEME}://{place}", settings.values)
+        except PluginError as error:
+            raise BadInput(str(error)) from error
+    return cluster
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Warnings of kframe and its plugins go to stderr, a line each, unless somebody listens to the log already."""
+    log, handler = logging.getLogger("kframe"), logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("warning: %(message)s"))
+    listens = logging.getLogger().handlers or any(not isinstance(one, logging.NullHandler) for one in log.handlers)
+    if listens:
+        yield
+        return
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

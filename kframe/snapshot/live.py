@@ -1,0 +1,57 @@
+"""A live cluster as the commands reach it, whatever it is kept in: a plugin offers it by ``kframe_clusters``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kframe.model.ports import Store
+from kframe.snapshot.files import Progress, ignore_progress
+from kframe.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a live cluster stands; None is unknown or not there."""
+
+    controller_id: int | None
+    controller_epoch: int | None
+    elected_ms: int | None
+    """When the controller was elected, by its own clock: milliseconds since 1970."""
+    cluster_id: str | None
+    broker_ids: tuple[int, ...]
+    topics: int
+    partitions: int
+    quarantined: Mapping[str, str] = field(default_factory=dict)
+    """What cannot be read, by path, with the reason; controllers leave it out."""
+    warnings: tuple[str, ...] = ()
+    """What an audit of access rights found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resignation:
+    """Who has lost the role, and the controller epoch that ended."""
+
+    controller_id: int
+    controller_epoch: int
+
+
+class LiveCluster(Protocol):
+    """One live cluster; each call connects for itself. All raise StoreError where storage cannot be reached."""
+
+    def store(self) -> Store:
+        """A store for one controller, not open yet."""
+
+    def capture(self, progress: Progress = ignore_progress) -> Snapshot:
+        """Read everything, write nothing; ``Snapshot.capture`` says what moved meanwhile and what cannot be read.
+
+        Raises SnapshotError where there is no cluster.
+        """
+
+    def standing(self, progress: Progress = ignore_progress) -> Standing:
+        """Read everything once, and look at access rights. Raises SnapshotError where there is no cluster."""
+
+    def depose(self, controller_id: int | None = None) -> Resignation:
+        """Take the role from the present controller, so that another is elected: nothing happens if it has changed
+        since we looked. Raises ControllerFenced in that case, if there is no controller, or not ``controller_id``."""

@@ -1,0 +1,232 @@
+"""The kernels of ``_jute_*`` again, in plain Python: what the tests hold them to, and the easier of the two to read.
+
+Same names, signatures and results. Far too slow for a large cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from typing import Any, Final
+
+from kframe.model.columns import Int32, Int64, UInt8
+
+ERROR, CREATE, DELETE, GET_DATA, SET_DATA, GET_CHILDREN, CHECK = -1, 1, 2, 4, 5, 8, 13
+STAT: Final = struct.Struct(">qqqqiiiqiiq")
+HEADER: Final = struct.Struct(">i?i")
+ISR_MOST: Final = 64
+#: A state as Kafka writes it holds nothing that needs another character.
+_PLAIN: Final = re.compile(rb'[{}\[\]:," \t\n\r0-9a-z_-]*')
+_NECESSARY: Final = {"leader", "leader_epoch", "controller_epoch", "isr", "version"}
+_ALLOWED: Final = _NECESSARY | {"leader_recovery_state"}
+
+
+def _buffer(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def _path(root: UInt8, names: UInt8, name_at: Int32, topic: int, tail: str) -> bytes:
+    name = names[name_at[topic] : name_at[topic + 1]].tobytes()
+    return _buffer(root.tobytes() + name + b"/partitions/" + tail.encode())
+
+
+def _fill(out: UInt8, data: bytes) -> int:
+    """Put ``data`` into ``out``; what there is no room for is lost."""
+    written = min(len(data), len(out))
+    out[:written] = list(data[:written])
+    return len(data) if len(data) <= len(out) else -1
+
+
+def write_reads(topic: Int32, partition: Int32, name_at: Int32, names: UInt8, root: UInt8, out: UInt8) -> int:
+    """Ask for the state of each row."""
+    operations = [
+        HEADER.pack(GET_DATA, False, -1) + _path(root, names, name_at, one, f"{number}/state") + b"\0"
+        for one, number in zip(topic.tolist(), partition.tolist(), strict=True)
+    ]
+    return _fill(out, b"".join(operations))
+
+
+def write_states(
+    topic: Int32,
+    partition: Int32,
+    name_at: Int32,
+    names: UInt8,
+    root: UInt8,
+    acl: UInt8,
+    leader: Int32,
+    leader_epoch: Int32,
+    recovery: UInt8,
+    isr_at: Int32,
+    isr: Int32,
+    expected: Int32,
+    parent: UInt8,
+    controller_epoch: int,
+    row_at: Int64,
+    out: UInt8,
+) -> int:
+    """Store the state of each row."""
+    operations = []
+    created = acl.tobytes() + struct.pack(">i", 0)
+    row_at[0] = 0
+    for i in range(len(topic)):
+        if parent[i]:
+            path = _path(root, names, name_at, topic[i], str(partition[i]))
+            operations.append(HEADER.pack(CREATE, False, -1) + path + struct.pack(">i", -1) + created)
+        state = {
+            "controller_epoch": controller_epoch,
+            "leader": int(leader[i]),
+            "version": 1,
+            "leader_epoch": int(leader_epoch[i]),
+            "isr": isr[isr_at[i] : isr_at[i + 1]].tolist(),
+        }
+        if recovery[i]:
+            state["leader_recovery_state"] = 1
+        creating = expected[i] == -1
+        operations.append(
+            HEADER.pack(CREATE if creating else SET_DATA, False, -1)
+            + _path(root, names, name_at, topic[i], f"{partition[i]}/state")
+            + _buffer(json.dumps(state, separators=(",", ":")).encode())
+            + (created if creating else struct.pack(">i", expected[i]))
+        )
+        row_at[i + 1] = min(sum(map(len, operations)), len(out))
+    return _fill(out, b"".join(operations))
+
+
+class _Reader:
+    """Steps through an answer; raises struct.error where it ends too early."""
+
+    def __init__(self, reply: UInt8, start: int) -> None:
+        self.data = reply.tobytes()
+        self.at = start
+        if not 0 <= start < len(self.data):
+            raise struct.error("nothing there")
+
+    def take(self, layout: struct.Struct) -> tuple[Any, ...]:
+        values = layout.unpack_from(self.data, self.at)
+        self.at += layout.size
+        return values
+
+    def take_int32(self) -> int:
+        return int(self.take(struct.Struct(">i"))[0])
+
+    def step_over_buffer(self) -> int:
+        """The length that the buffer gives; null and empty take no room."""
+        length = self.take_int32()
+        if length > len(self.data) - self.at:
+            raise struct.error("a buffer that ends behind the answer")
+        self.at += max(length, 0)
+        return length
+
+
+def split_reads(
+    reply: UInt8,
+    start: int,
+    code: Int32,
+    data_at: Int64,
+    data_length: Int32,
+    version: Int32,
+    czxid: Int64,
+    mzxid: Int64,
+    owner: Int64,
+) -> int:
+    """Find the results of a multiRead."""
+    try:
+        reader, count = _Reader(reply, start), 0
+        while True:
+            operation, done, _ = reader.take(HEADER)
+            if done:
+                return count
+            if count == len(code):
+                return -1
+            code[count], mark, length = 0, reader.at + 4, -1
+            version[count] = czxid[count] = mzxid[count] = owner[count] = -1
+            if operation == GET_DATA:
+                length = reader.step_over_buffer()
+                stat = reader.take(STAT)
+                czxid[count], mzxid[count], version[count], owner[count] = stat[0], stat[1], stat[4], stat[7]
+            elif operation == ERROR:
+                code[count] = reader.take_int32()
+            elif operation == GET_CHILDREN:
+                mark -= 4
+                for _ in range(reader.take_int32()):
+                    reader.step_over_buffer()
+                length = reader.at - mark
+            else:
+                return -1
+            data_at[count], data_length[count] = mark, length
+            count += 1
+    except struct.error:
+        return -1
+
+
+def split_results(reply: UInt8, start: int, code: Int32, version: Int32, mzxid: Int64) -> int:
+    """Find the results of a multi."""
+    try:
+        reader, count = _Reader(reply, start), 0
+        while True:
+            operation, done, _ = reader.take(HEADER)
+            if done:
+                return count
+            if count == len(code):
+                return -1
+            code[count], version[count], mzxid[count] = 0, 0, -1
+            if operation == SET_DATA:
+                stat = reader.take(STAT)
+                mzxid[count], version[count] = stat[1], stat[4]
+            elif operation == ERROR:
+                code[count] = reader.take_int32()
+            elif operation == CREATE:
+                reader.step_over_buffer()
+            elif operation not in (CHECK, DELETE):
+                return -1
+            count += 1
+    except struct.error:
+        return -1
+
+
+def parse_states(
+    reply: UInt8,
+    data_at: Int64,
+    data_length: Int32,
+    leader: Int32,
+    leader_epoch: Int32,
+    controller_epoch: Int32,
+    recovery: UInt8,
+    isr_count: Int32,
+    isr: Int32,
+    parsed: UInt8,
+) -> int:
+    """Read states."""
+    at, whole = 0, reply.tobytes()
+    for i, (begin, length) in enumerate(zip(data_at.tolist(), data_length.tolist(), strict=True)):
+        state = _state(whole[begin : begin + length]) if length > 0 and 0 <= begin <= len(whole) - length else None
+        parsed[i] = state is not None and at + len(state["isr"]) <= len(isr)
+        isr_count[i] = 0
+        if state is not None and parsed[i]:
+            leader[i], leader_epoch[i] = state["leader"], state["leader_epoch"]
+            controller_epoch[i], recovery[i] = state["controller_epoch"], state.get("leader_recovery_state", 0)
+            isr_count[i] = len(state["isr"])
+            isr[at : at + len(state["isr"])] = state["isr"]
+            at += len(state["isr"])
+    return at
+
+
+def _state(data: bytes) -> dict[str, Any] | None:
+    """The object that ``data`` holds, if it is a state as Kafka writes it."""
+    if not _PLAIN.fullmatch(data):
+        return None
+    try:
+        pairs = json.loads(data, object_pairs_hook=list)
+    except ValueError:
+        return None
+    state = dict(pairs) if isinstance(pairs, list) and all(isinstance(one, tuple) for one in pairs) else {}
+    numbers = [value for key, value in state.items() if key != "isr"]
+    members = state.get("isr")
+    if len(state) != len(pairs) or not _NECESSARY <= state.keys() <= _ALLOWED or not isinstance(members, list):
+        return None
+    if not all(type(value) is int and -(2**31) <= value < 2**31 for value in [*numbers, *members]):
+        return None
+    plausible = state["version"] == 1 and state["leader"] >= -1 and state["leader_epoch"] >= 0
+    sound = len(members) == len(set(members)) <= ISR_MOST and all(member >= 0 for member in members)
+    return state if plausible and sound and state.get("leader_recovery_state", 0) in (0, 1) else None

@@ -1,0 +1,327 @@
+"""The whole tree of a live cluster read in bulk, and made a snapshot of; nothing is written.
+
+Reading takes a while, in which things move. Two readings that agree on every node show what stood there at any instant
+between them; so do two equal transaction ids at the beginning and the end of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeVar
+
+import numpy as np
+
+from kframe.errors import SnapshotError, ZnodeError
+from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of, ragged_positions
+from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
+from kframe.model.tables import TopicTable
+from kframe.model.topics import ZERO_TOPIC_ID
+from kframe.snapshot.checks import check_snapshot
+from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.files import Progress
+from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe_zookeeper import paths
+from kframe_zookeeper.multiread import NO_NODE, Node, PathNames, StateRows, read_children, read_nodes, read_states
+from kframe_zookeeper.session import Session
+from kframe_zookeeper.znodes import (
+    StoredTopic,
+    decode_broker,
+    decode_cluster_id,
+    decode_config,
+    decode_controller,
+    decode_controller_epoch,
+    decode_state,
+    decode_topic,
+    table_of,
+)
+
+#: How often the tree is read until nothing moves between two readings.
+PASSES_MOST: Final = 4
+#: Paths that the manifest lists of those that moved.
+MOVED_LISTED: Final = 1_000
+#: States that are read between two words on progress.
+STATES_AT_A_TIME: Final = 100_000
+#: Objects that contradict others which are set aside one by one, before the whole is called broken.
+CONTRADICTIONS_MOST: Final = 1_000
+
+_DEFAULTS: Final = paths.config_path("brokers", paths.DEFAULT_ENTITY)
+_SINGLE: Final = (paths.CLUSTER_ID, paths.CONTROLLER, paths.CONTROLLER_EPOCH, _DEFAULTS)
+_TOPIC_CONFIGS: Final = f"{paths.CONFIG}/topics"
+_LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS, _TOPIC_CONFIGS)
+_ASSIGNMENT: Final = frozenset({"replicas", "adding_replicas", "removing_replicas"})
+
+Value = TypeVar("Value")
+
+
+def capture(session: Session, where: str, progress: Progress) -> Snapshot:
+    """Read until two readings agree, at most PASSES_MOST times. ``where`` names the place in messages.
+
+    Raises SnapshotError where there is no cluster.
+    """
+    reader = Reader(session, where, progress)
+    last, passes = reader.read(), 1
+    consistent = last.still
+    moved: tuple[str, ...] = ()
+    while not consistent and passes < PASSES_MOST:
+        tree = reader.read()
+        moved, last, passes = tree.moved_since(last), tree, passes + 1
+        consistent = not moved or tree.still
+    if consistent:
+        moved = ()
+    snapshot, broken = Sifted(last, where).snapshot()
+    facts = CaptureFacts(passes, consistent, last.zxid, len(moved), moved[:MOVED_LISTED], broken)
+    return replace(snapshot, capture=facts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """One reading. ``nodes`` are those that matter, by path, None where there is none; ``states`` stand beside the
+    partitions of ``table``. ``still``: no transaction at all happened while it was read."""
+
+    nodes: dict[str, Node | None]
+    table: TopicTable
+    states: StateRows
+    broken: dict[str, str]
+    zxid: int
+    still: bool
+
+    def moved_since(self, before: Tree) -> tuple[str, ...]:
+        """Paths of what is not as ``before`` found it."""
+        names = sorted(self.nodes.keys() | before.nodes.keys())
+        moved = [path for path in names if _seen(self.nodes.get(path)) != _seen(before.nodes.get(path))]
+        here, there = _common_rows(self.table, before.table)
+        changed: Bool = self.states.code[here] != before.states.code[there]
+        changed |= self.states.version[here] != before.states.version[there]
+        return (*moved, *(self.state_path(int(row)) for row in here[changed]))
+
+    def state_path(self, row: int) -> str:
+        """Path of the state of one row."""
+        ends = np.cumsum(self.table.partition_counts)
+        topic = int(np.searchsorted(ends, row, side="right"))
+        first = int(ends[topic]) - int(self.table.partition_counts[topic])
+        return paths.state_path(self.table.names[topic], row - first)
+
+
+class Reader:
+    """Reads the tree, as often as it is told to."""
+
+    def __init__(self, session: Session, where: str, progress: Progress) -> None:
+        self._session, self._where, self._progress = session, where, progress
+        self._root: str = session.client.chroot
+
+    def read(self) -> Tree:
+        """Read everything once. Raises SnapshotError where there is no cluster."""
+        nodes = self._nodes(_SINGLE)
+        begun = int(self._session.client.last_zxid)
+        lists = read_children(self._session, [self._root + path for path in _LISTS])
+        brokers, topics, marks, configs = (names or () for names in lists)
+        if lists[0] is None or lists[1] is None:
+            raise SnapshotError(self._where, f"no {paths.BROKER_IDS} or {paths.TOPICS}", "the tree of a Kafka cluster")
+        nodes |= self._nodes([f"{paths.BROKER_IDS}/{name}" for name in brokers])
+        nodes |= self._nodes([f"{paths.DELETE_TOPICS}/{name}" for name in marks])
+        nodes |= self._nodes([f"{_TOPIC_CONFIGS}/{name}" for name in sorted(set(configs) & set(topics))])
+        assigned = self._nodes([paths.topic_path(name) for name in topics])
+        table, broken = _decoded(topics, assigned)
+        states = self._states(table)
+        ended = int(self._session.client.last_zxid)
+        return Tree(nodes | assigned, table, states, broken, ended, begun == ended)
+
+    def _nodes(self, wanted: Sequence[str]) -> dict[str, Node | None]:
+        return dict(zip(wanted, read_nodes(self._session, [self._root + path for path in wanted]), strict=True))
+
+    def _states(self, table: TopicTable) -> StateRows:
+        encoded = [name.encode() for name in table.names]
+        ends = np.cumsum([0, *(len(name) for name in encoded)]).astype(np.int32)
+        names = PathNames.of(f"{self._root}{paths.TOPICS}/", (ends, b"".join(encoded)))
+        counts = table.partition_counts
+        topic = np.repeat(np.arange(len(table), dtype=np.int32), counts)
+        partition = ragged_positions(np.zeros_like(counts), counts).astype(np.int32)
+        parts = []
+        for first in range(0, max(len(topic), 1), STATES_AT_A_TIME):
+            part = slice(first, first + STATES_AT_A_TIME)
+            self._progress(first, len(topic))
+            parts.append(read_states(self._session, names, topic[part], partition[part]))
+        self._progress(len(topic), len(topic))
+        return _joined(parts)
+
+
+def _joined(parts: Sequence[StateRows]) -> StateRows:
+    odd: dict[int, bytes | None] = {}
+    first = 0
+    for part in parts:
+        odd |= {first + row: data for row, data in part.odd.items()}
+        first += len(part.code)
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("code", "parsed", "leader", "leader_epoch", "controller_epoch", "version", "recovery")
+    }
+    return StateRows(**columns, isr=Ragged.chain([part.isr for part in parts]), odd=odd)
+
+
+def _decoded(names: Sequence[str], nodes: Mapping[str, Node | None]) -> tuple[TopicTable, dict[str, str]]:
+    """Topics by name, and why others are left out."""
+    found: list[StoredTopic] = []
+    broken = {}
+    for name in sorted(names):
+        node = nodes[paths.topic_path(name)]
+        if node is None:
+            continue
+        try:
+            found.append(decode_topic(name, node.data))
+        except ZnodeError as error:
+            broken[paths.topic_path(name)] = str(error)
+    return table_of(found), broken
+
+
+class Sifted:
+    """One reading as a snapshot: what cannot be read or contradicts the rest is left out, each with its reason."""
+
+    def __init__(self, tree: Tree, name: str) -> None:
+        self._tree, self._name = tree, name
+        self._broken = dict(tree.broken)
+        self._first_row = dict(zip(tree.table.names, offsets_of(tree.table.partition_counts).tolist(), strict=False))
+        self._stateless: set[int] = set()
+        """Rows of the reading whose state is set aside."""
+        self._at: tuple[str, int, str] | None = None
+        """What the last check has found fault with."""
+
+    def snapshot(self) -> tuple[Snapshot, dict[str, str]]:
+        """The snapshot, and what is left out. Raises SnapshotError."""
+        self._read_odd_states()
+        for _ in range(CONTRADICTIONS_MOST):
+            made, self._at = self._make(), None
+            try:
+                check_snapshot(made, self._locate)
+            except SnapshotError as error:
+                self._set_aside(made, error)
+            else:
+                return made, dict(sorted(self._broken.items()))
+        raise SnapshotError(self._name, f"more than {CONTRADICTIONS_MOST} contradictions", "a cluster")
+
+    def _read_odd_states(self) -> None:
+        """Have the strict decoder read states that Kafka does not write like this."""
+        states, lists = self._tree.states, {}
+        for row in np.flatnonzero((states.code != 0) & (states.code != NO_NODE)).tolist():
+            self._broken[self._tree.state_path(row)] = f"ZooKeeper's error {int(states.code[row])}"
+        for row, data in states.odd.items():
+            path = self._tree.state_path(row)
+            try:
+                state, _ = decode_state(data, path)
+            except ZnodeError as error:
+                self._broken[path] = str(error)
+                continue
+            states.parsed[row], lists[row] = 1, state.isr
+            states.leader[row], states.leader_epoch[row] = state.leader, state.leader_epoch
+            states.controller_epoch[row], states.recovery[row] = state.controller_epoch, state.leader_recovery_state
+        if lists:
+            isr = [lists.get(row, states.isr[row].tolist()) for row in range(len(states.isr))]
+            self._tree = replace(self._tree, states=replace(states, isr=Ragged.of(isr)))
+
+    def _make(self) -> Snapshot:
+        tree, table = self._tree, self._tree.table
+        kept = np.array([paths.topic_path(name) not in self._broken for name in table.names], np.bool_)
+        table = table.take(np.flatnonzero(kept))
+        partitions = self._partitions(table, np.flatnonzero(np.repeat(kept, tree.table.partition_counts)))
+        marks = {path.rpartition("/")[2] for path in tree.nodes if path.startswith(f"{paths.DELETE_TOPICS}/")}
+        settings = {index: self._config(f"{_TOPIC_CONFIGS}/{name}") for index, name in enumerate(table.names)}
+        ids = np.frombuffer(b"".join(one or ZERO_TOPIC_ID for one in table.topic_ids), np.uint8).reshape(-1, 16)
+        deleting = np.array([name in marks for name in table.names], np.uint8)
+        configs = {index: one for index, one in settings.items() if one}
+        topics = TopicFacts(table.names, table.partition_counts, ids, deleting, configs)
+        brokers = self._brokers()
+        for broker_id in named_brokers(partitions).tolist():
+            brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
+        holder = self._value(paths.CONTROLLER, decode_controller)
+        return Snapshot(
+            tuple(brokers[broker_id] for broker_id in sorted(brokers)), topics, partitions,
+            Source("zookeeper", self._name),
+            self._value(paths.CLUSTER_ID, decode_cluster_id),
+            None if holder is None else holder.brokerid,
+            self._value(paths.CONTROLLER_EPOCH, decode_controller_epoch),
+            self._config(_DEFAULTS) if tree.nodes[_DEFAULTS] is not None else None,
+        )  # fmt: skip
+
+    def _partitions(self, table: TopicTable, rows: Int64) -> PartitionFacts:
+        states = self._tree.states
+        stored: Bool = states.parsed != 0
+        stored[list(self._stateless)] = False
+        stored = stored[rows]
+        isr = states.isr.take(rows)
+
+        def column(name: str, absent: int) -> Int32:
+            return np.where(stored, getattr(states, name)[rows], absent).astype(np.int32)
+
+        return PartitionFacts(
+            replicas=table.replicas,
+            leader=column("leader", NO_LEADER),
+            isr=isr.keep(np.repeat(stored, isr.counts)),
+            leader_epoch=column("leader_epoch", -1),
+            controller_epoch=column("controller_epoch", -1),
+            zk_version=column("version", NO_STATE),
+            leader_recovery_state=column("recovery", RecoveryState.RECOVERED),
+            adding_replicas=table.adding,
+            removing_replicas=table.removing,
+        )
+
+    def _brokers(self) -> dict[int, BrokerFacts]:
+        found = {}
+        for path, node in self._tree.nodes.items():
+            parent, _, name = path.rpartition("/")
+            if parent != paths.BROKER_IDS or node is None:
+                continue
+            try:
+                one = decode_broker(name, node.data, node.czxid)
+            except ZnodeError as error:
+                self._broken[path] = str(error)
+            else:
+                found[one.broker_id] = BrokerFacts(one.broker_id, True, one.broker_epoch, one.endpoints, one.rack)
+        return found
+
+    def _config(self, path: str) -> dict[str, str]:
+        return self._value(path, lambda data: decode_config(data, path)[0]) or {}
+
+    def _value(self, path: str, decode: Callable[[bytes | None], Value]) -> Value | None:
+        """What stands in a node; None if it is not there, or set aside."""
+        node = self._tree.nodes.get(path)
+        if node is None or path in self._broken:
+            return None
+        try:
+            return decode(node.data)
+        except ZnodeError as error:
+            self._broken[path] = str(error)
+            return None
+
+    def _locate(self, kind: Literal["topic", "row"], index: int, column: str) -> str:
+        self._at = kind, index, column
+        return f"field {column}"
+
+    def _set_aside(self, made: Snapshot, error: SnapshotError) -> None:
+        """Leave out what contradicts the rest: settings, a whole topic, or one state."""
+        if self._at is None:
+            self._broken[_DEFAULTS] = str(error)
+            return
+        kind, index, column = self._at
+        if kind == "topic":
+            self._broken[f"{_TOPIC_CONFIGS}/{made.topics.names[index]}"] = str(error)
+            return
+        topic, _, partition = made.topics.name_of_row(index).rpartition("-")
+        if column in _ASSIGNMENT:
+            self._broken[paths.topic_path(topic)] = f"partition {partition}: {error}"
+        else:
+            self._broken[paths.state_path(topic, int(partition))] = str(error)
+            self._stateless.add(self._first_row[topic] + int(partition))
+
+
+def _seen(node: Node | None) -> tuple[int, int] | None:
+    return None if node is None else (node.czxid, node.mzxid)
+
+
+def _common_rows(ours: TopicTable, theirs: TopicTable) -> tuple[Int64, Int64]:
+    """The rows of partitions that are in both."""
+    places = {name: place for place, name in enumerate(theirs.names)}
+    common = [(place, places[name]) for place, name in enumerate(ours.names) if name in places]
+    here, there = np.array(common, np.int64).reshape(-1, 2).T
+    counts = np.minimum(ours.partition_counts[here], theirs.partition_counts[there])
+    starts = offsets_of(ours.partition_counts)[here], offsets_of(theirs.partition_counts)[there]
+    return ragged_positions(starts[0], counts), ragged_positions(starts[1], counts)

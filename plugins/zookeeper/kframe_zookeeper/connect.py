@@ -1,0 +1,235 @@
+"""The kazoo client that everything goes through: kazoo 2.11 with the holes stopped that a controller would fall into.
+
+- A TCP or TLS connection attempt may take a third of the host's share of the session timeout, not all of it: one host
+  that swallows packets does not cost the session.
+- A reply longer than the cap, or one that is no reply, costs the connection; neither memory nor the client's thread.
+- Nothing is queued while there is no connection: kazoo would send it later, maybe in another session.
+- Over TLS the certificate has to be valid for the host name, and only the authorities named are trusted.
+- A connection that breaks during a SASL login is tried again; kazoo takes it for a wrong password and stops for ever.
+- Reconnecting backs off to a second at most, not to an hour.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionClosedError,
+    ConnectionDropped,
+    ConnectionLoss,
+    KazooException,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.states import KeeperState
+from kazoo.security import ACL, Id
+
+from kframe.errors import ConfigError
+from kframe_zookeeper.acls import acl_of
+from kframe_zookeeper.settings import ConnectSettings, TlsSettings
+
+#: Shares of a host's part of the session timeout that one connection attempt may take.
+_ATTEMPTS: Final = 3
+#: Bytes that are made room for at a time: a reply takes memory as it comes, not as its length claims.
+_CHUNK: Final = 2**18
+_BACK_OFF: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
+#: What a request is refused with in each state; None where it is taken.
+_REFUSALS: Final[dict[str, type[Exception] | None]] = {
+    KeeperState.AUTH_FAILED: AuthFailedError,
+    KeeperState.CLOSED: ConnectionClosedError,
+    KeeperState.EXPIRED_SESSION: SessionExpiredError,
+    KeeperState.CONNECTING: ConnectionLoss,
+    KeeperState.CONNECTED: None,
+    KeeperState.CONNECTED_RO: None,
+}
+
+
+def make_client(settings: ConnectSettings) -> KazooClient:
+    """A client that is not started yet. Raises ConfigError where a TLS file cannot be used."""
+    return _Client(settings)
+
+
+def ensure_chroot(settings: ConnectSettings) -> None:
+    """Create the chroot, and the nodes above it, where they are missing. Raises what kazoo raises."""
+    if not settings.chroot:
+        return
+    client = make_client(replace(settings, chroot=""))
+    try:
+        client.start(settings.connection_timeout_ms / 1000)
+        acl = [ACL(one.permissions, Id(one.scheme, one.identity)) for one in acl_of("/", settings.secure_acl)]
+        client.ensure_path(settings.chroot, acl)
+    finally:
+        client.stop()
+        client.close()
+
+
+def tls_context(tls: TlsSettings) -> ssl.SSLContext:
+    """What TLS connections are made with. Raises ConfigError where a file cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificates and host names
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    key = "truststore"
+    try:
+        if tls.authorities is None:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+        else:
+            context.load_verify_locations(tls.authorities)
+        if tls.key_and_certificate is not None:
+            key = "keystore"
+            # A callable, because OpenSSL would else ask on the terminal.
+            context.load_cert_chain(tls.key_and_certificate, password=lambda: tls.key_password or "")
+    except OSError as problem:
+        raise ConfigError(
+            f"config key zookeeper.ssl.{key}.location", f"a file that cannot be used ({problem})", "a PEM file"
+        ) from problem
+    return context
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
+    """Makes connections, each attempt within ``attempt_s``, and remembers why the last one failed."""
+
+    def __init__(self, attempt_s: float, tls: ssl.SSLContext | None) -> None:
+        super().__init__()
+        self.failure: Exception | None = None
+        self._attempt_s = attempt_s
+        self._tls = tls
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: object
+    ) -> socket.socket:
+        """A connection to ``address``, over TLS to ``hostname`` if that is how. Raises OSError."""
+        attempt_s = self._attempt_s if timeout is None else min(timeout, self._attempt_s)
+        end = time.monotonic() + attempt_s
+        try:
+            connection = socket.create_connection(address, attempt_s)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is None:
+                return connection
+            try:
+                connection.settimeout(max(end - time.monotonic(), 0.001))
+                return self._tls.wrap_socket(connection, server_hostname=hostname)
+            except BaseException:
+                connection.close()
+                raise
+        except OSError as problem:
+            self.failure = problem
+            raise
+
+
+class _Connection(ConnectionHandler):  # type: ignore[misc]
+    """Reads what the server sends, and takes nothing on trust."""
+
+    reply_bytes_max: int
+
+    def _read(self, length: int, timeout: float) -> bytes:
+        """Exactly ``length`` bytes, each wait at most ``timeout`` seconds. Raises ConnectionDropped."""
+        if not 0 <= length <= self.reply_bytes_max:
+            raise ConnectionDropped(f"a reply of {length} bytes, at most {self.reply_bytes_max} are read")
+        parts, remaining = [], length
+        with self._socket_error_handling():
+            while remaining:
+                pending = getattr(self._socket, "pending", None)
+                # What TLS has decrypted already is not seen by select.
+                if not (pending and pending()) and not self.handler.select([self._socket], [], [], timeout)[0]:
+                    raise self.handler.timeout_exception("socket time-out during read")
+                try:
+                    chunk = self._socket.recv(min(remaining, _CHUNK))
+                except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                    continue
+                if not chunk:
+                    raise ConnectionDropped("socket connection broken")
+                parts.append(chunk)
+                remaining -= len(chunk)
+        return b"".join(parts)
+
+    def _read_socket(self, read_timeout: float) -> Any:
+        try:
+            return super()._read_socket(read_timeout)
+        except (struct.error, LookupError, RuntimeError, ValueError) as problem:
+            raise ConnectionDropped(f"a reply that is none ({problem!r})") from problem
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        try:
+            return super()._invoke(timeout, request, xid)
+        except (struct.error, LookupError, RuntimeError, ValueError) as problem:
+            raise ConnectionDropped(f"a reply that is none ({problem!r})") from problem
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            super()._authenticate_with_sasl(host, timeout)
+        except ConnectionDropped:
+            raise
+        except AuthFailedError as error:
+            # A server that does not like the password says so before it hangs up.
+            if isinstance(error.__cause__, ConnectionDropped):
+                raise error.__cause__ from None
+            raise
+        except KazooException as error:  # another of ZooKeeper's words for it
+            raise AuthFailedError(f"the login was refused: {error!r}") from error
+        except (struct.error, LookupError, RuntimeError, ValueError) as problem:
+            raise ConnectionDropped(f"a reply that is none ({problem!r})") from problem
+
+
+class _Client(KazooClient):  # type: ignore[misc]
+    """Takes requests only while there is a connection."""
+
+    def __init__(self, settings: ConnectSettings) -> None:
+        self._gate = threading.Lock()
+        self._refusal: type[Exception] | None = ConnectionClosedError
+        sasl = settings.sasl
+        super().__init__(
+            settings.connect_string,
+            timeout=settings.session_timeout_ms / 1000,
+            handler=_Handler(
+                settings.session_timeout_ms / 1000 / (_ATTEMPTS * len(settings.hosts)),
+                None if settings.tls is None else tls_context(settings.tls),
+            ),
+            connection_retry=_BACK_OFF,
+            use_ssl=settings.tls is not None,
+        )
+        self._connection = _Connection(
+            self,
+            self._conn_retry.copy(),
+            logger=self.logger,
+            sasl_options=sasl and {"mechanism": "DIGEST-MD5", "username": sasl.username, "password": sasl.password},
+        )
+        self._connection.reply_bytes_max = settings.reply_bytes_max
+
+    def start(self, timeout: float = 15) -> None:
+        """Connect. Raises KazooTimeoutError, which tells why the last attempt failed, after ``timeout`` seconds."""
+        try:
+            super().start(timeout)
+        except self.handler.timeout_exception as error:
+            failure = self.handler.failure
+            raise type(error)(
+                f"{error}; the last attempt failed with {failure!r}" if failure else str(error)
+            ) from failure
+
+    def _session_callback(self, state: str) -> None:
+        # Before kazoo throws out what was queued: nothing slips in behind that.
+        with self._gate:
+            if not (state == KeeperState.CLOSED and self._refusal is AuthFailedError):  # which says why it closed
+                self._refusal = _REFUSALS[state]
+        super()._session_callback(state)
+
+    def _call(self, request: Any, async_object: Any) -> bool:
+        """Queue a request, or refuse it at once: ConnectionLoss tells that it was not sent."""
+        with self._gate:
+            refusal = self._refusal
+            if refusal is None:
+                self._queue.append((request, async_object))
+        if refusal is not None:
+            async_object.set_exception(refusal())
+            return False
+        with suppress(OSError, AttributeError):  # closed meanwhile; whoever closed it answers what is queued
+            self._connection._write_sock.send(b"\0")
+        return True

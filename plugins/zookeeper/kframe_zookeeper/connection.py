@@ -1,0 +1,115 @@
+"""What the calls of the store are made of: reads, watches and writes in one session. Paths are below the chroot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.protocol.states import EventType
+
+from kframe.errors import ControllerFenced, StoreError
+from kframe_zookeeper.multiread import Node, read_children, read_nodes
+from kframe_zookeeper.multiwrite import Fates, Writes, require, write_all
+from kframe_zookeeper.paths import TOPICS
+from kframe_zookeeper.requests import create, delete
+from kframe_zookeeper.role import Claim
+from kframe_zookeeper.session import Session
+from kframe_zookeeper.statewrite import StateWriter
+from kframe_zookeeper.watches import Watches
+
+#: The ACL of new nodes, as create operations hold it, by path (below the chroot).
+AclOf = Callable[[str], bytes]
+
+NO_NODE: Final = NoNodeError.code
+NODE_EXISTS: Final = NodeExistsError.code
+
+
+class Connection:
+    """One session with what it watches, and the role as long as it has it."""
+
+    def __init__(self, session: Session, acl_of: AclOf, hear: Callable[[EventType, str], None]) -> None:
+        self.session = session
+        self.root: str = session.client.chroot
+        self.watches = Watches(session, hear)
+        self.acl_of = acl_of
+        self.claim: Claim | None = None
+        self._writer: StateWriter | None = None
+
+    @property
+    def guard(self) -> bytes:
+        """The check that every write of a controller begins with. Raises ControllerFenced without a claim."""
+        if self.claim is None:
+            raise ControllerFenced("this session has not claimed the role")
+        return self.claim.guard(self.root)
+
+    def take_role(self, claim: Claim | None) -> None:
+        """Write under this claim from now on; None: no more."""
+        self.claim = claim
+        self._writer = None if claim is None else StateWriter(self.session, self.guard, self.acl_of(TOPICS))
+
+    @property
+    def writer(self) -> StateWriter:
+        """Writes states. Raises ControllerFenced without a claim."""
+        if self._writer is None:
+            raise ControllerFenced("this session has not claimed the role")
+        return self._writer
+
+    def nodes(self, paths: Sequence[str]) -> list[Node | None]:
+        """Data and stat of nodes, None where there is none."""
+        return read_nodes(self.session, [self.root + path for path in paths])
+
+    def node(self, path: str) -> Node | None:
+        """Data and stat of one node, or None."""
+        return self.nodes([path])[0]
+
+    def children(self, paths: Sequence[str]) -> list[tuple[str, ...]]:
+        """Names of the children of each node, none where there is no node."""
+        return [names or () for names in read_children(self.session, [self.root + path for path in paths])]
+
+    def watched_children(self, path: str) -> list[str]:
+        """Names of a node's children, watched from now on. Raises StoreError if there is no such node."""
+        names = self.watches.children(path)
+        if names is None:
+            raise StoreError(f"{path} is missing: nobody can watch for its children")
+        return names
+
+    def create(self, path: str, data: bytes | None, flags: int = 0) -> bytes:
+        """The operation that creates a node with the ACL that it should have."""
+        return create(self.root + path, data, self.acl_of(path), flags)
+
+    def write(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> Fates:
+        """Do writes as controller, each of some operations. Raises ControllerFenced, and StoreError for a refusal that
+        is not ``tolerated``. Also without writes the role is checked."""
+        fates, _ = write_all(self.session, self.guard, Writes.of(writes or [()]))
+        require(fates, *tolerated)
+        return fates
+
+    def write_freely(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> Fates:
+        """Do writes that anybody may do, each at once and by itself."""
+        fates, _ = write_all(self.session, b"", Writes.of(writes))
+        require(fates, *tolerated)
+        return fates
+
+    def create_missing(self, paths: Iterable[str]) -> None:
+        """Create nodes without data, and their parents, where they are missing. Not fenced."""
+        wanted = dict.fromkeys(part for path in paths for part in _with_parents(path))
+        nodes = self.nodes(list(wanted))
+        missing = [path for path, node in zip(wanted, nodes, strict=True) if node is None]
+        for path in missing:
+            self.write_freely([[self.create(path, None)]], NODE_EXISTS)
+
+    def delete_trees(self, paths: Sequence[str]) -> None:
+        """Delete nodes with all that is below them, as controller, children first; what is gone is passed over."""
+        levels, found = [], list(paths)
+        while found:
+            levels.append(found)
+            lists = self.children(found)
+            found = [f"{path}/{name}" for path, names in zip(found, lists, strict=True) for name in names]
+        for level in reversed(levels):
+            self.write([[delete(self.root + path)] for path in level], NO_NODE)
+
+
+def _with_parents(path: str) -> list[str]:
+    parts = path.strip("/").split("/")
+    return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]

@@ -1,0 +1,119 @@
+"""What a watch that went off means to a controller (``spec/zookeeper.md`` section 2; Kafka 3.9 ``KafkaController``)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from kazoo.protocol.states import EventType
+
+from kframe.errors import StoreError, ZnodeError
+from kframe.model.events import (
+    BrokerDefaultsChanged,
+    BrokerModified,
+    BrokersChanged,
+    ControllerChanged,
+    DeletionsMarked,
+    Elect,
+    Event,
+    IsrChangesLeft,
+    LogDirEventsLeft,
+    PreferredElectionLeft,
+    ReassignmentsLeft,
+    TopicModified,
+    TopicsChanged,
+    TopicSettingsChanged,
+)
+from kframe_zookeeper import paths
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.memory import Memory
+from kframe_zookeeper.watches import Watched
+from kframe_zookeeper.znodes import ConfigChange, decode_config_change
+
+_log = logging.getLogger("kframe.zookeeper")
+
+#: What a change of a node's children means.
+_LISTS: Final[dict[str, type[Event]]] = {
+    paths.BROKER_IDS: BrokersChanged,
+    paths.TOPICS: TopicsChanged,
+    paths.DELETE_TOPICS: DeletionsMarked,
+    paths.ISR_CHANGES: IsrChangesLeft,
+    paths.LOG_DIR_EVENTS: LogDirEventsLeft,
+}
+#: What the creation of a node means.
+_LEFT: Final[dict[str, type[Event]]] = {
+    paths.REASSIGN_PARTITIONS: ReassignmentsLeft,
+    paths.PREFERRED_ELECTION: PreferredElectionLeft,
+}
+
+
+class Hearing:
+    """Turns what watches of one connection say into events. Runs in the store's worker: it may ask ZooKeeper."""
+
+    def __init__(self, connection: Connection, memory: Memory, notify: Callable[[Event], None]) -> None:
+        self._connection = connection
+        self._memory = memory
+        self._notify = notify
+
+    def hear(self, what: EventType, path: str) -> None:
+        """Notify what a watch means; what a controller does not act on is passed over."""
+        parent, _, name = path.rpartition("/")
+        if path == paths.CONTROLLER:
+            self._notify(Elect() if what == EventType.DELETED else ControllerChanged())
+        elif not self._memory.follows:
+            return
+        elif what == EventType.CHILD and path in _LISTS:
+            self._notify(_LISTS[path]())
+        elif what == EventType.CHILD and path == paths.CONFIG_CHANGES:
+            self._hear_configs()
+        elif path in _LEFT:
+            self._hear_left(what, path)
+        elif what == EventType.CHANGED and parent == paths.BROKER_IDS and name.isdecimal():
+            self._notify(BrokerModified(int(name)))
+        elif what == EventType.CHANGED and parent == paths.TOPICS:
+            self._hear_topic(name)
+
+    def _hear_left(self, what: EventType, path: str) -> None:
+        """Only creation counts; when the node goes or changes, watch for the next that is created."""
+        if what == EventType.CREATED:
+            self._notify(_LEFT[path]())
+            return
+        watched = Watched.ABSENT if what == EventType.DELETED else Watched.DATA
+        self._connection.watches.arm([path], watched, self._connection.watches.seen())
+
+    def _hear_topic(self, name: str) -> None:
+        """Somebody wrote a topic: nothing new if that was us; then only watch for the next."""
+        with self._memory.writing_topics:
+            node = self._connection.node(paths.topic_path(name))
+            known = self._memory.topics.get(name)
+        if node is None:
+            return
+        if known is None or known.version != node.version:
+            self._notify(TopicModified(name))
+        else:
+            self._connection.watches.arm([paths.topic_path(name)], Watched.DATA, node.mzxid)
+
+    def _hear_configs(self) -> None:
+        """Read which settings were changed, and watch for the next."""
+        try:
+            fresh = self._memory.note_changes(self._connection.watched_children(paths.CONFIG_CHANGES))
+        except StoreError:
+            _log.warning("%s cannot be read; settings are read again at the next change", paths.CONFIG_CHANGES)
+            return
+        changes = [f"{paths.CONFIG_CHANGES}/{name}" for name in fresh]
+        for path, node in zip(changes, self._connection.nodes(changes), strict=True):
+            if node is None:
+                continue
+            try:
+                change = decode_config_change(node.data, path)
+            except ZnodeError as error:
+                self._memory.quarantine(path, error)
+                continue
+            self._hear_config(change)
+
+    def _hear_config(self, change: ConfigChange) -> None:
+        if change.kind == "topics":
+            self._notify(TopicSettingsChanged(change.name))
+        elif change == ConfigChange("brokers", paths.DEFAULT_ENTITY):
+            self._notify(BrokerDefaultsChanged())

@@ -1,0 +1,53 @@
+"""What the store remembers of what it has read and written, beside the columns that belong to the controller."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kframe.errors import ZnodeError
+from kframe_zookeeper.znodes import Extra
+
+_log = logging.getLogger("kframe.zookeeper")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTopic:
+    """A topic's node as we read or wrote it last: its version, and fields of others that are written back with it."""
+
+    version: int
+    extra: Extra
+
+
+class Memory:
+    """Kept for one session: nothing of it may be relied on in another."""
+
+    def __init__(self) -> None:
+        self.follows = False
+        """Whether changes are notified that only a controller acts on."""
+        self.topics: dict[str, SeenTopic] = {}
+        self.writing_topics = threading.Lock()
+        """Held from before a write of topics until their new versions stand in ``topics``."""
+        self.broken: dict[str, str] = {}
+        """Nodes that cannot be read, by path, with the reason. Nothing is done about them but this."""
+        self._changes_seen: set[str] = set()
+
+    def note_changes(self, names: Iterable[str]) -> list[str]:
+        """Remember these notifications of changed settings; return those that are new, in order."""
+        there = set(names)
+        fresh = sorted(there - self._changes_seen)
+        self._changes_seen = there
+        return fresh
+
+    def quarantine(self, path: str, problem: ZnodeError) -> None:
+        """Leave a node out because it cannot be read, and say so once."""
+        reason = str(problem)
+        if self.broken.get(path) != reason:
+            _log.error("%s is left out: %s", path, reason)
+        self.broken[path] = reason
+
+    def mend(self, path: str) -> None:
+        """A node can be read (again)."""
+        self.broken.pop(path, None)

@@ -1,0 +1,178 @@
+"""Many writes by few requests, each of which first checks that we are still controller.
+
+Kafka sends a multi of its own for every node, a check of ``/controller_epoch`` and one write (3.9
+``KafkaZkClient.retryRequestsUntilConnected``). Here some hundreds of writes share one check. ZooKeeper does all of a
+multi or nothing, so one refused write holds the others of its batch up: the answer names it, it is set aside, and the
+caller decides what of the rest is tried again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from kazoo.exceptions import EXCEPTIONS, BadVersionError, KazooException, RolledBackError, RuntimeInconsistency
+from numpy.typing import NDArray
+
+from kframe.errors import ControllerFenced, StoreError
+from kframe.model.columns import Int32, Int64, UInt8, ragged_positions
+from kframe_zookeeper._jute_read import split_results
+from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut
+from kframe_zookeeper.requests import MultiWrite, Reply
+from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session, SessionOver
+
+#: Writes that share one check: more are not faster, and hold more up when one of them is refused.
+WRITES_MOST: Final = 500
+#: How often what was not tried is tried again.
+ROUNDS_MOST: Final = 1000
+
+#: Fates beside ZooKeeper's own codes, which are 0 or negative.
+LOST: Final = 1
+"""The connection broke: it may have been done."""
+UNTRIED: Final = 2
+"""Not done, because another write of its batch was refused."""
+
+_NOT_OURS: Final = (RolledBackError.code, RuntimeInconsistency.code)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Writes:
+    """``k`` writes of ``operations[i]`` operations each; the bytes of write ``i`` are ``data[at[i]:at[i + 1]]``."""
+
+    data: UInt8
+    at: Int64
+    operations: Int32
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    @staticmethod
+    def of(writes: Sequence[Sequence[bytes]]) -> Writes:
+        """From the operations of each write, which are done together or not at all."""
+        encoded = [b"".join(one) for one in writes]
+        at = np.zeros(len(writes) + 1, np.int64)
+        np.cumsum([len(one) for one in encoded], out=at[1:])
+        return Writes(np.frombuffer(b"".join(encoded), np.uint8), at, np.array([len(one) for one in writes], np.int32))
+
+    def take(self, chosen: NDArray[Any]) -> Writes:
+        """The writes numbered ``chosen``."""
+        lengths = np.diff(self.at)[chosen]
+        at = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(lengths, out=at[1:])
+        return Writes(self.data[ragged_positions(self.at[:-1][chosen], lengths)], at, self.operations[chosen])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fates:
+    """What became of ``k`` writes.
+
+    ``code``: 0 done, LOST, UNTRIED, or ZooKeeper's error; ``operation``: which operation of a refused write was
+    refused; ``version`` and ``mzxid``: of the last operation where it was a setData (0 and -1 after a create).
+    """
+
+    code: Int32
+    operation: Int32
+    version: Int32
+    mzxid: Int64
+
+    @staticmethod
+    def unknown(count: int) -> Fates:
+        """Before anything was tried."""
+        ints = np.full(count, UNTRIED, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
+        return Fates(*ints, np.full(count, -1, np.int64))
+
+    def put(self, places: NDArray[Any], other: Fates) -> None:
+        """Take over ``other`` at ``places``."""
+        for name in ("code", "operation", "version", "mzxid"):
+            getattr(self, name)[places] = getattr(other, name)
+
+
+def write_once(session: Session, guard: bytes, writes: Writes) -> Fates:
+    """Try each write once, some batches at a time.
+
+    ``guard`` is the check operation that every batch begins with, or empty for writes that anybody may do. Raises
+    ControllerFenced when the check fails, SessionOver, and StoreError when a whole batch is refused.
+    """
+    fates = Fates.unknown(len(writes))
+    waiting: deque[tuple[int, int, Any]] = deque()
+    for first, last in cut(np.diff(writes.at).astype(np.int32), REQUEST_BYTES_MOST, WRITES_MOST):
+        data = writes.data[writes.at[first] : writes.at[last]]
+        count = int(writes.operations[first:last].sum()) + bool(guard)
+        request = MultiWrite(b"".join((guard, data.data)), count, session.fence)
+        waiting.append((first, last, session.submit(request)))
+        if len(waiting) == IN_FLIGHT:
+            _settle(session, guard, writes, fates, *waiting.popleft())
+    while waiting:
+        _settle(session, guard, writes, fates, *waiting.popleft())
+    return fates
+
+
+def _settle(
+    session: Session, guard: bytes, writes: Writes, fates: Fates, first: int, last: int, result: Any
+) -> None:  # fmt: skip
+    """Wait for the answer to one batch, and note the fates of its writes."""
+    part, operations = slice(first, last), writes.operations[first:last]
+    try:
+        (reply,) = session.wait(result)
+    except RequestLost:
+        fates.code[part] = LOST
+        return
+    except KazooException as error:
+        raise StoreError(f"ZooKeeper refused {last - first} writes: {error!r}") from error
+    code, version, mzxid = _results(reply, int(operations.sum()) + bool(guard), fenced=bool(guard))
+    ends = np.cumsum(operations) + bool(guard)
+    refused = np.flatnonzero(code)
+    if len(refused) == 0:
+        fates.code[part] = 0
+        if len(code):
+            fates.version[part], fates.mzxid[part] = version[ends - 1], mzxid[ends - 1]
+        return
+    place = int(refused[0])
+    culprit = int(np.searchsorted(ends, place, side="right"))
+    fates.code[first + culprit] = code[place]
+    fates.operation[first + culprit] = place - (int(ends[culprit]) - int(operations[culprit]))
+
+
+def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, Int64]:
+    """Codes (0 where it is not this operation that was refused), versions and transactions of ``count`` operations."""
+    code, version, mzxid = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64)
+    found = split_results(reply.data, reply.start, code, version, mzxid)
+    if found == 0 and count:
+        raise SessionOver("the session with ZooKeeper may be over: nothing was written")
+    if found != count:
+        raise StoreError(f"ZooKeeper's answer to {count} writes has {found} results")
+    code[np.isin(code, _NOT_OURS)] = 0
+    if fenced and code[0]:
+        if code[0] == BadVersionError.code:
+            raise ControllerFenced("another controller has claimed the role")
+        raise StoreError(f"the controller epoch cannot be checked: {EXCEPTIONS[int(code[0])].__name__}")
+    return code, version, mzxid
+
+
+def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[Fates, NDArray[np.bool_]]:
+    """Try writes until each is done or refused by itself; return their fates, and a mask of those that were once lost.
+
+    A write that was lost is tried again, and may then be refused because it had been done: only for writes that are
+    the same done twice, or whose caller looks. Raises ControllerFenced and StoreError.
+    """
+    fates, doubtful = write_once(session, guard, writes), np.zeros(len(writes), np.bool_)
+    for _ in range(ROUNDS_MOST):
+        lost = fates.code == LOST
+        if lost.any():
+            doubtful |= lost
+            session.await_connection()
+        left = np.flatnonzero(fates.code > 0)
+        if len(left) == 0:
+            return fates, doubtful
+        fates.put(left, write_once(session, guard, writes.take(left)))
+    raise StoreError(f"{len(left)} writes could not be finished in {ROUNDS_MOST} rounds")
+
+
+def require(fates: Fates, *tolerated: int) -> None:
+    """Raise StoreError for the first write that was refused with a code that is not ``tolerated``."""
+    for code in np.unique(fates.code):
+        if code and code not in tolerated:
+            raise StoreError(f"ZooKeeper refused a write: {EXCEPTIONS[int(code)].__name__}")

@@ -1,0 +1,129 @@
+"""Where things stand in ZooKeeper (``spec/zookeeper.md`` section 1; Kafka 3.9 ``ZkData``).
+
+Paths are relative to the chroot of the connection. Functions take names as they are: whoever makes a path of a topic
+name has checked it (``check_topic_name``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+BROKER_IDS: Final = "/brokers/ids"
+BROKER_SEQUENCE: Final = "/brokers/seqid"
+TOPICS: Final = "/brokers/topics"
+CONFIG: Final = "/config"
+CONFIG_CHANGES: Final = "/config/changes"
+ISR_CHANGES: Final = "/isr_change_notification"
+LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
+ADMIN: Final = "/admin"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+CLUSTER_ID: Final = "/cluster/id"
+PRODUCER_IDS: Final = "/latest_producer_id_block"
+FEATURE: Final = "/feature"
+CONSUMERS: Final = "/consumers"
+#: Its presence means that a KRaft controller is taking over; never touched.
+MIGRATION: Final = "/migration"
+
+#: The name that stands for all brokers, clients or users that have no settings of their own.
+DEFAULT_ENTITY: Final = "<default>"
+#: The kinds of things that have settings.
+CONFIG_KINDS: Final = ("topics", "clients", "users", "brokers", "ips")
+#: Names under which sequential notifications are created.
+CONFIG_CHANGE: Final = f"{CONFIG_CHANGES}/config_change_"
+ISR_CHANGE: Final = f"{ISR_CHANGES}/isr_change_"
+LOG_DIR_EVENT: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
+
+#: What every broker creates before it registers, without data; a controller that comes first must do so too, because a
+#: watch on children cannot be armed where there is no node. Parents stand before their children.
+PERSISTENT: Final = (
+    CONSUMERS,
+    BROKER_IDS,
+    TOPICS,
+    CONFIG_CHANGES,
+    DELETE_TOPICS,
+    BROKER_SEQUENCE,
+    ISR_CHANGES,
+    PRODUCER_IDS,
+    LOG_DIR_EVENTS,
+    *(f"{CONFIG}/{kind}" for kind in CONFIG_KINDS),
+)
+
+#: Everything below these holds secrets: not readable by the world (Kafka 3.9 ``ZkData.SensitiveRootPaths``).
+SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+#: What a secured cluster protects (Kafka 3.9 ``ZkData.SecureRootPaths``, and ``/kafka-acl`` of its authorizer).
+SECURED: Final = (
+    ADMIN,
+    "/brokers",
+    "/cluster",
+    CONFIG,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    ISR_CHANGES,
+    PRODUCER_IDS,
+    LOG_DIR_EVENTS,
+    "/delegation_token",
+    "/kafka-acl",
+    "/kafka-acl-changes",
+    "/kafka-acl-extended",
+    "/kafka-acl-extended-changes",
+    MIGRATION,
+    FEATURE,
+)
+
+_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]{0,9})/state")
+_SEQUENCE: Final = re.compile(r"-?[0-9]{10}")
+
+
+def broker_path(broker_id: int) -> str:
+    """A broker's registration."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    """A topic's assignment and id."""
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    """The parent of a topic's partitions."""
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    """The parent of a partition's state."""
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def state_path(topic: str, partition: int) -> str:
+    """A partition's leadership state."""
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def topic_partition_of(path: str) -> tuple[str, int] | None:
+    """The topic and partition of a state's path; None for any other path."""
+    found = _STATE.fullmatch(path)
+    return None if found is None else (found[1], int(found[2]))
+
+
+def config_path(kind: str, name: str) -> str:
+    """The settings of one of ``CONFIG_KINDS``."""
+    return f"{CONFIG}/{kind}/{name}"
+
+
+def delete_topic_path(topic: str) -> str:
+    """The mark that a topic is to be deleted."""
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def sequence_of(name: str) -> int | None:
+    """The number that ZooKeeper gave a sequential node, from its name or path; None if it has none.
+
+    The number is an int32 that wraps round to negative ones.
+    """
+    found = _SEQUENCE.fullmatch(name.rpartition("_")[2])
+    return None if found is None else int(found[0])

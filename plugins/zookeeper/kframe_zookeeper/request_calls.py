@@ -1,0 +1,158 @@
+"""The calls of the store that concern what operators and brokers leave for the controller to find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from kazoo.exceptions import BadVersionError
+
+from kframe.errors import StoreError, ZnodeError
+from kframe.model.events import TopicPartition
+from kframe.model.tables import Notifications, Targets
+from kframe_zookeeper import paths
+from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
+from kframe_zookeeper.memory import Memory
+from kframe_zookeeper.multiwrite import Writes, require, write_all
+from kframe_zookeeper.requests import delete, set_data
+from kframe_zookeeper.topic_calls import Calls
+from kframe_zookeeper.znodes import (
+    ProducerIdBlock,
+    decode_log_dir_event,
+    decode_partitions,
+    decode_producer_ids,
+    decode_targets,
+    encode_producer_ids,
+    encode_targets,
+)
+
+#: Producer ids in a block (Kafka 3.9 ``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``).
+BLOCK_LENGTH: Final = 1000
+#: How often a block is tried for that others have taken meanwhile.
+TRIES_MOST: Final = 64
+_LAST_ID: Final = 2**63 - 1
+BAD_VERSION: Final = BadVersionError.code
+
+Record = TypeVar("Record")
+
+
+class RequestCalls:
+    """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
+
+    def queue_deletions(self: Calls, names: tuple[str, ...]) -> None:
+        """Mark topics; a mark that is there already stays."""
+        connection = self._connected()
+        marks = [paths.delete_topic_path(name) for name in names]
+        connection.write_freely([[connection.create(path, None)] for path in marks], NODE_EXISTS)
+
+    def read_deletions(self: Calls) -> frozenset[str]:
+        """Marked topics; arms the watch on them."""
+        return frozenset(self._connected().watched_children(paths.DELETE_TOPICS))
+
+    def drop_deletions(self: Calls, names: tuple[str, ...]) -> None:
+        """Take marks away, as far as they are there."""
+        connection = self._connected()
+        connection.write([[delete(connection.root + paths.delete_topic_path(name))] for name in names], NO_NODE)
+
+    def read_reassignments(self: Calls) -> Targets | None:
+        """What is left to be reassigned; arms the watch on it. A record that nobody can read counts as none."""
+        return _left(self._connected(), self._memory, paths.REASSIGN_PARTITIONS, decode_targets)
+
+    def write_reassignments(self: Calls, targets: Targets) -> None:
+        """Replace or take away that record."""
+        connection, path = self._connected(), paths.REASSIGN_PARTITIONS
+        if len(targets) == 0:
+            connection.write([[delete(connection.root + path)]], NO_NODE)
+            return
+        data = encode_targets(targets)
+        if connection.write([[set_data(connection.root + path, data)]], NO_NODE).code[0]:
+            connection.create_missing([paths.ADMIN])
+            connection.write([[connection.create(path, data)]])
+
+    def read_preferred_election(self: Calls) -> tuple[TopicPartition, ...] | None:
+        """Partitions named; arms the watch on the record. One that nobody can read counts as none."""
+        return _left(self._connected(), self._memory, paths.PREFERRED_ELECTION, decode_partitions)
+
+    def drop_preferred_election(self: Calls) -> None:
+        """Take the record away, if it is there."""
+        connection = self._connected()
+        connection.write([[delete(connection.root + paths.PREFERRED_ELECTION)]], NO_NODE)
+
+    def read_isr_changes(self: Calls) -> Notifications[TopicPartition]:
+        """Partitions named by all notifications; arms the watch on them."""
+        read, items = _notifications(self._connected(), self._memory, paths.ISR_CHANGES, decode_partitions)
+        return Notifications(read, tuple(one for partitions in items for one in partitions))
+
+    def read_log_dir_events(self: Calls) -> Notifications[int]:
+        """Brokers named by all notifications; arms the watch on them."""
+        read, items = _notifications(self._connected(), self._memory, paths.LOG_DIR_EVENTS, decode_log_dir_event)
+        return Notifications(read, tuple(items))
+
+    def drop_notifications(self: Calls, paths: tuple[str, ...]) -> None:
+        """Take notifications away, as far as they are there."""
+        connection = self._connected()
+        connection.write([[delete(connection.root + path)] for path in paths], NO_NODE)
+
+    def allocate_producer_ids(self: Calls, broker_id: int) -> int:
+        """The next block; conditional on the version that was read, not fenced. Raises StoreError when all are gone.
+
+        A block whose answer was lost is not taken for ours: at worst it is never used.
+        """
+        connection = self._connected()
+        for _ in range(TRIES_MOST):
+            node = connection.node(paths.PRODUCER_IDS)
+            if node is None:
+                connection.create_missing([paths.PRODUCER_IDS])
+                continue
+            try:
+                block = decode_producer_ids(node.data)
+            except ZnodeError as error:
+                raise StoreError(str(error)) from error
+            first = 0 if block is None else block.last + 1
+            if first > _LAST_ID - BLOCK_LENGTH:
+                raise StoreError(f"{paths.PRODUCER_IDS} holds {first}: there are no producer ids left")
+            data = encode_producer_ids(ProducerIdBlock(broker_id, first, first + BLOCK_LENGTH - 1))
+            write = [[set_data(connection.root + paths.PRODUCER_IDS, data, node.version)]]
+            fates, _ = write_all(connection.session, b"", Writes.of(write))
+            require(fates, BAD_VERSION)
+            if fates.code[0] == 0:
+                return first
+        raise StoreError(f"others took each of the {TRIES_MOST} blocks of producer ids that were tried for")
+
+
+def _left(connection: Connection, memory: Memory, path: str, decode: Callable[[bytes | None], Record]) -> Record | None:
+    """What an operator left in one node; watches for the next."""
+    if connection.watches.exists(path) is None:
+        return None
+    node = connection.node(path)
+    if node is None:
+        return None
+    try:
+        record = decode(node.data)
+    except ZnodeError as error:
+        memory.quarantine(path, error)
+        return None
+    memory.mend(path)
+    return record
+
+
+def _notifications(
+    connection: Connection, memory: Memory, parent: str, decode: Callable[[bytes | None, str], Record]
+) -> tuple[tuple[str, ...], Sequence[Record]]:
+    """The paths of all notifications, in the order in which they were left, and what those say that can be read.
+
+    One that cannot be read says nothing, and is taken away with the others.
+    """
+    names = connection.watched_children(parent)
+    names.sort(key=lambda name: paths.sequence_of(name) or 0)
+    known = [f"{parent}/{name}" for name in names]
+    there, records = [], []
+    for path, node in zip(known, connection.nodes(known), strict=True):
+        if node is None:
+            continue
+        there.append(path)
+        try:
+            records.append(decode(node.data, path))
+        except ZnodeError as error:
+            memory.quarantine(path, error)
+    return tuple(there), records

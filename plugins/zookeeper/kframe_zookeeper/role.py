@@ -1,0 +1,112 @@
+"""Who is controller: claiming the role, taking it from a live controller, giving it up (``spec/zookeeper.md`` 4).
+
+Kafka 3.9 ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``. Where that takes a record with our broker id
+for ours after a lost answer, we ask whose session it belongs to: an id says nothing about a session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kazoo.exceptions import EXCEPTIONS, BadVersionError, NodeExistsError, NoNodeError
+
+from kframe.errors import StoreError, ZnodeError
+from kframe_zookeeper.multiread import Node, read_nodes
+from kframe_zookeeper.multiwrite import LOST, Writes, require, write_all, write_once
+from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH
+from kframe_zookeeper.requests import EPHEMERAL, check, create, delete, set_data
+from kframe_zookeeper.session import RequestLost, Session
+from kframe_zookeeper.znodes import decode_controller_epoch, encode_controller, encode_controller_epoch
+
+#: Controller epochs are int32 on the wire; the last ones are left for whoever mends the record.
+EPOCH_MOST: Final = 2**31 - 2
+#: How often a claim is repeated whose answer was lost, or that met somebody who has gone again.
+TRIES_MOST: Final = 5
+_REFUSED: Final = (NodeExistsError.code, BadVersionError.code, NoNodeError.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The role as it was won: the controller epoch, and the version of its record that fences our writes."""
+
+    controller_epoch: int
+    epoch_version: int
+
+    def guard(self, root: str) -> bytes:
+        """The operation that fails once anybody has claimed the role after us."""
+        return check(root + CONTROLLER_EPOCH, self.epoch_version)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Who stands for election, in which session; ``root`` is the chroot, ``acl`` what the two records get."""
+
+    session: Session
+    root: str
+    acl: bytes
+    controller_id: int
+    now_ms: int
+
+    def claim(self, *, takeover: bool = False) -> Claim | None:
+        """Become controller; None if the role is taken or somebody else was faster.
+
+        ``takeover`` takes the role from a controller that holds it, too: it is told by the deletion of its record.
+        Raises RequestLost where that cannot be found out, StoreError where the records make no sense.
+        """
+        claim: Claim | None = None
+        code = 0
+        for _ in range(TRIES_MOST):
+            epoch, holder = self._read()
+            if claim is not None and self._is_ours(epoch, holder, claim):
+                return claim
+            if holder is not None and not takeover:
+                return None
+            claim = Claim(_decoded(epoch) + 1, epoch.version + 1)
+            if claim.controller_epoch > EPOCH_MOST:
+                raise StoreError(f"{CONTROLLER_EPOCH} holds {_decoded(epoch)}: no higher controller epoch can be sent")
+            writes = Writes.of([self._operations(claim, holder)])
+            code = int(write_once(self.session, b"", writes).code[0])
+            if code == 0:
+                return claim
+            if code == LOST:
+                self.session.await_connection()
+            elif code not in _REFUSED:
+                raise StoreError(f"ZooKeeper refused the claim: {EXCEPTIONS[code].__name__}")
+        if code == LOST:
+            raise RequestLost("whether the role was won is not known")
+        raise StoreError(f"{TRIES_MOST} claims were refused, and still nobody holds the role")
+
+    def _read(self) -> tuple[Node, Node | None]:
+        """The records of the controller epoch, made where it is missing, and of the controller."""
+        paths = [self.root + CONTROLLER_EPOCH, self.root + CONTROLLER]
+        epoch, holder = read_nodes(self.session, paths)
+        while epoch is None:
+            first = create(self.root + CONTROLLER_EPOCH, encode_controller_epoch(0), self.acl)
+            fates, _ = write_all(self.session, b"", Writes.of([[first]]))
+            require(fates, NodeExistsError.code)
+            epoch, holder = read_nodes(self.session, paths)
+        return epoch, holder
+
+    def _is_ours(self, epoch: Node, holder: Node | None, claim: Claim) -> bool:
+        """Whether a claim whose answer was lost has been done."""
+        ours = holder is not None and holder.owner == self.session.session_id
+        return ours and epoch.version == claim.epoch_version and _decoded(epoch) == claim.controller_epoch
+
+    def _operations(self, claim: Claim, holder: Node | None) -> list[bytes]:
+        raised = set_data(
+            self.root + CONTROLLER_EPOCH, encode_controller_epoch(claim.controller_epoch), claim.epoch_version - 1
+        )
+        ours = create(
+            self.root + CONTROLLER, encode_controller(self.controller_id, self.now_ms), self.acl, EPHEMERAL
+        )  # fmt: skip
+        if holder is None:
+            return [ours, raised]
+        return [raised, delete(self.root + CONTROLLER, holder.version), ours]
+
+
+def _decoded(epoch: Node) -> int:
+    try:
+        return decode_controller_epoch(epoch.data)
+    except ZnodeError as error:
+        raise StoreError(str(error)) from error

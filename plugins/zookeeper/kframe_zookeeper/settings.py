@@ -1,0 +1,205 @@
+"""Where ZooKeeper is and how to connect: from a URL, or from Kafka's own configuration by Kafka's own keys.
+
+    zookeeper://HOST:PORT[,HOST:PORT]...[/chroot][?session.timeout.ms=6000&set.acl=true]
+
+A URL may carry any key of ``KEYS``, its leading ``zookeeper.`` left out, but no password: URLs end up in logs and
+process lists. Passwords stand in a properties file or, for SASL, in a JAAS file as Kafka has one.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from kframe.errors import ConfigError
+from kframe.model.config import Key, boolean, nearest, text, whole
+from kframe.snapshot.checks import shown
+from kframe_zookeeper.jaas import SaslLogin, read_jaas
+
+SCHEME: Final = "zookeeper"
+PREFIX: Final = "zookeeper."
+DEFAULT_PORT: Final = 2181
+#: Bytes of the longest reply that is read; longer ones cost the connection before they are held in memory.
+REPLY_BYTES_MAX: Final = 16 * 2**20
+
+_CONNECT: Final = "zookeeper.connect"
+_JAAS: Final = "java.security.auth.login.config"
+_HOST_PORT: Final = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/?#@\s]+))(?::([0-9]{1,5}))?")
+_LOG: Final = logging.getLogger(__name__)
+
+
+def _any_text(where: str, value: object) -> str:
+    """A text, maybe empty."""
+    return "" if value == "" else text(where, value)
+
+
+def _pem(where: str, value: object) -> str:
+    """The type of a key store; others than PEM are Java's own."""
+    if str(value).upper() not in ("", "PEM"):
+        raise ConfigError(where, shown(value), "PEM (convert others with keytool and openssl pkcs12)")
+    return "PEM"
+
+
+def _checks_names(where: str, value: object) -> str:
+    if str(value).upper() != "HTTPS":
+        raise ConfigError(where, shown(value), "HTTPS: the server's certificate has to be valid for its host name")
+    return "HTTPS"
+
+
+def _unset(where: str, value: object) -> str:
+    """A setting that would make TLS stricter in a way that is not on offer: refused rather than ignored."""
+    if str(value).lower() not in ("", "false"):
+        raise ConfigError(where, shown(value), "no such setting: it has no counterpart here")
+    return ""
+
+
+#: Every key that is read. Names, defaults and meaning are Kafka 3.9's, and those of the JVM for SASL.
+KEYS: Final[Mapping[str, Key]] = {
+    key.name: key
+    for key in (
+        Key(_CONNECT, _any_text, "", "HOST:PORT of each server, and below which node everything stands."),
+        Key("zookeeper.session.timeout.ms", whole(1), "18000", "Silence after which the session is over."),
+        Key("zookeeper.connection.timeout.ms", _any_text, "", "How long the first connection may take."),
+        Key("zookeeper.set.acl", boolean, "false", "Let only this principal change what is created."),
+        Key("zookeeper.ssl.client.enable", boolean, "false", "Connect over TLS."),
+        Key("zookeeper.ssl.keystore.location", _any_text, "", "PEM file of our key and certificate."),
+        Key("zookeeper.ssl.keystore.password", _any_text, "", "Password of that key."),
+        Key("zookeeper.ssl.keystore.type", _pem, "PEM", "PEM."),
+        Key("zookeeper.ssl.truststore.location", _any_text, "", "PEM file of the authorities that we trust."),
+        Key("zookeeper.ssl.truststore.password", _any_text, "", "Not needed with PEM."),
+        Key("zookeeper.ssl.truststore.type", _pem, "PEM", "PEM."),
+        Key("zookeeper.ssl.endpoint.identification.algorithm", _checks_names, "HTTPS", "Host names are checked."),
+        Key("zookeeper.ssl.cipher.suites", _unset, "", "Not on offer."),
+        Key("zookeeper.ssl.crl.enable", _unset, "false", "Not on offer."),
+        Key("zookeeper.ssl.ocsp.enable", _unset, "false", "Not on offer."),
+        Key("zookeeper.ssl.protocol", _any_text, "", "Passed over: TLS 1.2 or later is spoken."),
+        Key("zookeeper.ssl.enabled.protocols", _any_text, "", "Passed over: TLS 1.2 or later is spoken."),
+        Key("zookeeper.clientCnxnSocket", _any_text, "", "Passed over: names a Java class."),
+        Key("zookeeper.max.in.flight.requests", whole(1), "10", "Passed over: requests travel in bulk."),
+        Key("zookeeper.sasl.client", boolean, "true", "Log in by SASL where the JAAS file says how."),
+        Key("zookeeper.sasl.clientconfig", text, "Client", "Section of the JAAS file that is ours."),
+        Key(_JAAS, _any_text, "", "JAAS file with user name and password for SASL DIGEST-MD5."),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """How to connect over TLS: host names are always checked, and TLS 1.2 is the least."""
+
+    authorities: Path | None = None
+    """PEM file of the only authorities that are trusted; None trusts those of the system."""
+    key_and_certificate: Path | None = None
+    """PEM file of what we show; None shows nothing."""
+    key_password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectSettings:
+    """Everything that it takes to connect."""
+
+    hosts: tuple[tuple[str, int], ...]
+    chroot: str = ""
+    """The node below which everything stands, as "/a/b"; empty for the root."""
+    session_timeout_ms: int = 18_000
+    connection_timeout_ms: int = 18_000
+    secure_acl: bool = False
+    """Whether only our own principal may change what we create."""
+    tls: TlsSettings | None = None
+    sasl: SaslLogin | None = None
+    reply_bytes_max: int = REPLY_BYTES_MAX
+
+    @property
+    def connect_string(self) -> str:
+        """Hosts and chroot as Kafka and kazoo write them."""
+        hosts = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
+        return ",".join(hosts) + self.chroot
+
+
+def settings_of_url(url: str) -> ConnectSettings:
+    """Settings from a URL; see above for its form. Raises ConfigError."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as problem:
+        raise ConfigError("ZooKeeper URL", f"no URL ({problem})", f"{SCHEME}://HOST:PORT") from None
+    where = "ZooKeeper URL"
+    if parts.scheme != SCHEME or not parts.netloc or parts.fragment:
+        raise ConfigError(where, shown(url), f"{SCHEME}://HOST:PORT[,HOST:PORT]...[/chroot][?KEY=VALUE]")
+    if "@" in parts.netloc:
+        raise ConfigError(
+            where, "a user name or password before @", "a JAAS file, named by java.security.auth.login.config"
+        )
+    values: dict[str, object] = {_CONNECT: parts.netloc + parts.path}
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        key = name if name in KEYS else PREFIX + name
+        if key.endswith(".password"):
+            raise ConfigError(where, f"a password ({name})", "a properties file that has it")
+        if key not in KEYS or key in values:
+            short = [one.removeprefix(PREFIX) for one in KEYS]
+            raise ConfigError(where, f"key {name!r} {'twice' if key in values else 'unknown'}", nearest(name, short))
+        values[key] = value
+    return settings_of_config(values, where)
+
+
+def settings_of_config(values: Mapping[str, object], source: str = "config") -> ConnectSettings:
+    """Settings from configuration: keys that are not about ZooKeeper are passed over, unknown ones with a warning.
+
+    ``source`` names where the values come from in errors. Raises ConfigError.
+    """
+    for name in values:
+        if name.startswith(PREFIX) and name not in KEYS:
+            _LOG.warning("%s: unknown key %r; %s", source, name, nearest(name, KEYS))
+    read = {name: key.read(f"{source} key {name}", values.get(name, key.default)) for name, key in KEYS.items()}
+    hosts, chroot = _hosts_and_chroot(read[_CONNECT], f"{source} key {_CONNECT}")
+    wait = read["zookeeper.connection.timeout.ms"]
+    session_timeout_ms: int = read["zookeeper.session.timeout.ms"]
+    settings = ConnectSettings(
+        hosts,
+        chroot,
+        session_timeout_ms,
+        whole(1)(f"{source} key zookeeper.connection.timeout.ms", wait) if wait else session_timeout_ms,
+        read["zookeeper.set.acl"],
+        _tls(read),
+        _sasl(read),
+    )
+    if settings.secure_acl and settings.sasl is None and (settings.tls is None or not settings.tls.key_and_certificate):
+        raise ConfigError(f"{source} key zookeeper.set.acl", "true, but nothing that says who we are",
+                          "a SASL login or a TLS certificate as well")  # fmt: skip
+    return settings
+
+
+def _hosts_and_chroot(connect: str, where: str) -> tuple[tuple[tuple[str, int], ...], str]:
+    listed, slash, below = connect.partition("/")
+    hosts = []
+    for one in listed.split(","):
+        found = _HOST_PORT.fullmatch(one.strip())
+        port = DEFAULT_PORT if found is None or found[3] is None else int(found[3])
+        if found is None or not 0 < port <= 65_535:
+            raise ConfigError(where, shown(one), "HOST:PORT[,HOST:PORT]...[/chroot]")
+        hosts.append((found[1] or found[2], port))
+    chroot = (slash + below).rstrip("/")
+    if "\0" in chroot or any(part in ("", ".", "..") for part in chroot.split("/")[1:]):
+        raise ConfigError(where, shown(slash + below), "a chroot of names between slashes")
+    return tuple(hosts), chroot
+
+
+def _tls(read: Mapping[str, Any]) -> TlsSettings | None:
+    if not read["zookeeper.ssl.client.enable"]:
+        return None
+    authorities, identity = read["zookeeper.ssl.truststore.location"], read["zookeeper.ssl.keystore.location"]
+    return TlsSettings(
+        Path(authorities) if authorities else None,
+        Path(identity) if identity else None,
+        read["zookeeper.ssl.keystore.password"] or None,
+    )
+
+
+def _sasl(read: Mapping[str, Any]) -> SaslLogin | None:
+    if not read[_JAAS] or not read["zookeeper.sasl.client"]:
+        return None
+    return read_jaas(Path(read[_JAAS]), read["zookeeper.sasl.clientconfig"])

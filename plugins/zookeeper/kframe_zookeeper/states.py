@@ -1,0 +1,87 @@
+"""States as the controller's columns have them: read from their nodes, what Kafka never writes left to the strict
+decoder, and what nobody can read left out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.errors import ZnodeError
+from kframe.model.changes import StateChange, StoredStates
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged, offsets_of
+from kframe.model.ids import NO_LEADER, NO_STATE
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.memory import Memory
+from kframe_zookeeper.multiread import PathNames, StateRows, read_states
+from kframe_zookeeper.paths import TOPICS, state_path
+from kframe_zookeeper.statewrite import NewStates
+from kframe_zookeeper.znodes import decode_state
+
+
+def path_names(connection: Connection, cluster: ClusterState) -> PathNames:
+    """How the topics of ``cluster`` are named in paths."""
+    return PathNames.of(f"{connection.root}{TOPICS}/", cluster.topics.wire_names())
+
+
+def new_states(connection: Connection, cluster: ClusterState, change: StateChange) -> NewStates:
+    """The states that ``change`` wants stored, with brokers by id."""
+    ids, partitions = np.append(cluster.brokers.ids, np.int32(NO_LEADER)), cluster.partitions
+    return NewStates(
+        names=path_names(connection, cluster),
+        topic=partitions.topic[change.rows],
+        partition=partitions.partition[change.rows],
+        leader=ids[change.leader],
+        leader_epoch=change.leader_epoch,
+        recovery=change.recovery,
+        isr=Ragged(change.isr.offsets, ids[change.isr.values]),
+        expected=change.expected,
+        controller_epoch=change.controller_epoch,
+    )
+
+
+def stored_states(connection: Connection, memory: Memory, cluster: ClusterState, rows: Int32) -> StoredStates:
+    """Read the states of ``rows``; a stored broker that ``cluster`` has not met gets an index there."""
+    partitions, brokers = cluster.partitions, cluster.brokers
+    topic, partition = partitions.topic[rows], partitions.partition[rows]
+    read = read_states(connection.session, path_names(connection, cluster), topic, partition)
+    odd = [state_path(cluster.topics.names[topic[row]], int(partition[row])) for row in read.odd]
+    isr = _with_odd(read, memory, odd)
+    leader = np.full(len(rows), NO_LEADER, np.int32)
+    led = read.found & (read.leader >= 0)
+    leader[led] = brokers.index_of(read.leader[led])
+    return StoredStates(
+        rows=rows,
+        found=read.found,
+        leader=leader,
+        leader_epoch=read.leader_epoch,
+        controller_epoch=read.controller_epoch,
+        partition_epoch=np.where(read.found, read.version, np.int32(NO_STATE)),
+        recovery=read.recovery,
+        isr=Ragged(isr.offsets, brokers.index_of(isr.values)),
+    )
+
+
+def _with_odd(read: StateRows, memory: Memory, paths: list[str]) -> Ragged:
+    """Have the strict decoder read what the kernel has not; return all ISRs. What it refuses is quarantined."""
+    lists: dict[int, list[int]] = {}
+    for (row, data), path in zip(read.odd.items(), paths, strict=True):
+        try:
+            state, _ = decode_state(data, path)
+        except ZnodeError as error:
+            memory.quarantine(path, error)
+            continue
+        memory.mend(path)
+        read.parsed[row], lists[row] = 1, state.isr
+        read.leader[row], read.leader_epoch[row] = state.leader, state.leader_epoch
+        read.controller_epoch[row], read.recovery[row] = state.controller_epoch, state.leader_recovery_state
+    if not lists:
+        return read.isr
+    counts = read.isr.counts
+    for row, isr in lists.items():
+        counts[row] = len(isr)
+    offsets = offsets_of(counts)
+    values = np.empty(int(offsets[-1]), np.int32)
+    odd = np.repeat(np.isin(np.arange(len(counts)), list(lists)), counts)
+    values[~odd] = read.isr.values
+    values[odd] = [member for row in sorted(lists) for member in lists[row]]
+    return Ragged(offsets, values)

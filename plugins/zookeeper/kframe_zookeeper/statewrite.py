@@ -1,0 +1,179 @@
+"""Partition states created or compared and set in bulk; each row fares by itself.
+
+A row that was refused is told by the answer to its batch. Before the rest of the batch is tried again, its states are
+read once: one look finds every other row that would be refused, and every row whose write had been done though its
+answer was lost (KAFKA-1382; Kafka 3.9 reads back in ``KafkaZkClient.retryRequestsUntilConnected`` only by repeating).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+
+from kframe.model.changes import WriteCode, WriteResult
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, same_lists
+from kframe.model.ids import NO_STATE
+from kframe_zookeeper._jute_write import write_states
+from kframe_zookeeper.multiread import PathNames, StateRows, read_nodes, read_states
+from kframe_zookeeper.multiwrite import LOST, UNTRIED, Fates, Writes, require, write_all, write_once
+from kframe_zookeeper.requests import create
+from kframe_zookeeper.session import RequestLost, Session
+
+#: Rows are read back and tried again so often at most; each time somebody else has written in between.
+ROUNDS_MOST: Final = 16
+#: Bytes of JSON and operation headers of a row beside its path, its ISR and its ACL, at most.
+_FIXED_BYTES: Final = (
+    9 + 4 + 4 + 4 + len('{"controller_epoch":,"leader":,"version":1,"leader_epoch":,"isr":[]}') + 33 + 27
+)
+_NUMBER_BYTES: Final = 11
+_PATH_BYTES: Final = len("/partitions//state") + _NUMBER_BYTES
+_CODES: Final = {
+    0: WriteCode.OK,
+    BadVersionError.code: WriteCode.STALE,
+    NoNodeError.code: WriteCode.MISSING,
+    NodeExistsError.code: WriteCode.EXISTS,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewStates:
+    """States to be stored for ``k`` partitions; brokers are ids. ``expected`` NO_STATE: there is none yet."""
+
+    names: PathNames
+    topic: Int32
+    partition: Int32
+    leader: Int32
+    leader_epoch: Int32
+    recovery: UInt8
+    isr: Ragged
+    expected: Int32
+    controller_epoch: int
+
+    def take(self, rows: Int32) -> NewStates:
+        """The rows numbered ``rows``."""
+        return NewStates(
+            self.names, self.topic[rows], self.partition[rows], self.leader[rows], self.leader_epoch[rows],
+            self.recovery[rows], self.isr.take(rows), self.expected[rows], self.controller_epoch,
+        )  # fmt: skip
+
+    def encode(self, acl: bytes, parent: UInt8) -> Writes:
+        """One write a row; where ``parent`` is 1 it creates the parent of the state first."""
+        path = self.names.at[self.topic + 1] - self.names.at[self.topic] + len(self.names.root) + _PATH_BYTES
+        sizes = path * (1 + parent) + _FIXED_BYTES + self.isr.counts * (_NUMBER_BYTES + 1)
+        sizes += (parent.astype(np.int32) + (self.expected == NO_STATE)) * (len(acl) + 21)
+        out, at = np.empty(int(sizes.sum()), np.uint8), np.empty(len(self.topic) + 1, np.int64)
+        written = write_states(
+            self.topic, self.partition, self.names.at, self.names.names, self.names.root, np.frombuffer(acl, np.uint8),
+            self.leader, self.leader_epoch, self.recovery, self.isr.offsets, self.isr.values, self.expected, parent,
+            self.controller_epoch, at, out,
+        )  # fmt: skip
+        return Writes(out[:written], at, parent.astype(np.int32) + 1)
+
+    def equal(self, stored: StateRows) -> Bool:
+        """Mask of the rows for which exactly this is stored, as the next version after the expected one."""
+        same: Bool = (
+            stored.found
+            & (stored.version == self.expected + 1)
+            & (stored.leader == self.leader)
+            & (stored.leader_epoch == self.leader_epoch)
+            & (stored.controller_epoch == self.controller_epoch)
+            & (stored.recovery == self.recovery)
+            & same_lists(stored.isr, self.isr)
+        )
+        return same
+
+
+class StateWriter:
+    """Writes states in one session, under one claim."""
+
+    def __init__(self, session: Session, guard: bytes, acl: bytes) -> None:
+        """``guard`` is the check operation that proves us controller; ``acl`` what new nodes get."""
+        self._session = session
+        self._guard = guard
+        self._acl = acl
+        self._with_partitions: set[str] = set()
+        """Topics known to have the parent of their partitions."""
+
+    def write(self, states: NewStates) -> WriteResult:
+        """Store each row. Raises ControllerFenced and StoreError."""
+        codes = np.full(len(states.topic), WriteCode.FAILED, np.uint8)
+        versions = np.full(len(codes), NO_STATE, np.int32)
+        creating = states.expected == NO_STATE
+        parent, doubtful = creating.astype(np.uint8), np.zeros(len(codes), np.bool_)
+        left = np.arange(len(codes), dtype=np.int32)
+        if creating.any():
+            orphans = self._make_parents(states, np.unique(states.topic[creating]))
+            hopeless = creating & np.isin(states.topic, orphans)
+            codes[hopeless] = WriteCode.MISSING
+            left = np.flatnonzero(~hopeless).astype(np.int32)
+        for _ in range(ROUNDS_MOST):
+            if len(left) == 0:
+                return WriteResult(codes, versions)
+            fates = write_once(self._session, self._guard, states.take(left).encode(self._acl, parent[left]))
+            doubtful[left] |= fates.code == LOST
+            left = self._note(states, fates, left, codes, versions, parent, doubtful)
+            if len(left):
+                left = self._look(states, left, codes, versions, parent, doubtful)
+        if doubtful[left].any():
+            raise RequestLost(f"the fate of {int(doubtful[left].sum())} writes is not known")
+        return WriteResult(codes, versions)
+
+    def _note(
+        self, states: NewStates, fates: Fates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, doubtful: Bool
+    ) -> Int32:
+        """Note what is certain of the fates of ``rows``; return those that are still open."""
+        code = fates.code
+        done = code == 0
+        codes[rows[done]], versions[rows[done]] = WriteCode.OK, fates.version[done]
+        open_ = (code == LOST) | (code == UNTRIED)
+        for place in np.flatnonzero(~done & ~open_).tolist():
+            row = rows[place]
+            if parent[row] and fates.operation[place] == 0 and code[place] == NodeExistsError.code:
+                parent[row] = 0
+            elif not doubtful[row]:
+                codes[row] = _CODES.get(int(code[place]), WriteCode.FAILED)
+                continue
+            open_[place] = True
+        left: Int32 = rows[open_]
+        return left
+
+    def _look(
+        self, states: NewStates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, doubtful: Bool
+    ) -> Int32:
+        """Read what is stored for ``rows``; note the fates that follow from it, and return the rows to try again."""
+        self._session.await_connection()
+        wanted = states.take(rows)
+        stored = read_states(self._session, states.names, wanted.topic, wanted.partition)
+        there, creating = stored.code == 0, wanted.expected == NO_STATE
+        done = wanted.equal(stored) & doubtful[rows]
+        codes[rows[done]], versions[rows[done]] = WriteCode.OK, stored.version[done]
+        again = np.where(creating, ~there, stored.version == wanted.expected) & ~done
+        codes[rows[~done & ~again]] = WriteCode.STALE
+        codes[rows[~done & ~again & creating]] = WriteCode.EXISTS
+        codes[rows[~done & ~again & ~there]] = WriteCode.MISSING
+        retried: Int32 = rows[again]
+        unmade = retried[parent[retried] != 0]
+        path = states.names.partition_path
+        paths = [path(int(states.topic[row]), int(states.partition[row])) for row in unmade]
+        parent[unmade] = [node is None for node in read_nodes(self._session, paths)]
+        return retried
+
+    def _make_parents(self, states: NewStates, topics: Int32) -> list[int]:
+        """Create ``.../partitions`` of topics where it is missing; return the topics that do not exist at all."""
+        name = {topic: states.names.topic_path(topic) for topic in topics.tolist()}
+        unsure = [topic for topic in name if name[topic] not in self._with_partitions]
+        nodes = read_nodes(self._session, [f"{name[topic]}/partitions" for topic in unsure])
+        lacking = [topic for topic, node in zip(unsure, nodes, strict=True) if node is None]
+        writes = Writes.of([[create(f"{name[topic]}/partitions", None, self._acl)] for topic in lacking])
+        fates, _ = write_all(self._session, self._guard, writes)
+        require(fates, NodeExistsError.code, NoNodeError.code)
+        orphans = [topic for topic, code in zip(lacking, fates.code.tolist(), strict=True) if code == NoNodeError.code]
+        self._with_partitions.update(name[topic] for topic in unsure if topic not in orphans)
+        return orphans
+
+    def forget(self, names: tuple[str, ...]) -> None:
+        """These topics (paths) are gone; should they come again, they have no partitions."""
+        self._with_partitions.difference_update(names)

@@ -1,0 +1,308 @@
+"""The store of a controller on a real ZooKeeper: what it is told of, the role, brokers and states.
+
+Calls come from the controller's thread; a worker of ours follows the watches and replaces a session that has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+
+from kframe.core.stored import reload
+from kframe.errors import ControllerFenced, KframeError, StoreError, ZnodeError
+from kframe.model.brokers import Registration
+from kframe.model.changes import StateChange, StoredStates, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.events import Elect, Event, SessionExpired
+from kframe.model.ports import Notify
+from kframe_zookeeper import paths
+from kframe_zookeeper.acls import acl_of
+from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.connection import NO_NODE, Connection
+from kframe_zookeeper.hearing import Hearing
+from kframe_zookeeper.memory import Memory
+from kframe_zookeeper.request_calls import RequestCalls
+from kframe_zookeeper.requests import delete, encode_acl
+from kframe_zookeeper.role import Candidate
+from kframe_zookeeper.session import RequestLost, Session, SessionOver
+from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.states import new_states, stored_states
+from kframe_zookeeper.topic_calls import TopicCalls
+from kframe_zookeeper.watches import Watched
+from kframe_zookeeper.worker import Worker
+from kframe_zookeeper.znodes import decode_broker, decode_controller, encode_features
+
+_log = logging.getLogger("kframe.zookeeper")
+
+#: The id of a controller that there is not, or whose record nobody can read.
+NO_CONTROLLER: Final = -1
+#: How often the server is asked for a sign of life, in parts of the session timeout.
+HEARTBEATS: Final = 6
+#: How long to wait before the next try to get a new session (Kafka 3.9 ``ZooKeeperClient.RetryBackoffMs``).
+RETRY_S: Final = 1.0
+
+
+class ZooKeeperStore(TopicCalls, RequestCalls):
+    """Implements ``kframe.model.ports.Store``.
+
+    When its session expires it goes on in a new one; a claim does not survive that.
+    """
+
+    def __init__(self, settings: ConnectSettings) -> None:
+        self._settings = settings
+        self._notify: Notify = _ignore
+        self._memory = Memory()
+        self._connection: Connection | None = None
+        self._worker: Worker | None = None
+        self._changing = threading.Lock()
+
+    def open(self, notify: Notify) -> None:
+        """Connect, create the nodes that every broker creates, and watch who is controller.
+
+        Raises StoreError, and ConfigError where a TLS file cannot be used.
+        """
+        if self._worker is not None:
+            raise StoreError("the store is open already")
+        self._worker = Worker(self._beat, self._beat_s)
+        try:
+            ensure_chroot(self._settings)
+            self._begin_session()
+        except (KazooException, KazooTimeoutError) as error:
+            self.close()
+            raise StoreError(f"{self._settings.connect_string} cannot be reached: {error}") from error
+        except KframeError:
+            self.close()
+            raise
+        self._notify = notify
+
+    def close(self) -> None:
+        """Disconnect; ``/controller`` goes if it is ours. Nothing is notified any more. May be called again."""
+        self._notify = _ignore
+        with self._changing:
+            worker, self._worker = self._worker, None
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.session.close()
+        if worker is not None:
+            worker.stop()
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Nodes that are left out because they cannot be read, by path, with the reason."""
+        return dict(self._memory.broken)
+
+    def claim(self, controller_id: int) -> int | None:
+        """Take the role if it is free, and return the controller epoch: one more than the last."""
+        return self._claim(controller_id, takeover=False)
+
+    def take_over(self, controller_id: int) -> int | None:
+        """Take the role also from a controller that holds it; None if yet another one was faster."""
+        return self._claim(controller_id, takeover=True)
+
+    def controller(self) -> int:
+        """Id of the present controller; -1 if there is none, or none that anybody can read."""
+        connection = self._connected()
+        connection.watches.exists(paths.CONTROLLER)
+        node = connection.node(paths.CONTROLLER)
+        if node is None:
+            self._memory.mend(paths.CONTROLLER)
+            return NO_CONTROLLER
+        try:
+            controller_id = decode_controller(node.data).brokerid
+        except ZnodeError as error:
+            self._memory.quarantine(paths.CONTROLLER, error)
+            return NO_CONTROLLER
+        self._memory.mend(paths.CONTROLLER)
+        return controller_id
+
+    def owns_role(self) -> bool:
+        """Whether ``/controller`` is an ephemeral record of our own session."""
+        connection = self._connected()
+        node = connection.node(paths.CONTROLLER)
+        return node is not None and node.owner == connection.session.session_id
+
+    def prepare(self) -> None:
+        """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications."""
+        connection = self._connected()
+        feature = connection.node(paths.FEATURE)
+        parents = (paths.LOG_DIR_EVENTS, paths.ISR_CHANGES)
+        children = zip(parents, connection.children(parents), strict=True)
+        writes = [[delete(f"{connection.root}{parent}/{name}")] for parent, names in children for name in names]
+        connection.write(writes, NO_NODE)
+        if feature is None:
+            connection.write([[connection.create(paths.FEATURE, encode_features({}))]])
+
+    def load(self) -> ClusterState:
+        """Read everything and arm its watches; what cannot be read is left out, see ``broken``."""
+        connection, cluster = self._connected(), ClusterState()
+        cluster.brokers.register(self.read_brokers())
+        table = self.read_topics(tuple(sorted(self.read_topic_names())))
+        rows = cluster.add_table(table)
+        settings = self.read_topic_settings(table.names)
+        cluster.topics.unclean[:] = [one.unclean for one in settings]
+        cluster.topics.min_insync[:] = [one.min_insync for one in settings]
+        reload(cluster, stored_states(connection, self._memory, cluster, rows))
+        for path in (paths.ISR_CHANGES, paths.LOG_DIR_EVENTS):
+            connection.watched_children(path)
+        return cluster
+
+    def read_brokers(self) -> tuple[Registration, ...]:
+        """All registrations, by broker id; arms the watches on their coming, going and content."""
+        connection = self._connected()
+        zxid = connection.watches.seen()
+        names = connection.watched_children(paths.BROKER_IDS)
+        nodes = connection.nodes([f"{paths.BROKER_IDS}/{name}" for name in names])
+        found = []
+        for name, node in zip(names, nodes, strict=True):
+            path = f"{paths.BROKER_IDS}/{name}"
+            if node is None:
+                continue  # gone since we read the list: the watch on it tells
+            connection.watches.arm([path], Watched.DATA, zxid)
+            try:
+                found.append(decode_broker(name, node.data, node.czxid))
+                self._memory.mend(path)
+            except ZnodeError as error:
+                self._memory.quarantine(path, error)
+        self._memory.follows = True
+        return tuple(sorted(found, key=lambda one: one.broker_id))
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        """Create or compare-and-set each row, in batches that each check our claim."""
+        connection = self._connected()
+        return connection.writer.write(new_states(connection, cluster, change))
+
+    def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
+        """Read the states of these rows; a stored broker that ``cluster`` has not met gets an index in it."""
+        return stored_states(self._connected(), self._memory, cluster, rows)
+
+    def release(self) -> None:
+        """Delete ``/controller`` if the role is still ours; registrations are not followed any more.
+
+        If that cannot be told from lost, the session ends: nobody else can be controller as long as it lives.
+        """
+        self._memory.follows = False
+        connection = self._connection
+        if connection is None or connection.claim is None:
+            return
+        try:
+            connection.write([[delete(connection.root + paths.CONTROLLER)]], NO_NODE)
+        except ControllerFenced:
+            pass  # taken over: there is nothing of ours to give up
+        except StoreError as error:
+            _log.warning("the role could not be given up, so the session is: %s", error)
+            self._put(partial(self._expire, connection))
+        connection.take_role(None)
+
+    def _claim(self, controller_id: int, *, takeover: bool) -> int | None:
+        connection = self._connected()
+        acl = connection.acl_of(paths.CONTROLLER)
+        candidate = Candidate(connection.session, connection.root, acl, controller_id, time.time_ns() // 1_000_000)
+        try:
+            claim = candidate.claim(takeover=takeover)
+        except RequestLost:
+            # The record may be ours, and nobody would ever know: it goes with the session.
+            self._put(partial(self._expire, connection))
+            raise
+        connection.watches.exists(paths.CONTROLLER)
+        if claim is None:
+            return None
+        connection.take_role(claim)
+        return claim.controller_epoch
+
+    def _acl_of(self, path: str) -> bytes:
+        """The ACL of a new node, as create operations hold it."""
+        return encode_acl(acl_of(path, self._settings.secure_acl))
+
+    def _connected(self) -> Connection:
+        connection = self._connection
+        if connection is None:
+            raise StoreError("the store is not open")
+        return connection
+
+    def _put(self, task: Callable[[], None]) -> None:
+        """Have the worker do something, if there still is one."""
+        worker = self._worker
+        if worker is not None:
+            worker.put(task)
+
+    def _begin_session(self) -> None:
+        """Connect in a new session, and watch who is controller. Raises StoreError."""
+        session, memory = Session(make_client(self._settings)), Memory()
+        connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(hearing.hear, what, path)))
+        hearing = Hearing(connection, memory, self._tell)
+        session.on_end = lambda: self._put(partial(self._expire, connection))
+
+        def reconnected() -> None:
+            connection.watches.lose()
+            self._put(connection.watches.rearm)
+
+        session.on_reconnect = reconnected
+        session.begin(self._settings.connection_timeout_ms / 1000)
+        try:
+            connection.create_missing(paths.PERSISTENT)
+            connection.watches.exists(paths.CONTROLLER)
+        except StoreError:
+            session.close()
+            raise
+        with self._changing:
+            self._memory, self._connection = memory, connection
+        if self._worker is None:  # closed while we connected
+            self.close()
+
+    def _beat_s(self) -> float:
+        """Seconds until the next sign of life is asked for."""
+        connection = self._connection
+        timeout_s = RETRY_S * HEARTBEATS if connection is None else connection.session.fence.timeout_s
+        return timeout_s / HEARTBEATS
+
+    def _beat(self) -> None:
+        """Ask for a sign of life: it proves that the session lives, and its lack that it may not."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            connection.node(paths.CONTROLLER_EPOCH)
+            connection.watches.rearm()
+        except SessionOver:
+            self._expire(connection)
+        except RequestLost:
+            _log.info("ZooKeeper did not answer; the session lives for %.1f s more", connection.session.fence.left_s())
+
+    def _expire(self, connection: Connection) -> None:
+        """The session is over or may be: say so, and get another one. In the worker."""
+        if self._connection is not connection:
+            return
+        self._memory.follows = False
+        connection.take_role(None)
+        connection.session.expire()
+        self._tell(SessionExpired())
+        connection.session.dispose()
+        while self._connection is connection and self._worker is not None:
+            try:
+                self._begin_session()
+            except StoreError as error:
+                _log.warning("no new session yet: %s", error)
+                time.sleep(RETRY_S)
+            else:
+                self._tell(Elect())
+
+    def _tell(self, event: Event) -> None:
+        """Notify whoever is to be notified now."""
+        self._notify(event)
+
+
+def open_store(url: str) -> ZooKeeperStore:
+    """The store that a URL names, not open yet; see ``settings`` for its form. Raises ConfigError."""
+    return ZooKeeperStore(settings_of_url(url))
+
+
+def _ignore(_event: object) -> None:
+    """Notified while nobody listens."""

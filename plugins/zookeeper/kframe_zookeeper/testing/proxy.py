@@ -1,0 +1,283 @@
+"""A TCP proxy between clients and one ZooKeeper server that breaks connections where a test says.
+
+By hand: ``delay``, ``freeze``, ``drop``, ``cut``, ``half_close``, ``refuse``. By script: a Break cuts the connection,
+or does something else, at the n-th request of a kind: before or after it is forwarded, or when its answer comes back.
+Scripts read ZooKeeper's frames, so they need clear text; the rest works over TLS too (``framed=False``).
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Self
+
+HOST: Final = "127.0.0.1"
+#: Opcodes that scripts are likely to wait for.
+CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, PING, MULTI, MULTI_READ = 1, 2, 3, 4, 5, 11, 14, 22
+_CHUNK: Final = 65_536
+_LENGTH: Final = struct.Struct(">i")
+_REQUEST: Final = struct.Struct(">iii")
+_ANSWER: Final = struct.Struct(">ii")
+#: Closing a socket with this set resets the connection: what is on the way is lost on both sides.
+_RESET: Final = struct.pack("ii", 1, 0)
+
+
+class Direction(Enum):
+    """Which way bytes travel."""
+
+    TO_SERVER = "to server"
+    TO_CLIENT = "to client"
+
+
+BOTH: Final = tuple(Direction)
+
+
+class Moment(Enum):
+    """Where in the life of a request a Break happens."""
+
+    BEFORE_REQUEST = "the server has not seen it"
+    AFTER_REQUEST = "the server will have it; the client gets no answer"
+    BEFORE_ANSWER = "the server has answered; the client does not know"
+    AFTER_ANSWER = "the client will have the answer"
+
+
+@dataclass(slots=True, eq=False)
+class Break:
+    """Do something, once, at ``moment`` of the ``nth`` request from now: of those of ``opcode``, or of all but pings.
+
+    ``action`` sees the connection; what it leaves open goes on. ``happened`` is set when it is done.
+    """
+
+    moment: Moment
+    nth: int = 1
+    opcode: int | None = None
+    action: Callable[[Link], None] | None = None
+    """None cuts the connection."""
+    happened: threading.Event = field(default_factory=threading.Event, init=False)
+    _waits_for: tuple[Link, int] | None = field(default=None, init=False)
+    """The connection and the number of the request whose answer is the moment."""
+
+    def meets(self, link: Link, direction: Direction, number: int, opcode: int) -> Moment | None:
+        """The moment, if this frame is the one: a request of ``opcode``, or the answer to request ``number``."""
+        if direction is Direction.TO_CLIENT:
+            return self.moment if self._waits_for == (link, number) else None
+        if self._waits_for is not None or (opcode == PING if self.opcode is None else opcode != self.opcode):
+            return None
+        self.nth -= 1
+        if self.nth != 0:
+            return None
+        if self.moment in (Moment.BEFORE_REQUEST, Moment.AFTER_REQUEST):
+            return self.moment
+        self._waits_for = (link, number)
+        return None
+
+    def do(self, link: Link) -> None:
+        """Act on ``link``."""
+        if self.action is not None:
+            self.action(link)
+        else:
+            link.cut(gently=self.moment in (Moment.AFTER_REQUEST, Moment.AFTER_ANSWER))
+        self.happened.set()
+
+
+class Link:
+    """One client's connection through the proxy."""
+
+    def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
+        self._proxy = proxy
+        self._sockets = {Direction.TO_SERVER: (client, server), Direction.TO_CLIENT: (server, client)}
+        self._greeted = dict.fromkeys(BOTH, False)
+        self._muted: set[Direction] = set()
+        self.closed = False
+        for direction in BOTH:
+            threading.Thread(target=self._pump, args=(direction,), daemon=True).start()
+
+    def cut(self, *, gently: bool = False) -> None:
+        """End the connection on both sides. ``gently``: what was passed on still arrives; without, that may be lost."""
+        self.closed = True
+        for end in self._sockets[Direction.TO_SERVER]:
+            with suppress(OSError):
+                if not gently:
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                end.shutdown(socket.SHUT_RD)  # wakes the thread that reads from it
+            with suppress(OSError):
+                end.close()
+
+    def half_close(self, direction: Direction) -> None:
+        """Send an end of stream in one direction, and nothing after it; the other direction goes on."""
+        self._muted.add(direction)
+        with suppress(OSError):
+            self._sockets[direction][1].shutdown(socket.SHUT_WR)
+
+    def mute(self, direction: Direction) -> None:
+        """Swallow what comes from now on in one direction."""
+        self._muted.add(direction)
+
+    def _pump(self, direction: Direction) -> None:
+        source, sink = self._sockets[direction]
+        with suppress(OSError):
+            for piece in self._pieces(source):
+                self._pass_on(direction, sink, piece)
+            self.half_close(direction)
+            return
+        self.closed = True
+
+    def _pieces(self, source: socket.socket) -> Iterator[bytes]:
+        """Whole frames, or whatever comes."""
+        waiting = bytearray()
+        while chunk := source.recv(_CHUNK):
+            if not self._proxy.framed:
+                yield chunk
+                continue
+            waiting += chunk
+            while len(waiting) >= _LENGTH.size:
+                end = _LENGTH.size + max(_LENGTH.unpack_from(waiting)[0], 0)
+                if len(waiting) < end:
+                    break
+                yield bytes(waiting[:end])
+                del waiting[:end]
+
+    def _pass_on(self, direction: Direction, sink: socket.socket, piece: bytes) -> None:
+        proxy = self._proxy
+        time.sleep(proxy.delay_s[direction])
+        found = self._break_at(direction, piece)
+        moment = None if found is None else found.moment
+        if found is not None and moment in (Moment.BEFORE_REQUEST, Moment.BEFORE_ANSWER):
+            found.do(self)
+        if found is not None and moment is Moment.AFTER_REQUEST and found.action is None:
+            self.mute(Direction.TO_CLIENT)  # the answer may be faster than the cut
+        proxy.flowing[direction].wait()
+        if direction not in self._muted and direction not in proxy.dropping and not self.closed:
+            sink.sendall(piece)
+        if found is not None and moment in (Moment.AFTER_REQUEST, Moment.AFTER_ANSWER):
+            found.do(self)
+
+    def _break_at(self, direction: Direction, piece: bytes) -> Break | None:
+        """The Break that this piece is the moment of. The first frame each way opens the session and has no number."""
+        if not self._proxy.framed:
+            return None
+        if not self._greeted[direction] or len(piece) < _REQUEST.size:
+            self._greeted[direction] = True
+            return None
+        if direction is Direction.TO_SERVER:
+            _, number, opcode = _REQUEST.unpack_from(piece)
+        else:
+            (_, number), opcode = _ANSWER.unpack_from(piece), 0
+        return self._proxy.break_at(self, direction, number, opcode)
+
+
+class Proxy:
+    """Listens on loopback and forwards to ``upstream`` ("host:port"); a context manager that ends all of it."""
+
+    def __init__(self, upstream: str, *, framed: bool = True) -> None:
+        host, _, port = upstream.rpartition(":")
+        self._upstream = (host, int(port))
+        self.framed = framed
+        self.delay_s = dict.fromkeys(BOTH, 0.0)
+        self.flowing = {direction: threading.Event() for direction in BOTH}
+        self.dropping: set[Direction] = set()
+        self._refusing = False
+        self._breaks: list[Break] = []
+        self._links: list[Link] = []
+        self._lock = threading.Lock()
+        self._listener = socket.create_server((HOST, 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.thaw()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        """Where clients connect."""
+        return f"{HOST}:{self.port}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._refusing = True
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.thaw()
+        self.cut()
+
+    def script(self, *breaks: Break) -> None:
+        """Replace the script. Counting begins now."""
+        with self._lock:
+            self._breaks = list(breaks)
+
+    def delay(self, seconds: float, *directions: Direction) -> None:
+        """Hold each piece back for so long; 0 ends that."""
+        for direction in directions or BOTH:
+            self.delay_s[direction] = seconds
+
+    def freeze(self, *directions: Direction) -> None:
+        """Let nothing pass until ``thaw``; it is kept, not lost."""
+        for direction in directions or BOTH:
+            self.flowing[direction].clear()
+
+    def thaw(self) -> None:
+        """End ``freeze``."""
+        for event in self.flowing.values():
+            event.set()
+
+    def drop(self, *directions: Direction) -> None:
+        """Swallow what comes from now on; ``drop`` without a direction ends that."""
+        self.dropping = set(directions)
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        for link in self.links:
+            link.cut()
+
+    def half_close(self, direction: Direction) -> None:
+        """Half-close every connection."""
+        for link in self.links:
+            link.half_close(direction)
+
+    def refuse(self, refusing: bool = True) -> None:
+        """Close new connections at once; those that stand go on."""
+        self._refusing = refusing
+
+    @property
+    def links(self) -> list[Link]:
+        """The connections that stand."""
+        with self._lock:
+            self._links = [link for link in self._links if not link.closed]
+            return list(self._links)
+
+    def break_at(self, link: Link, direction: Direction, number: int, opcode: int) -> Break | None:
+        """Take out the Break that a frame is the moment of; each frame is counted by every Break of the script."""
+        with self._lock:
+            met = [one for one in self._breaks if one.meets(link, direction, number, opcode)]
+            if met:
+                self._breaks.remove(met[0])
+            return met[0] if met else None
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._connect(client)
+
+    def _connect(self, client: socket.socket) -> None:
+        """Join a client to the server, or leave it."""
+        if self._refusing:
+            client.close()
+            return
+        try:
+            server = socket.create_connection(self._upstream)
+        except OSError:
+            client.close()
+            return
+        for end in (client, server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link = Link(self, client, server)
+        with self._lock:
+            self._links.append(link)

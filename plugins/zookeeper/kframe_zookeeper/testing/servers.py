@@ -1,0 +1,315 @@
+"""Real ZooKeeper servers for tests: 3.8.4, which Kafka 3.9.1 ships, one or three of them, on loopback.
+
+They need a JDK, and Maven once for each machine, to fetch the jars; ``missing()`` says what is not there. Data stands
+in a folder of the caller's and is not forced to disk: what is tested is the protocol, not the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kframe_zookeeper.testing.certificates import Identity
+
+HOST: Final = "127.0.0.1"
+VERSION: Final = "3.8.4"
+#: Below the ports that the system gives to outgoing connections, which could otherwise take one between two starts.
+_PORTS: Final = range(15_000, 32_000)
+_START_S: Final = 30.0
+_LOOK_S: Final = 0.02
+#: A server in tests lives for seconds: start fast, compile little.
+_JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx768m")
+
+
+def missing() -> str | None:
+    """What this machine lacks to run a server; None if nothing."""
+    lacking = [program for program in ("java", "mvn") if shutil.which(program) is None]
+    return f"no {' and no '.join(lacking)} on this machine" if lacking else None
+
+
+def jars() -> Path:
+    """The folder of the server's jars. Fetched by Maven the first time; KFRAME_ZOOKEEPER_LIBS names another folder."""
+    if chosen := os.environ.get("KFRAME_ZOOKEEPER_LIBS"):
+        return Path(chosen)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kframe" / f"zookeeper-{VERSION}"
+    if not cache.exists():
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache.parent) as scratch:
+            command = ["mvn", "-q", "-B", "-f", str(Path(__file__).parent / "pom.xml"), "dependency:copy-dependencies"]
+            subprocess.run([*command, f"-DoutputDirectory={scratch}/jars"], check=True, cwd=scratch)
+            if not cache.exists():
+                (Path(scratch) / "jars").rename(cache)
+    return cache
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, each a different one."""
+    chosen: list[int] = []
+    while len(chosen) < count:
+        port = random.choice(_PORTS)
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind((HOST, port))
+            except OSError:
+                continue
+        if port not in chosen:
+            chosen.append(port)
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How servers of one kind are set up."""
+
+    tick_ms: int = 100
+    """What sessions are counted in; a follower is given up after 50 of them."""
+    identity: Identity | None = None
+    """Opens a second port, for TLS; clients must show a certificate of the same authority."""
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Passwords of those who may log in by SASL DIGEST-MD5; nobody is let in without, if there are any."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Further lines of ``zoo.cfg``."""
+    jvm: tuple[str, ...] = ()
+    """Further options of the JVM."""
+
+
+class ServerHandle:
+    """One server: a process that can be stopped, killed, frozen, and started again on the same data and ports."""
+
+    def __init__(self, folder: Path, options: ServerOptions, members: Mapping[int, str] | None = None, number: int = 1):
+        """``members`` are the addresses of an ensemble by number; without, the server stands alone."""
+        self.folder = folder
+        self.options = options
+        self.port, self.secure_port = free_ports(2)
+        self._members = members or {}
+        self._number = number
+        self._process: subprocess.Popen[bytes] | None = None
+        self._write_files()
+
+    @property
+    def address(self) -> str:
+        """Where clients connect, in clear text."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def secure_address(self) -> str:
+        """Where clients connect over TLS, if the server has an identity."""
+        return f"{HOST}:{self.secure_port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the running process; None while there is none."""
+        return None if self._process is None or self._process.poll() is not None else self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What the server has said, warnings and worse."""
+        path = self.folder / "log.txt"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start the process, and return when it serves clients (``wait``)."""
+        assert self.pid is None, "running already"
+        main = "quorum.QuorumPeerMain" if self._members else "ZooKeeperServerMain"
+        with (self.folder / "log.txt").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["java", *_JVM, *self._properties(), *self.options.jvm, "-cp", f"{jars()}/*",
+                 f"org.apache.zookeeper.server.{main}", str(self.folder / "zoo.cfg")],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+            )  # fmt: skip
+        if wait:
+            self.await_serving()
+
+    def await_serving(self) -> None:
+        """Return when the server serves clients. Raises RuntimeError, with its log, if it does not within 30 s."""
+        if not _until(lambda: self.mode() is not None or self.pid is None) or self.pid is None:
+            raise RuntimeError(f"ZooKeeper at {self.address} does not serve:\n{self.log[-4000:]}")
+
+    def stop(self) -> None:
+        """Ask the process to end, and wait until it has."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process as a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Stop, and start again on the same data."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the process (SIGSTOP): connections stay open, nothing is answered."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a frozen process go on (SIGCONT)."""
+        self._signal(signal.SIGCONT)
+
+    def mode(self) -> str | None:
+        """``standalone``, ``leader`` or ``follower``; None while no clients are served."""
+        for line in self.ask("srvr").splitlines():
+            if line.startswith("Mode: "):
+                return line.removeprefix("Mode: ")
+        return None
+
+    def ask(self, word: str) -> str:
+        """What the server answers to one of its four-letter words; nothing if it does not."""
+        try:
+            with socket.create_connection((HOST, self.port), timeout=1.0) as connection:
+                connection.sendall(word.encode())
+                answer = bytearray()
+                while chunk := connection.recv(65_536):
+                    answer += chunk
+                return answer.decode(errors="replace")
+        except OSError:
+            return ""
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "not started"
+        self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(number)
+        self._process.send_signal(signal.SIGCONT)  # a frozen process hears nothing but SIGKILL
+        try:
+            self._process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def _properties(self) -> list[str]:
+        logged = [f"-Dorg.slf4j.simpleLogger.{key}" for key in ("defaultLogLevel=warn", "showDateTime=true")]
+        return (
+            [*logged, f"-Djava.security.auth.login.config={self.folder / 'jaas.conf'}"]
+            if self.options.users
+            else logged
+        )
+
+    def _write_files(self) -> None:
+        """Write ``zoo.cfg`` and what it names."""
+        data = self.folder / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "dataDir": str(data),
+            "clientPort": str(self.port),
+            "clientPortAddress": HOST,
+            "tickTime": str(self.options.tick_ms),
+            "initLimit": "100",
+            "syncLimit": "50",
+            "minSessionTimeout": str(2 * self.options.tick_ms),
+            "maxSessionTimeout": "120000",
+            "maxClientCnxns": "0",
+            "forceSync": "no",
+            "preAllocSize": "1024",
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+        }
+        if self._members:
+            settings |= {f"server.{number}": address for number, address in self._members.items()}
+            (data / "myid").write_text(str(self._number))
+        if self.options.identity is not None:
+            settings |= _tls_settings(self.options.identity, self.secure_port)
+        if self.options.users:
+            settings |= _sasl_settings(self.folder / "jaas.conf", self.options.users)
+        lines = {**settings, **self.options.settings}
+        (self.folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+
+
+class Ensemble:
+    """Three servers that elect a leader among themselves."""
+
+    def __init__(self, folder: Path, options: ServerOptions) -> None:
+        ports = iter(free_ports(6))
+        members = {number: f"{HOST}:{next(ports)}:{next(ports)}" for number in (1, 2, 3)}
+        self.servers = tuple(ServerHandle(folder / str(number), options, members, number) for number in members)
+
+    @property
+    def address(self) -> str:
+        """Where clients connect: all of the servers."""
+        return ",".join(server.address for server in self.servers)
+
+    @property
+    def secure_address(self) -> str:
+        """Where clients connect over TLS."""
+        return ",".join(server.secure_address for server in self.servers)
+
+    def start(self) -> None:
+        """Start those that do not run, and return when all serve clients."""
+        for server in self.servers:
+            if server.pid is None:
+                server.start(wait=False)
+        for server in self.servers:
+            server.await_serving()
+
+    def stop(self) -> None:
+        """Stop all."""
+        for server in self.servers:
+            server.stop()
+
+    def leader(self) -> ServerHandle:
+        """The server that leads; waits until one does. Raises RuntimeError if none does within 30 s."""
+        found: list[ServerHandle] = []
+
+        def look() -> bool:
+            found.extend(server for server in self.servers if server.mode() == "leader")
+            return bool(found)
+
+        if not _until(look):
+            raise RuntimeError("no server of the ensemble leads")
+        return found[0]
+
+    def followers(self) -> list[ServerHandle]:
+        """The servers that follow the leader now."""
+        return [server for server in self.servers if server.mode() == "follower"]
+
+
+def _until(holds: Callable[[], bool]) -> bool:
+    """Wait until ``holds``; False if it still does not after 30 s."""
+    end = time.monotonic() + _START_S
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK_S)
+    return True
+
+
+def _tls_settings(identity: Identity, port: int) -> dict[str, str]:
+    return {
+        "secureClientPort": str(port),
+        "secureClientPortAddress": HOST,
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "ssl.keyStore.location": str(identity.key_and_certificate),
+        "ssl.keyStore.type": "PEM",
+        "ssl.trustStore.location": str(identity.authority),
+        "ssl.trustStore.type": "PEM",
+        "ssl.clientAuth": "need",
+        "ssl.hostnameVerification": "false",  # of clients, by reverse DNS
+    }
+
+
+def _sasl_settings(path: Path, users: Mapping[str, str]) -> dict[str, str]:
+    passwords = "\n".join(f'    user_{name}="{password}"' for name, password in users.items())
+    path.write_text(
+        f"Server {{\n    org.apache.zookeeper.server.auth.DigestLoginModule required\n{passwords};\n}};\n", "utf-8"
+    )
+    path.chmod(0o600)
+    return {
+        "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        "enforce.auth.enabled": "true",
+        "enforce.auth.schemes": "sasl",
+    }

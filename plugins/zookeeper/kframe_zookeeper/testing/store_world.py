@@ -1,0 +1,254 @@
+"""The world of kframe's store contract on a real ZooKeeper: what befalls a store there from outside.
+
+Whatever is written here goes through kazoo's own calls, not through the code that is tested.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.protocol.states import Callback
+
+from kframe.core.assignment import table_of
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.events import TopicPartition
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
+from kframe.model.tables import Targets
+from kframe.model.topics import UNSET
+from kframe_zookeeper import paths
+from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.settings import ConnectSettings
+from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
+from kframe_zookeeper.znodes import (
+    ConfigChange,
+    decode_broker,
+    decode_config,
+    decode_state,
+    encode_broker,
+    encode_config,
+    encode_config_change,
+    encode_log_dir_event,
+    encode_partitions,
+    encode_state,
+    encode_targets,
+    encode_topics,
+)
+
+#: Operations in one of kazoo's transactions.
+_TOGETHER: Final = 500
+#: How long anything may take.
+_PATIENCE_S: Final = 30.0
+_worlds = itertools.count()
+
+
+class ZooKeeperWorld:
+    """Implements ``kframe.testing.store_world.StoreWorld`` below a chroot of its own."""
+
+    def __init__(self, settings: ConnectSettings, cluster: ClusterState) -> None:
+        """Store ``cluster`` where ``settings`` lead, whose chroot is replaced."""
+        self._settings = replace(settings, chroot=f"/world-{next(_worlds)}-{time.time_ns()}")
+        ensure_chroot(self._settings)
+        self.operator = make_client(self._settings)
+        """A client that does what operators and brokers do."""
+        self.operator.start()
+        self.stores: list[ZooKeeperStore] = []
+        for path in paths.PERSISTENT:
+            self.operator.ensure_path(path)
+        _seed(self.operator, cluster)
+        brokers = cluster.brokers
+        self.register_brokers(
+            brokers.registrations[index] or Registration(int(brokers.ids[index]), NO_BROKER_EPOCH)
+            for index in brokers.registered.nonzero()[0]
+        )
+
+    def close(self) -> None:
+        """Close every store and the operator's session."""
+        for store in self.stores:
+            store.close()
+        self.operator.stop()
+        self.operator.close()
+
+    def connect(self, address: str | None = None, **others: Any) -> ZooKeeperStore:
+        """A store for one more controller, not open yet. ``address`` names another way to the server, ``others`` are
+        settings."""
+        settings = replace(self._settings, **others)
+        if address is not None:
+            host, _, port = address.rpartition(":")
+            settings = replace(settings, hosts=((host, int(port)),))
+        store = ZooKeeperStore(settings)
+        self.stores.append(store)
+        return store
+
+    def expire(self, store: Any) -> None:
+        """End the session of a store as the server does; return when it has another one."""
+        before = store._connection
+        self.end_session(before.session.client.client_id)
+        self.await_session(store, before)
+
+    def await_session(self, store: ZooKeeperStore, before: Connection) -> None:
+        """Return when a store has another session than ``before``, and all of that has been notified."""
+        end = time.monotonic() + _PATIENCE_S
+        while store._connection is before:
+            assert time.monotonic() < end, "the store has no new session"
+            time.sleep(0.005)
+        self.settle()
+
+    def end_session(self, client_id: tuple[int, bytes]) -> None:
+        """End the session that has this number and password: whoever knows them may."""
+        twin = make_client(self._settings)
+        twin._session_id, twin._session_passwd = client_id
+        twin.start()
+        twin.stop()
+        twin.close()
+
+    def settle(self) -> None:
+        """Return when all that has happened has been notified."""
+        for store in self.stores:
+            for _ in range(3):  # what a watch sets off may ask again, and that set off the next
+                self._settle(store)
+
+    def _settle(self, store: ZooKeeperStore) -> None:
+        connection, worker = store._connection, store._worker
+        if connection is None or worker is None:
+            return
+        handler = connection.session.client.handler
+        connection.session.client.sync("/")  # a server of an ensemble may lag behind the others
+        for put in (lambda done: handler.dispatch_callback(Callback("settle", done.set, ())),
+                    lambda done: worker.put(done.set)):  # fmt: skip
+            done = threading.Event()
+            put(done)
+            assert done.wait(_PATIENCE_S)
+
+    def drop_controller(self) -> None:
+        """Delete ``/controller``."""
+        self.operator.delete(paths.CONTROLLER)
+
+    # -- brokers
+
+    def register_brokers(self, registrations: Iterable[Registration]) -> tuple[int, ...]:
+        """Register brokers in one instant; return their broker epochs."""
+        return self._replace_brokers((), tuple(registrations))
+
+    def unregister_brokers(self, broker_ids: Iterable[int]) -> None:
+        """Let registrations vanish in one instant."""
+        self._replace_brokers(tuple(broker_ids), ())
+
+    def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
+        """Replace registrations by the same in one instant; return the new broker epochs."""
+        ids = tuple(broker_ids)
+        found = [self.operator.get(paths.broker_path(broker_id)) for broker_id in ids]
+        again = [decode_broker(str(one), data, stat.czxid) for one, (data, stat) in zip(ids, found, strict=True)]
+        return self._replace_brokers(ids, tuple(again))
+
+    def modify_broker(self, registration: Registration) -> None:
+        """Replace the content of a registration."""
+        self.operator.set(paths.broker_path(registration.broker_id), encode_broker(registration, 0))
+
+    def _replace_brokers(self, gone: Sequence[int], new: Sequence[Registration]) -> tuple[int, ...]:
+        transaction = self.operator.transaction()
+        for broker_id in gone:
+            transaction.delete(paths.broker_path(broker_id))
+        for one in new:
+            transaction.create(paths.broker_path(one.broker_id), encode_broker(one, 0), ephemeral=True)
+        _commit(transaction)
+        return tuple(self.operator.exists(paths.broker_path(one.broker_id)).czxid for one in new)
+
+    # -- topics
+
+    def write_state(self, topic: str, partition: int, *, isr: Sequence[int]) -> int:
+        """Write another ISR as a broker does; return the version that the state now has."""
+        path = paths.state_path(topic, partition)
+        state, _ = decode_state(self.operator.get(path)[0], path)
+        data = encode_state(
+            state.leader, state.leader_epoch, list(isr), state.controller_epoch, state.leader_recovery_state
+        )
+        return int(self.operator.set(path, data).version)
+
+    def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
+        """Change settings of a topic as ``kafka-configs`` does, with the notification."""
+        path = paths.config_path("topics", name)
+        there = self.operator.exists(path) is not None
+        known = decode_config(self.operator.get(path)[0], path)[0] if there else {}
+        data = encode_config({**known, **config})
+        if there:
+            self.operator.set(path, data)
+        else:
+            self.operator.create(path, data)
+        self.operator.create(paths.CONFIG_CHANGE, encode_config_change(ConfigChange("topics", name)), sequence=True)
+
+    def mark_for_deletion(self, names: Iterable[str]) -> None:
+        """Mark topics for deletion in one instant."""
+        transaction = self.operator.transaction()
+        for name in names:
+            transaction.create(paths.delete_topic_path(name))
+        _commit(transaction)
+
+    # -- what is left for the controller
+
+    def leave_reassignments(self, targets: Targets) -> None:
+        """Leave partitions to be reassigned."""
+        self.operator.create(paths.REASSIGN_PARTITIONS, encode_targets(targets))
+
+    def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
+        """Leave partitions whose preferred leaders are wanted."""
+        self.operator.create(paths.PREFERRED_ELECTION, encode_partitions(partitions))
+
+    def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
+        """Leave word of ISRs that a leader has changed."""
+        self.operator.create(paths.ISR_CHANGE, encode_partitions(partitions), sequence=True)
+
+    def notify_log_dir_event(self, broker_id: int) -> None:
+        """Leave word of a broker that lost a log directory."""
+        self.operator.create(paths.LOG_DIR_EVENT, encode_log_dir_event(broker_id), sequence=True)
+
+
+def _commit(transaction: TransactionRequest) -> None:
+    """Do the operations of a transaction; raise the first error."""
+    for one in transaction.commit() if transaction.operations else ():
+        if isinstance(one, Exception):
+            raise one
+
+
+def _seed(client: KazooClient, cluster: ClusterState) -> None:
+    """Store topics, states at their versions, settings and marks."""
+    topics, table = cluster.topics, table_of(cluster, np.arange(len(cluster.topics)))
+    operations: list[tuple[str, Any]] = []
+    for index, (name, data) in enumerate(zip(table.names, encode_topics(table), strict=True)):
+        config = {}
+        if topics.unclean[index] != UNSET:
+            config[UNCLEAN] = "true" if topics.unclean[index] else "false"
+        if topics.min_insync[index] != UNSET:
+            config[MIN_INSYNC] = str(int(topics.min_insync[index]))
+        operations.append(("create", (paths.topic_path(name), data)))
+        operations.append(("create", (paths.config_path("topics", name), encode_config(config))))
+        if topics.deleting[index]:
+            operations.append(("create", (paths.delete_topic_path(name), b"")))
+        if any(cluster.partitions.partition_epoch[row] != NO_STATE for row in topics.rows_of(index)):
+            operations.append(("create", (paths.partitions_path(name), b"")))
+    for row in np.flatnonzero(cluster.partitions.partition_epoch != NO_STATE).tolist():
+        operations += _state_operations(cluster, row)
+    for first in range(0, len(operations), _TOGETHER):
+        transaction = client.transaction()
+        for kind, arguments in operations[first : first + _TOGETHER]:
+            getattr(transaction, kind)(*arguments)
+        _commit(transaction)
+
+
+def _state_operations(cluster: ClusterState, row: int) -> list[tuple[str, Any]]:
+    """What stores one state, and writes it so often that it has its version."""
+    view = cluster.view(row)
+    path = paths.state_path(view.topic, view.partition)
+    data = encode_state(-1 if view.leader is None else view.leader, view.leader_epoch, list(view.isr),
+                        view.controller_epoch, int(view.recovery))  # fmt: skip
+    created = [("create", (path.removesuffix("/state"), b"")), ("create", (path, data))]
+    return created + [("set_data", (path, data))] * view.partition_epoch

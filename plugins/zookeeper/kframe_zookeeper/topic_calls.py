@@ -1,0 +1,224 @@
+"""The calls of the store that concern topics: assignments, ids, settings, deletion."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+import numpy as np
+from kazoo.exceptions import BadVersionError
+
+from kframe.errors import StoreError, ZnodeError
+from kframe.model.changes import WriteCode
+from kframe.model.tables import TopicSettings, TopicTable
+from kframe.model.topics import UNSET
+from kframe_zookeeper import paths
+from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
+from kframe_zookeeper.memory import Memory, SeenTopic
+from kframe_zookeeper.multiread import Node
+from kframe_zookeeper.multiwrite import Writes, require, write_all
+from kframe_zookeeper.requests import SEQUENTIAL, delete, set_data
+from kframe_zookeeper.watches import Watched
+from kframe_zookeeper.znodes import (
+    NO_EXTRA,
+    ConfigChange,
+    StoredTopic,
+    decode_config,
+    decode_topic,
+    encode_config,
+    encode_config_change,
+    encode_topics,
+    table_of,
+)
+
+UNCLEAN: Final = "unclean.leader.election.enable"
+MIN_INSYNC: Final = "min.insync.replicas"
+ANY_VERSION: Final = -1
+BAD_VERSION: Final = BadVersionError.code
+#: How often ids are given anew to topics that somebody else has just written.
+TRIES_MOST: Final = 16
+_TRUTH: Final = {"true": 1, "false": 0}
+_INT32_MOST: Final = 2**31 - 1
+
+
+class Calls(Protocol):
+    """What the calls need of the store that they belong to."""
+
+    _memory: Memory
+
+    def _connected(self) -> Connection: ...
+
+
+class TopicCalls:
+    """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
+
+    def read_topic_names(self: Calls) -> frozenset[str]:
+        """Names of all topics; arms the watch on them."""
+        return frozenset(self._connected().watched_children(paths.TOPICS))
+
+    def read_topics(self: Calls, names: tuple[str, ...]) -> TopicTable:
+        """Ids and assignments; arms a watch on each."""
+        connection = self._connected()
+        zxid = connection.watches.seen()
+        known = [paths.topic_path(name) for name in names]
+        nodes = connection.nodes(known)
+        there = [path for path, node in zip(known, nodes, strict=True) if node is not None]
+        connection.watches.arm(there, Watched.DATA, zxid)
+        return table_of(_decoded(self._memory, names, nodes))
+
+    def give_topic_ids(self: Calls, names: tuple[str, ...]) -> tuple[bytes, ...]:
+        """A new random id for each, written over the version that was read; a topic that is gone gets none stored."""
+        connection, memory = self._connected(), self._memory
+        ids, left = {name: _new_id() for name in names}, tuple(names)
+        with memory.writing_topics:
+            for _ in range(TRIES_MOST):
+                topics = _decoded(memory, left, connection.nodes([paths.topic_path(name) for name in left]))
+                table = table_of(topics)
+                given = tuple(ids[name] for name in table.names)
+                table = replace(table, topic_ids=given)
+                codes = _write(connection, memory, table)
+                left = tuple(name for name, code in zip(table.names, codes, strict=True) if code == WriteCode.STALE)
+                if not left:
+                    return tuple(ids[name] for name in names)
+        raise StoreError(f"{len(left)} topics were written by others whenever they were to get an id")
+
+    def create_topics(self: Calls, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> tuple[WriteCode, ...]:
+        """Store new topics, each with its settings in one multi; those that exist are refused."""
+        connection = self._connected()
+        ids = tuple(topic_id or _new_id() for topic_id in table.topic_ids)
+        whole = replace(table, topic_ids=ids)
+        config_paths = [paths.config_path("topics", name) for name in table.names]
+        old = connection.nodes(config_paths)
+        writes = []
+        for i, data in enumerate(encode_topics(whole)):
+            config, path = encode_config(configs[i]), config_paths[i]
+            left_over = old[i] is not None
+            settings = set_data(connection.root + path, config) if left_over else connection.create(path, config)
+            writes.append([connection.create(paths.topic_path(table.names[i]), data), settings])
+        codes = connection.write_freely(writes, NODE_EXISTS).code
+        return tuple(WriteCode.EXISTS if code else WriteCode.OK for code in codes)
+
+    def write_assignments(self: Calls, table: TopicTable) -> tuple[WriteCode, ...]:
+        """Compare-and-set by the version that this session read or wrote last."""
+        with self._memory.writing_topics:
+            return _write(self._connected(), self._memory, table)
+
+    def read_topic_settings(self: Calls, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
+        """Settings of each, unset where there are none or none that can be read; arms the watch on their change."""
+        connection, memory = self._connected(), self._memory
+        memory.note_changes(connection.watched_children(paths.CONFIG_CHANGES))
+        known = [paths.config_path("topics", name) for name in names]
+        nodes = connection.nodes(known)
+        return tuple(_settings(_config(memory, path, node)) for path, node in zip(known, nodes, strict=True))
+
+    def read_configs(self: Calls, topic: str | None) -> Mapping[str, str]:
+        """All settings of a topic, or of all brokers."""
+        path = _config_path(topic)
+        return _config(self._memory, path, self._connected().node(path))
+
+    def write_configs(self: Calls, topic: str | None, config: Mapping[str, str]) -> None:
+        """Replace them, and leave word of it. Not fenced, as in Kafka."""
+        connection, path = self._connected(), _config_path(topic)
+        data = encode_config(config)
+        fates = connection.write_freely([[set_data(connection.root + path, data)]], NO_NODE)
+        if fates.code[0]:
+            connection.create_missing([path.rpartition("/")[0]])
+            connection.write_freely([[connection.create(path, data)]])
+        change = ConfigChange("brokers", paths.DEFAULT_ENTITY) if topic is None else ConfigChange("topics", topic)
+        connection.write_freely([[connection.create(paths.CONFIG_CHANGE, encode_config_change(change), SEQUENTIAL)]])
+
+    def delete_topics(self: Calls, names: tuple[str, ...]) -> None:
+        """Delete topics, then their settings, then their marks: until the last is gone it can be done again."""
+        connection = self._connected()
+        topic_paths = [paths.topic_path(name) for name in names]
+        connection.delete_trees(topic_paths)
+        connection.writer.forget(tuple(connection.root + path for path in topic_paths))
+        for path_of in (lambda name: paths.config_path("topics", name), paths.delete_topic_path):
+            connection.write([[delete(connection.root + path_of(name))] for name in names], NO_NODE)
+        for name in names:
+            self._memory.topics.pop(name, None)
+
+
+def _decoded(memory: Memory, names: Sequence[str], nodes: Sequence[Node | None]) -> list[StoredTopic]:
+    """The topics that are there and can be read; their versions are remembered."""
+    found = []
+    for name, node in zip(names, nodes, strict=True):
+        if node is None:
+            memory.topics.pop(name, None)
+            continue
+        try:
+            topic = decode_topic(name, node.data)
+        except ZnodeError as error:
+            memory.quarantine(paths.topic_path(name), error)
+            continue
+        memory.mend(paths.topic_path(name))
+        memory.topics[name] = SeenTopic(node.version, topic.extra)
+        found.append(topic)
+    return found
+
+
+def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[WriteCode, ...]:
+    """Replace topics, each if nobody else has written it since we did or read it; the new versions are remembered.
+
+    Raises ControllerFenced and StoreError. What was done though its answer was lost is recognised by its bytes.
+    """
+    never = SeenTopic(ANY_VERSION, NO_EXTRA)
+    seen = [memory.topics.get(name, never) for name in table.names]
+    datas = list(encode_topics(table, [one.extra for one in seen]))
+    where = [paths.topic_path(name) for name in table.names]
+    writes = [
+        [set_data(connection.root + path, data, one.version)]
+        for path, data, one in zip(where, datas, seen, strict=True)
+    ]  # fmt: skip
+    fates, doubtful = write_all(connection.session, connection.guard, Writes.of(writes or [()]))
+    require(fates, BAD_VERSION, NO_NODE)
+    looked_at = np.flatnonzero(doubtful & (fates.code == BAD_VERSION)).tolist()
+    for i, node in zip(looked_at, connection.nodes([where[i] for i in looked_at]), strict=True):
+        if node is not None and node.data == datas[i] and node.version == seen[i].version + 1:
+            fates.code[i], fates.version[i] = 0, node.version
+    codes = []
+    for i, name in enumerate(table.names):
+        code = int(fates.code[i])
+        if code == 0:
+            memory.topics[name] = SeenTopic(int(fates.version[i]), seen[i].extra)
+        elif code == NO_NODE:
+            memory.topics.pop(name, None)
+        codes.append({0: WriteCode.OK, BAD_VERSION: WriteCode.STALE}.get(code, WriteCode.MISSING))
+    return tuple(codes)
+
+
+def _config(memory: Memory, path: str, node: Node | None) -> dict[str, str]:
+    """Settings in a node; none where there is no node, or none that can be read."""
+    if node is None:
+        return {}
+    try:
+        config, _ = decode_config(node.data, path)
+    except ZnodeError as error:
+        memory.quarantine(path, error)
+        return {}
+    memory.mend(path)
+    return config
+
+
+def _settings(config: Mapping[str, str]) -> TopicSettings:
+    minimum = config.get(MIN_INSYNC, "")
+    known = minimum.isdecimal() and minimum.isascii() and int(minimum) <= _INT32_MOST
+    return TopicSettings(_TRUTH.get(config.get(UNCLEAN, "").lower(), UNSET), int(minimum) if known else UNSET)
+
+
+def _config_path(topic: str | None) -> str:
+    if topic is None:
+        return paths.config_path("brokers", paths.DEFAULT_ENTITY)
+    return paths.config_path("topics", topic)
+
+
+def _new_id() -> bytes:
+    """A random topic id other than those that Kafka never gives (3.9 ``Uuid.randomUuid``): their text begins with a
+    dash, or they stand for no topic or the metadata topic."""
+    while True:
+        topic_id = uuid.uuid4().bytes
+        # The first of the 22 characters is the first six bits; 62 is the dash.
+        if topic_id[0] >> 2 != 62:
+            return topic_id

@@ -1,0 +1,62 @@
+"""The one thread that reacts to ZooKeeper: watches that went off, connections that came back, sessions that ended.
+
+Kazoo's own threads only put work here; so what is notified comes in the order in which it happened, and nothing that
+blocks keeps kazoo from reading answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from kframe_zookeeper.session import SessionOver
+
+_log = logging.getLogger("kframe.zookeeper")
+
+#: How long ``stop`` waits for work that was begun.
+_STOP_S: Final = 10.0
+
+Task = Callable[[], None]
+
+
+class Worker:
+    """A thread with a queue. Every ``beat_s`` it does ``beat``, too, whatever else there is to do."""
+
+    def __init__(self, beat: Task, beat_s: Callable[[], float]) -> None:
+        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._beat = beat
+        self._beat_s = beat_s
+        self._thread = threading.Thread(target=self._run, name="kframe-zookeeper", daemon=True)
+        self._thread.start()
+
+    def put(self, task: Task) -> None:
+        """Have ``task`` done after all that was put before."""
+        self._tasks.put(task)
+
+    def stop(self) -> None:
+        """End after what was put before. Returns at once when called by a task."""
+        self._tasks.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(_STOP_S)
+
+    def _run(self) -> None:
+        next_s = time.monotonic() + self._beat_s()
+        while True:
+            try:
+                task = self._tasks.get(timeout=max(next_s - time.monotonic(), 0.0))
+            except queue.Empty:
+                task = self._beat
+            if task is None:
+                return
+            try:
+                task()
+            except SessionOver as error:
+                _log.info("%s", error)  # whoever is concerned by that has been told
+            except Exception:
+                _log.exception("%s failed", getattr(task, "__qualname__", task))
+            if task == self._beat:
+                next_s = time.monotonic() + self._beat_s()

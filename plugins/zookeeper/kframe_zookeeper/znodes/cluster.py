@@ -1,0 +1,143 @@
+"""The znodes that there is one of: who is controller, its epoch, the cluster's id, producer ids, features
+(``spec/zookeeper.md`` 3.1, 3.2, 3.9, 3.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import msgspec
+
+from kframe.errors import ZnodeError
+from kframe.snapshot.checks import shown
+from kframe.snapshot.znodes import (
+    CLUSTER_ID_DECODER,
+    CONTROLLER_DECODER,
+    ClusterIdZnode,
+    ControllerZnode,
+    SchemaVersion,
+    number_of,
+)
+from kframe_zookeeper.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, FEATURE, PRODUCER_IDS
+from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
+
+#: What Kafka 3.4 and later write.
+CONTROLLER_VERSION: Final = 2
+#: No KRaft controller has taken over: anything above 0 would make Kafka 3.9's brokers refuse to change configs.
+NO_KRAFT_EPOCH: Final = -1
+#: What Kafka writes where the inter-broker protocol is 3.3 or later.
+FEATURE_VERSION: Final = 2
+FEATURES_ENABLED: Final = 1
+_INT64_MAX: Final = 2**63 - 1
+#: Bytes of the longest number that is one, with room for a sign.
+_NUMBER_BYTES: Final = 20
+
+Int64Text = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,18})\Z")]
+Level = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
+
+
+class _ProducerIdsZnode(msgspec.Struct):
+    version: SchemaVersion
+    broker: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+    block_start: Int64Text
+    block_end: Int64Text
+
+
+class _FeatureZnode(msgspec.Struct, kw_only=True):
+    features: dict[str, dict[str, Level]] = {}
+    version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    status: Annotated[int, msgspec.Meta(ge=0, le=1)]
+
+
+_PRODUCER_IDS: Final = msgspec.json.Decoder(_ProducerIdsZnode)
+_FEATURE: Final = msgspec.json.Decoder(_FeatureZnode)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdBlock:
+    """Producer ids set aside last: for which broker, the first and the last."""
+
+    broker_id: int
+    first: int
+    last: int
+
+
+def decode_controller(raw: bytes | None) -> ControllerZnode:
+    """Who is controller; of its fields only ``brokerid`` is always there. Raises ZnodeError.
+
+    Kafka 0.7 wrote the bare broker id, which 0.8 still reads.
+    """
+    if raw is not None and raw.strip().isdigit():
+        return ControllerZnode(brokerid=_number(raw.strip(), CONTROLLER))
+    return decode_znode(CONTROLLER_DECODER, raw, CONTROLLER)[0]
+
+
+def encode_controller(controller_id: int, timestamp_ms: int) -> bytes:
+    """The record of a controller as Kafka 3.4 and later write it."""
+    return encode_znode(ControllerZnode(
+        version=CONTROLLER_VERSION,
+        brokerid=controller_id,
+        timestamp=str(timestamp_ms),
+        kraft_controller_epoch=NO_KRAFT_EPOCH,
+    ))  # fmt: skip
+
+
+def decode_controller_epoch(raw: bytes | None) -> int:
+    """The controller epoch, from 0. Raises ZnodeError."""
+    return _number(raw or b"", CONTROLLER_EPOCH)
+
+
+def encode_controller_epoch(controller_epoch: int) -> bytes:
+    """A controller epoch, as plain text."""
+    return str(controller_epoch).encode()
+
+
+def decode_cluster_id(raw: bytes | None) -> str:
+    """The cluster's id. Raises ZnodeError."""
+    return decode_znode(CLUSTER_ID_DECODER, raw, CLUSTER_ID)[0].id
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """The record of a cluster's id; its version is a text."""
+    return encode_znode(ClusterIdZnode(version="1", id=cluster_id))
+
+
+def decode_producer_ids(raw: bytes | None) -> ProducerIdBlock | None:
+    """The block set aside last; None if there is none yet. Raises ZnodeError."""
+    if not raw:
+        return None
+    record, _ = decode_znode(_PRODUCER_IDS, raw, PRODUCER_IDS)
+    first, last = int(record.block_start), int(record.block_end)
+    if not first <= last <= _INT64_MAX:
+        raise ZnodeError(f"{PRODUCER_IDS} field block_end", str(last), f"{first} to {_INT64_MAX}")
+    return ProducerIdBlock(record.broker, first, last)
+
+
+def encode_producer_ids(block: ProducerIdBlock) -> bytes:
+    """The record of a block."""
+    return encode_znode(_ProducerIdsZnode(1, block.broker_id, str(block.first), str(block.last)))
+
+
+def decode_features(raw: bytes | None) -> Mapping[str, int]:
+    """The highest level of each finalized feature; none while features are disabled. Raises ZnodeError."""
+    record, _ = decode_znode(_FEATURE, raw, FEATURE)
+    if record.status != FEATURES_ENABLED:
+        return {}
+    for name, levels in record.features.items():
+        if "max_version_level" not in levels:
+            raise ZnodeError(f"{FEATURE} field features.{shown(name)}", "no max_version_level", "one")
+    return {name: levels["max_version_level"] for name, levels in record.features.items()}
+
+
+def encode_features(levels: Mapping[str, int]) -> bytes:
+    """Finalized features, enabled."""
+    features = {name: {"max_version_level": level} for name, level in levels.items()}
+    return encode_znode(_FeatureZnode(features=features, version=FEATURE_VERSION, status=FEATURES_ENABLED))
+
+
+def _number(raw: bytes, path: str) -> int:
+    try:
+        return number_of(raw[:_NUMBER_BYTES].decode("ascii"), path)
+    except UnicodeDecodeError:
+        raise ZnodeError(path, shown(raw[:_NUMBER_BYTES]), "a number") from None

@@ -1,0 +1,72 @@
+"""``/config/KIND/NAME``: settings, and the notifications of their change (``spec/zookeeper.md`` 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kframe.errors import ZnodeError
+from kframe.snapshot.checks import shown
+from kframe.snapshot.znodes import CONFIG_DECODER, ConfigZnode, SchemaVersion
+from kframe_zookeeper.paths import CONFIG_KINDS
+from kframe_zookeeper.znodes.ordering import properties_order
+from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
+
+CONFIG_VERSION: Final = 1
+#: What Kafka 0.10.1 and later write.
+CHANGE_VERSION: Final = 2
+
+
+class _ChangeZnode(msgspec.Struct, omit_defaults=True):
+    version: SchemaVersion
+    entity_path: str | UnsetType = UNSET
+    entity_type: str | UnsetType = UNSET
+    entity_name: str | UnsetType = UNSET
+
+
+_CHANGE: Final = msgspec.json.Decoder(_ChangeZnode)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """Whose settings were changed: one of ``CONFIG_KINDS``, and the name (``U/clients/C`` for a user's client)."""
+
+    kind: str
+    name: str
+
+
+def decode_config(raw: bytes | None, path: str) -> tuple[dict[str, str], Extra]:
+    """Settings by name, and the fields beside them; no data is no settings. Raises ZnodeError."""
+    if not raw:
+        return {}, NO_EXTRA
+    record, extra = decode_znode(CONFIG_DECODER, raw, path)
+    return record.config, extra
+
+
+def encode_config(config: Mapping[str, str], extra: Extra = NO_EXTRA) -> bytes:
+    """Settings as Kafka writes them."""
+    ordered = {name: config[name] for name in properties_order(config)}
+    return encode_znode(ConfigZnode(version=CONFIG_VERSION, config=ordered), extra)
+
+
+def decode_config_change(raw: bytes | None, path: str) -> ConfigChange:
+    """What a notification says was changed; both schemas are read. Raises ZnodeError."""
+    record, _ = decode_znode(_CHANGE, raw, path)
+    if record.entity_path is not UNSET:
+        kind, _, name = record.entity_path.partition("/")
+    elif record.entity_type is not UNSET and record.entity_name is not UNSET:
+        kind, name = record.entity_type, record.entity_name
+    else:
+        raise ZnodeError(path, "no field entity_path", "one, or entity_type and entity_name")
+    if kind not in CONFIG_KINDS or not name:
+        raise ZnodeError(path, shown(f"{kind}/{name}"), f"a name behind one of {', '.join(CONFIG_KINDS)}")
+    return ConfigChange(kind, name)
+
+
+def encode_config_change(change: ConfigChange) -> bytes:
+    """A notification of that change."""
+    return encode_znode(_ChangeZnode(CHANGE_VERSION, entity_path=f"{change.kind}/{change.name}"))

@@ -1,0 +1,111 @@
+"""Znodes that list partitions or name a broker: what operators ask for, and what brokers leave word of
+(``spec/zookeeper.md`` 3.7, 3.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kframe.errors import ZnodeError
+from kframe.model.columns import Ragged
+from kframe.model.events import TopicPartition
+from kframe.model.tables import Targets
+from kframe.snapshot.checks import check_topic_name
+from kframe.snapshot.decode import Count
+from kframe.snapshot.znodes import SchemaVersion
+from kframe_zookeeper.paths import PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
+
+LIST_VERSION: Final = 1
+#: The only event of a log directory that there is: it failed.
+LOG_DIR_FAILED: Final = 1
+
+
+class _Partition(msgspec.Struct):
+    topic: str
+    partition: Count
+
+
+class _Target(msgspec.Struct):
+    topic: str
+    partition: Count
+    replicas: list[Count]
+
+
+class _PartitionsZnode(msgspec.Struct):
+    version: SchemaVersion
+    partitions: list[_Partition]
+
+
+class _TargetsZnode(msgspec.Struct):
+    version: SchemaVersion
+    partitions: list[_Target]
+
+
+class _LogDirEventZnode(msgspec.Struct):
+    version: SchemaVersion
+    broker: Count
+    event: SchemaVersion
+
+
+_PARTITIONS: Final = msgspec.json.Decoder(_PartitionsZnode)
+_TARGETS: Final = msgspec.json.Decoder(_TargetsZnode)
+_LOG_DIR_EVENT: Final = msgspec.json.Decoder(_LogDirEventZnode)
+
+
+def decode_targets(raw: bytes | None) -> Targets:
+    """What ``/admin/reassign_partitions`` asks for, in its order; what else tools write there (log_dirs) is
+    passed over. Raises ZnodeError.
+
+    A partition may be named more than once, and a list be empty: ``core`` refuses or chooses.
+    """
+    record, _ = decode_znode(_TARGETS, raw, REASSIGN_PARTITIONS)
+    _check_names(record.partitions, REASSIGN_PARTITIONS)
+    numbers: dict[str, int] = {}
+    topics = [numbers.setdefault(one.topic, len(numbers)) for one in record.partitions]
+    return Targets(
+        tuple(numbers),
+        np.array(topics, np.int32),
+        np.array([one.partition for one in record.partitions], np.int32),
+        Ragged.of([one.replicas for one in record.partitions]),
+        np.zeros(len(topics), np.bool_),
+    )
+
+
+def encode_targets(targets: Targets) -> bytes:
+    """The record of a reassignment; none of ``targets`` cancels one."""
+    topics, partitions = targets.topic.tolist(), targets.partition.tolist()
+    return encode_znode(_TargetsZnode(LIST_VERSION, [
+        _Target(targets.names[topic], partition, targets.replicas[number].tolist())
+        for number, (topic, partition) in enumerate(zip(topics, partitions, strict=True))
+    ]))  # fmt: skip
+
+
+def decode_partitions(raw: bytes | None, path: str = PREFERRED_ELECTION) -> tuple[TopicPartition, ...]:
+    """The partitions that ``/admin/preferred_replica_election`` or an ISR notification names. Raises ZnodeError."""
+    record, _ = decode_znode(_PARTITIONS, raw, path)
+    _check_names(record.partitions, path)
+    return tuple((one.topic, one.partition) for one in record.partitions)
+
+
+def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    """The record of those."""
+    return encode_znode(_PartitionsZnode(LIST_VERSION, [_Partition(*one) for one in partitions]))
+
+
+def decode_log_dir_event(raw: bytes | None, path: str) -> int:
+    """Id of the broker that lost a log directory. Raises ZnodeError."""
+    return decode_znode(_LOG_DIR_EVENT, raw, path)[0].broker
+
+
+def encode_log_dir_event(broker_id: int) -> bytes:
+    """Word of a broker that it lost a log directory."""
+    return encode_znode(_LogDirEventZnode(LIST_VERSION, broker_id, LOG_DIR_FAILED))
+
+
+def _check_names(partitions: Sequence[_Partition | _Target], path: str) -> None:
+    for number, one in enumerate(partitions):
+        check_topic_name(one.topic, f"{path} field partitions[{number}].topic", ZnodeError)

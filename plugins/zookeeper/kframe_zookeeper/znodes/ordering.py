@@ -1,0 +1,52 @@
+"""The order in which Kafka writes the keys of an object that has as many as there are things to name.
+
+No reader minds, but with it a rewritten znode differs from what Kafka would write in nothing but what was changed.
+Both rules are of hash tables that start with 16 places and double when three quarters full; a key's place is told by
+the low bits of its Java hash code, mixed with the high ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Final
+
+_FIRST_SIZE: Final = 16
+
+
+def scala_order(keys: Collection[str]) -> list[str]:
+    """Keys as a Scala 2.13 ``mutable.HashMap`` iterates: by place, and within one by hash."""
+    last_place = _size(len(keys)) - 1
+    hashes = {key: _mixed_hash(key) for key in keys}
+    return sorted(keys, key=lambda key: (hashes[key] & last_place, _signed(hashes[key])))
+
+
+def properties_order(keys: Collection[str]) -> list[str]:
+    """Keys as Java's ``Properties`` iterates: by place, and within one as they were put in."""
+    last_place = _size(len(keys)) - 1
+    return sorted(keys, key=lambda key: _mixed_hash(key) & last_place)
+
+
+@lru_cache(maxsize=1024)
+def partition_order(count: int) -> tuple[int, ...]:
+    """Partition numbers ``0 .. count - 1`` in ``scala_order``."""
+    return tuple(int(key) for key in scala_order([str(number) for number in range(count)]))
+
+
+def _size(count: int) -> int:
+    size = _FIRST_SIZE
+    while 4 * count >= 3 * size:
+        size *= 2
+    return size
+
+
+def _mixed_hash(key: str) -> int:
+    """Java's ``String.hashCode`` as an unsigned int32, its high half folded into the low one."""
+    code = 0
+    for unit in memoryview(key.encode("utf-16-le", "surrogatepass")).cast("H"):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return code ^ code >> 16
+
+
+def _signed(code: int) -> int:
+    return code - (code >> 31 << 32)

@@ -1,0 +1,39 @@
+"""``/brokers/topics/T/partitions/N/state``: who leads a partition (``spec/zookeeper.md`` 3.5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kframe.errors import ZnodeError
+from kframe.model.columns import REPLICAS_MAX
+from kframe.snapshot.znodes import STATE_DECODER, StateZnode
+from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
+
+#: Every release of Kafka has written this.
+STATE_VERSION: Final = 1
+
+
+def decode_state(raw: bytes | None, path: str) -> tuple[StateZnode, Extra]:
+    """A partition's state, and the fields beside it. Raises ZnodeError.
+
+    Brokers are ids, and the ISR names none twice; whether they are replicas is for the caller to say, who has those.
+    """
+    state, extra = decode_znode(STATE_DECODER, raw, path)
+    if len(set(state.isr)) != len(state.isr) or len(state.isr) > REPLICAS_MAX:
+        raise ZnodeError(f"{path} field isr", f"{len(state.isr)} brokers, some of them twice", "each broker once")
+    return state, extra
+
+
+def encode_state(
+    leader: int, leader_epoch: int, isr: list[int], controller_epoch: int, recovery: int = 0, extra: Extra = NO_EXTRA
+) -> bytes:
+    """A partition's state as Kafka writes it; ``recovery`` is a RecoveryState, written only while RECOVERING."""
+    record = StateZnode(
+        controller_epoch=controller_epoch,
+        leader=leader,
+        version=STATE_VERSION,
+        leader_recovery_state=recovery,
+        leader_epoch=leader_epoch,
+        isr=isr,
+    )
+    return encode_znode(record, extra)

@@ -1,0 +1,79 @@
+"""From a znode's bytes to a typed record and back, strictly, with what others have added kept.
+
+Whoever can write to ZooKeeper can leave anything there, so a decoder takes nothing on trust: size, nesting, UTF-8,
+number ranges, keys given twice. What it refuses is a ZnodeError that names path, field, what was found and what was
+expected; nothing else is ever raised, so that a store can set that one object aside and go on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from kframe.errors import ZnodeError
+from kframe.snapshot.decode import decode
+from kframe.snapshot.znodes import refuse_repeated_keys
+
+#: Bytes of the largest znode that is read: what Kafka sets its own client to (``jute.maxbuffer``).
+ZNODE_BYTES_MAX: Final = 4 * 2**20
+#: Objects and lists within each other, at most; Kafka's own znodes have four.
+DEPTH_MAX: Final = 16
+
+#: Fields of a znode that are not in its schema, as they stand there: written back with it.
+Extra: TypeAlias = Mapping[str, msgspec.Raw]
+NO_EXTRA: Final[Extra] = MappingProxyType({})
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+_ENCODER: Final = msgspec.json.Encoder()
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NESTING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+
+
+def decode_znode(decoder: msgspec.json.Decoder[Record], raw: bytes | None, path: str) -> tuple[Record, Extra]:
+    """The record in a znode and the fields that its schema does not have. Raises ZnodeError.
+
+    What encodes to the same bytes again can have neither unknown fields nor repeated keys: that settles what Kafka 3.9
+    has written. Anything else is looked at closely.
+    """
+    if raw is None:
+        raise ZnodeError(path, "no data", "a JSON object")
+    if len(raw) > ZNODE_BYTES_MAX:
+        raise ZnodeError(path, f"{len(raw)} bytes", f"at most {ZNODE_BYTES_MAX}")
+    record = decode(decoder, raw, path, ZnodeError)
+    if _ENCODER.encode(record) == raw:
+        return record, NO_EXTRA
+    return record, _unknown_fields(raw, path, record.__struct_encode_fields__)
+
+
+def encode_znode(record: msgspec.Struct, extra: Extra = NO_EXTRA) -> bytes:
+    """The bytes of a record, fields in the order of its schema, and then ``extra``."""
+    encoded = _ENCODER.encode(record)
+    return encoded[:-1] + b"," + _ENCODER.encode(dict(extra))[1:] if extra else encoded
+
+
+def _unknown_fields(raw: bytes, path: str, known: tuple[str, ...]) -> Extra:
+    """Fields beside ``known``, after all of ``raw`` has been checked; typed decoding skips over what it has no use for.
+
+    Raises ZnodeError for keys given twice, for broken UTF-8 and for deep nesting, wherever they are.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as problem:
+        raise ZnodeError(path, f"broken UTF-8 (byte {raw[problem.start]:#04x})", "UTF-8") from problem
+    _check_depth(text, path)
+    refuse_repeated_keys(text, path)
+    fields = decode(_FIELDS, raw, path, ZnodeError)
+    return {name: value.copy() for name, value in fields.items() if name not in known} or NO_EXTRA
+
+
+def _check_depth(text: str, path: str) -> None:
+    depth = 0
+    for token in _NESTING.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth > DEPTH_MAX:
+            raise ZnodeError(path, f"JSON nested more than {DEPTH_MAX} levels deep", "a few levels")

@@ -1,0 +1,135 @@
+"""``/brokers/topics/T``: a topic's id and which brokers hold its partitions (``spec/zookeeper.md`` 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Final
+
+import numpy as np
+from msgspec import UNSET
+
+from kframe.errors import ZnodeError
+from kframe.model.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
+from kframe.model.tables import TopicTable, move_flags
+from kframe.snapshot.checks import check_topic_name
+from kframe.snapshot.decode import topic_id_bytes, topic_id_text
+from kframe.snapshot.znodes import TOPIC_DECODER, TopicZnode
+from kframe_zookeeper.paths import topic_path
+from kframe_zookeeper.znodes.ordering import partition_order, scala_order
+from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
+
+#: What Kafka 2.8 and later write.
+TOPIC_VERSION: Final = 3
+_NO_ID: Final = bytes(16)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """One topic. ``replicas[p]`` are those of partition ``p``; ``adding`` and ``removing`` have only those being moved.
+
+    Brokers are ids. ``extra`` goes back in when the topic is written.
+    """
+
+    name: str
+    topic_id: bytes | None
+    replicas: list[list[int]]
+    adding: dict[int, list[int]]
+    removing: dict[int, list[int]]
+    extra: Extra
+
+
+def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
+    """The topic in its znode; one without data has no partitions yet. Raises ZnodeError."""
+    path = topic_path(name)
+    check_topic_name(name, path, ZnodeError)
+    if not raw:
+        return StoredTopic(name, None, [], {}, {}, NO_EXTRA)
+    record, extra = decode_znode(TOPIC_DECODER, raw, path)
+    _check_assignment(record, path)
+    topic_id = (
+        None if record.topic_id is UNSET else topic_id_bytes(record.topic_id, f"{path} field topic_id", ZnodeError)
+    )
+    if topic_id == _NO_ID:
+        raise ZnodeError(f"{path} field topic_id", "the id of no topic", "any other id")
+    replicas = [record.partitions[partition] for partition in range(len(record.partitions))]
+    return StoredTopic(name, topic_id, replicas, record.adding_replicas, record.removing_replicas, extra)
+
+
+def table_of(topics: Sequence[StoredTopic]) -> TopicTable:
+    """Topics as columns, in this order."""
+    counts = np.array([len(topic.replicas) for topic in topics], np.int32)
+    replicas = _packed([replicas for topic in topics for replicas in topic.replicas])
+    adding, removing = ([topic.adding for topic in topics], [topic.removing for topic in topics])
+    return TopicTable(
+        tuple(topic.name for topic in topics),
+        tuple(topic.topic_id for topic in topics),
+        counts,
+        replicas,
+        move_flags(replicas, _spread(adding, counts), _spread(removing, counts)),
+    )
+
+
+def encode_topics(table: TopicTable, extras: Sequence[Extra] = ()) -> Iterator[bytes]:
+    """Each topic of ``table`` as Kafka 3.9 writes it, with the fields of ``extras`` (none, or one entry a topic)."""
+    first, adding, removing = 0, table.adding, table.removing
+    for number, count in enumerate(table.partition_counts.tolist()):
+        topic_id = table.topic_ids[number]
+        replicas = _lists(table.replicas, first, count)
+        record = TopicZnode(
+            partitions={partition: replicas[partition] for partition in partition_order(count)},
+            topic_id=UNSET if topic_id is None else topic_id_text(topic_id),
+            adding_replicas=_moving(adding, first, count),
+            removing_replicas=_moving(removing, first, count),
+            version=TOPIC_VERSION,
+        )
+        yield encode_znode(record, extras[number] if extras else NO_EXTRA)
+        first += count
+
+
+def _packed(lists: Sequence[list[int]]) -> Ragged:
+    """Lists one behind the other, without another list of all their members."""
+    offsets = offsets_of([len(one) for one in lists])
+    return Ragged(offsets, np.fromiter(chain.from_iterable(lists), np.int32, int(offsets[-1])))
+
+
+def _spread(moving: Sequence[dict[int, list[int]]], counts: Int32) -> Ragged:
+    """A list for each partition of each topic, of which only those in ``moving`` are not empty."""
+    first_rows = offsets_of(counts)
+    named = [(topic, partition) for topic, one in enumerate(moving) for partition in sorted(one)]
+    places = np.array([int(first_rows[topic]) + partition for topic, partition in named], np.int64)
+    return _packed([moving[topic][partition] for topic, partition in named]).spread(places, int(first_rows[-1]))
+
+
+def _lists(lists: Ragged, first: int, count: int) -> list[list[int]]:
+    """``count`` lists from the one numbered ``first``, as Python lists."""
+    offsets = lists.offsets[first : first + count + 1].tolist()
+    values = lists.values[offsets[0] : offsets[-1]].tolist()
+    return [values[begin - offsets[0] : end - offsets[0]] for begin, end in pairwise(offsets)]
+
+
+def _moving(lists: Ragged, first: int, count: int) -> dict[int, list[int]]:
+    """Those of ``count`` lists that are not empty, by partition, in Kafka's order."""
+    if lists.offsets[first] == lists.offsets[first + count]:
+        return {}
+    named = {str(partition): one for partition, one in enumerate(_lists(lists, first, count)) if one}
+    return {int(partition): named[partition] for partition in scala_order(named)}
+
+
+def _check_assignment(record: TopicZnode, path: str) -> None:
+    """Raise ZnodeError unless partitions count from 0, and lists are not empty and name each broker once."""
+    partitions = record.partitions
+    if partitions and max(partitions) != len(partitions) - 1:
+        missing = next(number for number in range(len(partitions)) if number not in partitions)
+        raise ZnodeError(f"{path} field partitions", f"no partition {missing}", f"all up to {max(partitions)}")
+    for partition, replicas in partitions.items():
+        if not 0 < len(set(replicas)) == len(replicas) <= REPLICAS_MAX:
+            where = f"{path} field partitions.{partition}"
+            raise ZnodeError(where, f"{len(replicas)} replicas, {len(set(replicas))} of them different",
+                             f"1 to {REPLICAS_MAX} different brokers")  # fmt: skip
+    for field, moving in (("adding_replicas", record.adding_replicas), ("removing_replicas", record.removing_replicas)):
+        for partition, brokers in moving.items():
+            where = f"{path} field {field}.{partition}"
+            if len(set(brokers)) != len(brokers) or not set(brokers) <= set(partitions.get(partition, ())):
+                raise ZnodeError(where, f"{brokers[:20]}", "different brokers, all of them replicas of the partition")

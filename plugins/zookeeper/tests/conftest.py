@@ -1,0 +1,83 @@
+"""ZooKeeper servers, each started when a test first asks for its kind and stopped after the last test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing
+
+USERS = {"kafka": "its secret", "other": "another"}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where servers keep their data; whoever asks for it asks for real servers."""
+    if lacking := missing():
+        pytest.skip(lacking)
+    return tmp_path_factory.mktemp("zookeeper")
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Signs what servers and clients show each other."""
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+def running(server: ServerHandle) -> Iterator[ServerHandle]:
+    """Start, lend, and end: nobody needs the data any more."""
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.fixture(scope="session")
+def zookeeper(folder: Path) -> Iterator[ServerHandle]:
+    """A server that lets everybody in. Tests keep to a chroot of their own and leave it running."""
+    yield from running(ServerHandle(folder / "open", ServerOptions()))
+
+
+@pytest.fixture
+def own_zookeeper(folder: Path, tmp_path: Path) -> Iterator[ServerHandle]:
+    """A server for one test, which may stop, kill or freeze it."""
+    yield from running(ServerHandle(tmp_path / "own", ServerOptions()))
+
+
+@pytest.fixture(scope="session")
+def tls_zookeeper(folder: Path, authority: Authority) -> Iterator[ServerHandle]:
+    """A server with a second port for TLS, whose certificate is valid at 127.0.0.1 and localhost."""
+    identity = authority.issue("server", HOST, "localhost")
+    yield from running(ServerHandle(folder / "tls", ServerOptions(identity=identity)))
+
+
+@pytest.fixture(scope="session")
+def sasl_zookeeper(folder: Path) -> Iterator[ServerHandle]:
+    """A server that lets in only USERS."""
+    yield from running(ServerHandle(folder / "sasl", ServerOptions(users=USERS)))
+
+
+@pytest.fixture(scope="session")
+def ensemble(folder: Path) -> Iterator[Ensemble]:
+    """Three servers; tests may end some of them and start() all again."""
+    yield from running_three(Ensemble(folder / "ensemble", ServerOptions()))
+
+
+@pytest.fixture(scope="session")
+def secured_ensemble(folder: Path, authority: Authority) -> Iterator[Ensemble]:
+    """Three servers that let in only USERS, and have ports for TLS."""
+    identity = authority.issue("ensemble", HOST)
+    yield from running_three(Ensemble(folder / "secured", ServerOptions(identity=identity, users=USERS)))
+
+
+def running_three(servers: Ensemble) -> Iterator[Ensemble]:
+    """Start, lend, and end."""
+    try:
+        servers.start()
+        yield servers
+    finally:
+        for server in servers.servers:
+            server.kill()

@@ -1,0 +1,152 @@
+"""Whole controllers on a real ZooKeeper: one that fails over, and one that was asleep while another took over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from kframe_zookeeper import paths, plugin
+from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.znodes import decode_state
+
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import RecordingTransport
+from kframe.model.config import ControllerConfig
+from kframe.plug.registry import build_registry
+from kframe.runtime.clock import SystemClock
+from kframe.runtime.loop import ControllerLoop
+from kframe.testing.clusters import cluster_of, healthy
+from kframe.testing.store_world import ONE, TWO
+
+PATIENCE_S = 30.0
+
+#: A controller in a process of its own: its id and its store's URL are arguments. Says when it is in office.
+SLEEPER = """
+import sys, time
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import RecordingTransport
+from kframe.model.config import ControllerConfig
+from kframe.runtime.clock import SystemClock
+from kframe.runtime.loop import ControllerLoop
+from kframe_zookeeper.store import open_store
+
+loop = ControllerLoop(
+    Controller(int(sys.argv[1]), ControllerConfig(), Selection({})), open_store(sys.argv[2]), RecordingTransport(),
+    SystemClock())
+loop.open()
+loop.start()
+shown = None
+while True:
+    active = loop.status().active
+    if active != shown:
+        print("active" if active else "idle", flush=True)
+        shown = active
+    time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def world(zookeeper: ServerHandle) -> Iterator[ZooKeeperWorld]:
+    """Twenty partitions of three replicas each."""
+    topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
+    settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=2000")
+    made = ZooKeeperWorld(settings, cluster_of(topics, registered=[1, 2, 3]))
+    yield made
+    made.close()
+
+
+def loop_on(store: ZooKeeperStore, controller_id: int) -> ControllerLoop:
+    loop = ControllerLoop(
+        Controller(controller_id, ControllerConfig(), Selection({})), store, RecordingTransport(), SystemClock()
+    )
+    loop.open()
+    loop.start()
+    return loop
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.02)
+
+
+def leaders(world: ZooKeeperWorld) -> dict[tuple[int, int], int]:
+    """How many partitions have each (leader, controller epoch) in ZooKeeper."""
+    found: dict[tuple[int, int], int] = {}
+    for topic in world.operator.get_children(paths.TOPICS):
+        for number in range(2):
+            path = paths.state_path(topic, number)
+            state, _ = decode_state(world.operator.get(path)[0], path)
+            key = state.leader, state.controller_epoch
+            found[key] = found.get(key, 0) + 1
+    return found
+
+
+def test_the_url_is_offered() -> None:
+    registry = build_registry(extra=[plugin], allowed=())
+    assert isinstance(registry.open_store("zookeeper://h:1/x"), ZooKeeperStore)
+
+
+def test_leaders_move_when_a_broker_goes_and_back_to_the_next_controller(world: ZooKeeperWorld) -> None:
+    first = loop_on(world.connect(), ONE)
+    until(lambda: first.status().active)
+    world.unregister_brokers([1])
+    until(lambda: leaders(world) == {(2, 1): 20})
+    second = loop_on(world.connect(), TWO)
+    first.stop()
+    until(lambda: second.status().active)
+    world.unregister_brokers([2])
+    until(lambda: leaders(world) == {(3, 2): 20})
+    second.stop()
+    assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+
+
+def test_a_controller_whose_session_expires_stands_again(world: ZooKeeperWorld) -> None:
+    store = world.connect()
+    loop = loop_on(store, ONE)
+    until(lambda: loop.status().active)
+    world.expire(store)
+    until(lambda: loop.status().controller_epoch == 2)
+    world.unregister_brokers([1])
+    until(lambda: leaders(world) == {(2, 2): 20})
+    loop.stop()
+
+
+def test_a_controller_that_wakes_up_deposed_changes_nothing(world: ZooKeeperWorld) -> None:
+    settings = world.connect()._settings
+    url = f"zookeeper://{settings.connect_string}?session.timeout.ms={settings.session_timeout_ms}"
+    command = [sys.executable, "-c", SLEEPER, str(ONE), url]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ) as sleeper:
+        try:
+            assert sleeper.stdout is not None
+            while sleeper.stdout.readline() != "active\n":
+                assert sleeper.poll() is None
+            sleeper.send_signal(signal.SIGSTOP)
+            world.unregister_brokers([1])  # it will find the watch of that when it wakes
+            other = loop_on(world.connect(), TWO)
+            until(lambda: other.status().active)
+            until(lambda: leaders(world) == {(2, 2): 10, (2, 0): 10} or leaders(world) == {(2, 2): 20})
+            before = leaders(world)
+            versions = {topic: world.operator.get(paths.state_path(topic, 0))[1].mzxid
+                        for topic in world.operator.get_children(paths.TOPICS)}  # fmt: skip
+            sleeper.send_signal(signal.SIGCONT)
+            assert sleeper.stdout.readline() == "idle\n"
+            assert (other.status().active, leaders(world)) == (True, before)
+            assert versions == {topic: world.operator.get(paths.state_path(topic, 0))[1].mzxid for topic in versions}
+            assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+            other.stop()
+        finally:
+            sleeper.kill()

@@ -1,0 +1,244 @@
+"""What each decoder takes from every release of Kafka, and what it refuses, with place, found and expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from kframe_zookeeper import znodes
+from kframe_zookeeper.znodes.ordering import properties_order, scala_order
+
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.tables import Targets
+
+STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'
+STATE_PATH = "/brokers/topics/t/partitions/0/state"
+ID = "mA8vAkY2Ssm6tZkQZf3h0A"
+
+
+def state(raw: bytes | None) -> Any:
+    return znodes.decode_state(raw, STATE_PATH)
+
+
+def topic(raw: bytes | None) -> znodes.StoredTopic:
+    return znodes.decode_topic("t", raw)
+
+
+def broker(raw: bytes | None) -> Registration:
+    return znodes.decode_broker("7", raw, 9)
+
+
+def config(raw: bytes | None) -> Any:
+    return znodes.decode_config(raw, "/config/topics/t")
+
+
+def change(raw: bytes | None) -> znodes.ConfigChange:
+    return znodes.decode_config_change(raw, "/config/changes/config_change_0000000001")
+
+
+def partitions(raw: bytes | None) -> Any:
+    return znodes.decode_partitions(raw)
+
+
+def lost_dir(raw: bytes | None) -> int:
+    return znodes.decode_log_dir_event(raw, "/log_dir_event_notification/log_dir_event_0000000001")
+
+
+PLAIN = Endpoint("PLAINTEXT", "h", 9092)
+PARTS = b'"partitions":{"0":[1,2],"1":[2,3]}'
+NO_EXTRA: dict[str, Any] = {}
+
+
+def stored(topic_id: bytes | None = None, adding: Any = None, removing: Any = None) -> znodes.StoredTopic:
+    return znodes.StoredTopic("t", topic_id, [[1, 2], [2, 3]], adding or {}, removing or {}, NO_EXTRA)
+
+
+ID_BYTES = bytes.fromhex("980f2f0246364ac9bab5991065fde1d0")
+READ: list[tuple[str, Callable[[bytes | None], Any], bytes | None, Any]] = [
+    ("topic v1", topic, b'{"version":1,' + PARTS + b"}", stored()),
+    ("topic v2", topic, b'{"version":2,' + PARTS + b',"adding_replicas":{},"removing_replicas":{}}', stored()),
+    ("topic v3", topic, b'{"version":3,' + PARTS + b',"topic_id":"' + ID.encode() + b'"}', stored(ID_BYTES)),
+    ("topic being moved", topic, b"{" + PARTS + b',"adding_replicas":{"0":[1]},"removing_replicas":{"0":[2],"1":[3]}}',
+     stored(None, {0: [1]}, {0: [2], 1: [3]})),
+    ("topic without data", topic, None, znodes.StoredTopic("t", None, [], {}, {}, NO_EXTRA)),
+    ("topic without keys", topic, b"{}", znodes.StoredTopic("t", None, [], {}, {}, NO_EXTRA)),
+    ("broker v1", broker, b'{"version":1,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1"}',
+     Registration(7, 9, (PLAIN,))),
+    ("broker v2", broker, b'{"version":2,"host":"x","port":1,"endpoints":["PLAINTEXT://h:9092"]}',
+     Registration(7, 9, (PLAIN,))),
+    ("broker v3", broker, b'{"version":3,"endpoints":["PLAINTEXT://h:9092"],"rack":"r"}',
+     Registration(7, 9, (PLAIN,), "r")),
+    ("broker v4", broker,
+     b'{"version":4,"host":null,"port":-1,"endpoints":["IN://[::1]:1"],"listener_security_protocol_map":{"IN":"SSL"}}',
+     Registration(7, 9, (Endpoint("IN", "::1", 1, "SSL"),))),
+    ("broker v5", broker, b'{"features":{"f":{"min_version":1,"max_version":2}},"endpoints":["SSL://:9"],"version":5}',
+     Registration(7, 9, (Endpoint("SSL", "", 9, "SSL"),))),
+    ("broker without a rack", broker, b'{"version":4,"rack":null,"endpoints":[]}', Registration(7, 9)),
+    ("controller 0.7", znodes.decode_controller, b"3", znodes.ControllerZnode(brokerid=3)),
+    ("controller v1", znodes.decode_controller, b'{"version":1,"brokerid":1,"timestamp":"17"}',
+     znodes.ControllerZnode(version=1, brokerid=1, timestamp="17")),
+    ("epoch", znodes.decode_controller_epoch, b"0", 0),
+    ("config without data", config, None, ({}, NO_EXTRA)),
+    ("config", config, b'{"version":1,"config":{"a":"1"}}', ({"a": "1"}, NO_EXTRA)),
+    ("config change v1", change, b'{"version":1,"entity_type":"topics","entity_name":"t"}',
+     znodes.ConfigChange("topics", "t")),
+    ("config change v2", change, b'{"version":2,"entity_path":"users/u/clients/c"}',
+     znodes.ConfigChange("users", "u/clients/c")),
+    ("no producer ids yet", znodes.decode_producer_ids, None, None),
+    ("producer ids", znodes.decode_producer_ids, b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
+     znodes.ProducerIdBlock(1, 0, 999)),
+    ("features v1", znodes.decode_features,
+     b'{"version":1,"status":1,"features":{"f":{"min_version_level":1,"max_version_level":3}}}', {"f": 3}),
+    ("features, disabled", znodes.decode_features, b'{"version":2,"status":0,"features":{}}', {}),
+    ("preferred election", partitions, b'{"version":1,"partitions":[{"topic":"t","partition":3}]}', (("t", 3),)),
+    ("lost log directory", lost_dir, b'{"version":1,"broker":4,"event":1}', 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("decode, raw, expected", [row[1:] for row in READ], ids=[row[0] for row in READ])
+def test_every_release_is_read(decode: Callable[[bytes | None], Any], raw: bytes | None, expected: Any) -> None:
+    assert decode(raw) == expected
+
+
+def test_what_tools_write_beside_a_reassignment_is_passed_over() -> None:
+    raw = b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[4,5],"log_dirs":["any","any"]}]}'
+    targets = znodes.decode_targets(raw)
+    expected = Targets.of([(("t", 1), [4, 5])])
+    assert targets.names == expected.names
+    for column in ("topic", "partition", "cancel"):
+        assert np.array_equal(getattr(targets, column), getattr(expected, column))
+    assert targets.replicas[0].tolist() == [4, 5]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2],"zone":{"a":[1.50,"\\u00e9"]}}',
+        b'{ "zone" : {"a":[1.50,"\\u00e9"]}, "isr":[1,2], "leader":1, "leader_epoch":0, "controller_epoch":1 }',
+    ],
+)
+def test_unknown_fields_are_written_back_as_they_stood(raw: bytes) -> None:
+    record, extra = state(raw)
+    again = znodes.encode_state(record.leader, record.leader_epoch, record.isr, record.controller_epoch, 0, extra)
+    assert again == STATE[:-1] + b',"zone":{"a":[1.50,"\\u00e9"]}}'
+
+
+def test_a_topics_unknown_fields_are_written_back() -> None:
+    found = topic(b'{"owner":"ann","partitions":{"0":[1]},"version":3}')
+    (again,) = znodes.encode_topics(znodes.table_of([found]), [found.extra])
+    assert again == b'{"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{},"version":3,"owner":"ann"}'
+
+
+def changed(old: bytes, new: bytes) -> bytes:
+    """STATE with one thing other; there must be such a thing."""
+    assert old in STATE
+    return STATE.replace(old, new)
+
+
+REFUSED: list[tuple[str, Callable[[bytes | None], Any], bytes | None, str]] = [
+    ("no data", state, None, f"{STATE_PATH}: found no data, expected a JSON object"),
+    ("nothing", state, b"", "malformed JSON"),
+    ("cut short", state, STATE[:-1], "malformed JSON"),
+    ("more behind it", state, STATE + b"x", "malformed JSON"),
+    ("a list", state, b"[]", "expected `object`".replace("`", "")),
+    ("too long", state, b" " * (znodes.ZNODE_BYTES_MAX + 1), "found 4194305 bytes, expected at most 4194304"),
+    ("a field missing", state, changed(b'"leader":1,', b""), "no such field, expected field leader"),
+    ("a text for a number", state, changed(b'"leader":1', b'"leader":"1"'), "field leader: found '1', expected int"),
+    ("true for a number", state, changed(b'"leader":1', b'"leader":true'), "field leader: found True, expected int"),
+    ("a fraction", state, changed(b'"leader":1', b'"leader":1.0'), "field leader: found 1.0, expected int"),
+    ("not a number", state, changed(b'"leader":1', b'"leader":NaN'), "malformed JSON"),
+    ("beyond int32", state, changed(b'"leader":1', b'"leader":2147483648'), "field leader: found 2147483648"),
+    ("beyond int64", state, changed(b'"leader":1', b'"leader":9223372036854775808'), "field leader: found"),
+    ("below no leader", state, changed(b'"leader":1', b'"leader":-2'), "found -2, expected int >= -1"),
+    ("a negative epoch", state, changed(b'_epoch":0', b'_epoch":-1'), "field leader_epoch: found -1"),
+    ("ISR twice", state, changed(b"[1,2]", b"[1,1]"), "field isr: found 2 brokers, some of them twice"),
+    ("a key twice", state, changed(b'"leader":1', b'"leader":1,"leader":2'), "key 'leader' twice in one object"),
+    ("an unknown key twice", state, changed(b'"leader":1', b'"leader":1,"x":{"y":1,"y":1}'), "key 'y' twice"),
+    ("broken UTF-8", state, changed(b'"leader":1', b'"leader":1,"x":"\xff"'), "found broken UTF-8 (byte 0xff)"),
+    ("deep", state, changed(b'"leader":1', b'"leader":1,"x":' + b"[" * 17 + b"]" * 17), "nested more than 16 levels"),
+    ("very deep", state, changed(b'"leader":1', b'"leader":1,"x":' + b"[" * 99_999), "nested too deep"),
+    ("NaN in an unknown field", state, changed(b'"leader":1', b'"leader":1,"x":NaN'), "malformed JSON"),
+    ("partition twice", topic, b'{"partitions":{"0":[1],"0":[2]}}', "key '0' twice"),
+    ("partition 01", topic, b'{"partitions":{"01":[1]}}', "field partitions key: found str, expected int"),
+    ("partition missing", topic, b'{"partitions":{"1":[1]}}', "found no partition 0, expected all up to 1"),
+    ("no replicas", topic, b'{"partitions":{"0":[]}}', "field partitions.0: found 0 replicas"),
+    ("replica twice", topic, b'{"partitions":{"0":[1,1]}}',
+     "field partitions.0: found 2 replicas, 1 of them different"),
+    ("adding strangers", topic, b'{"partitions":{"0":[1]},"adding_replicas":{"0":[2]}}', "field adding_replicas.0"),
+    ("removing nowhere", topic, b'{"partitions":{"0":[1]},"removing_replicas":{"1":[1]}}', "field removing_replicas.1"),
+    ("a bad topic id", topic, b'{"topic_id":"short"}', "field topic_id: found topic id 'short', expected 22"),
+    ("the zero id", topic, b'{"topic_id":"AAAAAAAAAAAAAAAAAAAAAA"}', "found the id of no topic"),
+    ("broker version 0", broker, b'{"version":0}', "/brokers/ids/7 field version: found 0, expected int >= 1"),
+    ("broker endpoint", broker, b'{"version":2,"endpoints":["nowhere"]}', "expected LISTENER://host:port"),
+    ("broker port", broker, b'{"version":2,"endpoints":["A://h:70000"]}', "expected LISTENER://host:port"),
+    ("broker protocol", broker, b'{"version":2,"endpoints":["A://h:1"]}', "found 'A' for A, expected one of PLAINTEXT"),
+    ("controller without id", znodes.decode_controller, b"{}", "/controller: found no such field"),
+    ("controller beyond int32", znodes.decode_controller, b"2147483648", "expected a number from 0 to 2147483647"),
+    ("epoch of nothing", znodes.decode_controller_epoch, None, "/controller_epoch: found ''"),
+    ("epoch with a sign", znodes.decode_controller_epoch, b"-1", "found '-1'"),
+    ("epoch at length", znodes.decode_controller_epoch, b"1" * 5000, "expected a number"),
+    ("epoch in no ASCII", znodes.decode_controller_epoch, "٣".encode(), "expected a number"),
+    ("cluster id missing", znodes.decode_cluster_id, b'{"version":"1"}', "/cluster/id: found no such field"),
+    ("producer ids as numbers", znodes.decode_producer_ids, b'{"version":1,"broker":1,"block_start":0,"block_end":9}',
+     "field block_start: found 0, expected str"),
+    ("producer ids backwards", znodes.decode_producer_ids,
+     b'{"version":1,"broker":1,"block_start":"9","block_end":"8"}', "field block_end: found 8, expected 9 to"),
+    ("producer ids beyond int64", znodes.decode_producer_ids,
+     b'{"version":1,"broker":1,"block_start":"0","block_end":"9223372036854775808"}', "field block_end"),
+    ("features without level", znodes.decode_features, b'{"version":2,"status":1,"features":{"f":{}}}',
+     "max_version_level"),
+    ("config as numbers", config, b'{"version":1,"config":{"a":1}}', "/config/topics/t field config"),
+    ("config change of nobody", change, b'{"version":2}', "found no field entity_path"),
+    ("config change of a stranger", change, b'{"version":2,"entity_path":"moons/io"}', "found 'moons/io'"),
+    ("partition of no topic", partitions, b'{"version":1,"partitions":[{"topic":"a/b","partition":0}]}',
+     "/admin/preferred_replica_election field partitions[0].topic: found topic name 'a/b'"),
+    ("target of topic ..", znodes.decode_targets,
+     b'{"version":1,"partitions":[{"topic":"..","partition":0,"replicas":[1]}]}',
+     "/admin/reassign_partitions field partitions[0].topic"),
+    ("lost directory of nobody", lost_dir, b'{"version":1,"event":1}', "expected field broker"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("decode, raw, says", [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_refused(decode: Callable[[bytes | None], Any], raw: bytes | None, says: str) -> None:
+    with pytest.raises(znodes.ZnodeError) as caught:
+        decode(raw)
+    assert says in str(caught.value).replace("`", "")
+
+
+@pytest.mark.parametrize("name", ["", ".", "a/b", "a\nb", "ä", "x" * 250])
+def test_a_topic_whose_name_is_none_is_refused(name: str) -> None:
+    with pytest.raises(znodes.ZnodeError, match="topic name"):
+        znodes.decode_topic(name, b"{}")
+
+
+@pytest.mark.parametrize("name", ["-1", "01", "x", "", "2147483648"])
+def test_a_broker_whose_name_is_no_number_is_refused(name: str) -> None:
+    with pytest.raises(znodes.ZnodeError, match=f"/brokers/ids/{name}: found '{name}'"):
+        znodes.decode_broker(name, b'{"version":1}', 9)
+
+
+def test_columns_of_several_topics() -> None:
+    first, second = topic(b"{" + PARTS + b',"adding_replicas":{"1":[3]}}'), topic(b'{"partitions":{"0":[9]}}')
+    table = znodes.table_of([first, second])
+    assert table.partition_counts.tolist() == [2, 1]
+    assert [table.replicas[row].tolist() for row in range(3)] == [[1, 2], [2, 3], [9]]
+    assert [table.adding[row].tolist() for row in range(3)] == [[], [3], []]
+    raws = list(znodes.encode_topics(table))
+    assert [topic(raw) for raw in raws] == [first, second]
+
+
+def test_places_are_told_by_javas_hash_code() -> None:
+    # The hash codes of "Aa" and "BB" are equal in Java; ties keep their order in Properties.
+    assert scala_order([str(number) for number in range(11, -1, -1)])[:3] == ["11", "0", "1"]
+    assert properties_order(["BB", "Aa"]) == ["BB", "Aa"]
+    assert properties_order(["\U0001f600", "a"]) == ["a", "\U0001f600"]
+
+
+def test_a_record_keeps_no_reference_to_the_bytes_it_came_from() -> None:
+    _, extra = state(changed(b'"leader":1', b'"leader":1,"x":"' + b"y" * 100 + b'"'))
+    assert {name: bytes(value) for name, value in extra.items()} == {"x": b'"' + b"y" * 100 + b'"'}
+    assert isinstance(extra["x"], msgspec.Raw)

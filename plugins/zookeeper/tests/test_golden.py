@@ -1,0 +1,85 @@
+"""Golden scenarios played through a real ZooKeeper give the traces that they give in memory: Kafka's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kframe_zookeeper import paths
+from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.znodes import StoredTopic, decode_broker, decode_state, decode_topic
+
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.ids import RecoveryState
+from kframe.scenario.format import read_scenario
+from kframe.scenario.runner import ScenarioRunner
+from kframe.testing.clusters import PartitionSpec, cluster_of
+
+GOLDEN = Path(__file__).parents[3] / "tests" / "golden"
+SCENARIOS = sorted((GOLDEN / "scenarios").glob("*.yaml"))
+
+
+class Storage(ZooKeeperWorld):
+    """Implements ``kframe.scenario.storage.ScenarioStorage``: reads back node by node, through kazoo alone."""
+
+    def stored(self) -> ClusterState:
+        names = self.operator.get_children(paths.TOPICS)
+        topics = [decode_topic(name, self.operator.get(paths.topic_path(name))[0]) for name in names]
+        cluster = cluster_of({topic.name: list(self._partitions(topic)) for topic in topics}, registered=())
+        for index, topic in enumerate(topics):
+            if topic.topic_id is not None:
+                cluster.topics.set_id(index, topic.topic_id)
+        return cluster
+
+    def registrations(self) -> tuple[Registration, ...]:
+        names = sorted(self.operator.get_children(paths.BROKER_IDS), key=int)
+        found = ((name, *self.operator.get(f"{paths.BROKER_IDS}/{name}")) for name in names)
+        return tuple(decode_broker(name, data, stat.czxid) for name, data, stat in found)
+
+    def _partitions(self, topic: StoredTopic) -> Iterator[PartitionSpec]:
+        states = [paths.state_path(topic.name, number) for number in range(len(topic.replicas))]
+        results = [self.operator.get_async(path) for path in states]
+        for number, (replicas, result) in enumerate(zip(topic.replicas, results, strict=True)):
+            adding, removing = tuple(topic.adding.get(number, ())), tuple(topic.removing.get(number, ()))
+            result.wait()
+            if not result.successful():
+                yield PartitionSpec(tuple(replicas), adding_replicas=adding, removing_replicas=removing)
+                continue
+            data, stat = result.get()
+            state, _ = decode_state(data, states[number])
+            yield PartitionSpec(
+                tuple(replicas), None if state.leader < 0 else state.leader, tuple(state.isr),
+                leader_epoch=state.leader_epoch, controller_epoch=state.controller_epoch,
+                partition_epoch=stat.version, recovery=RecoveryState(state.leader_recovery_state),
+                adding_replicas=adding, removing_replicas=removing,
+            )  # fmt: skip
+
+
+@pytest.fixture
+def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], Storage]]:
+    made: list[Storage] = []
+
+    def make(cluster: ClusterState) -> Storage:
+        made.append(Storage(settings_of_url(f"zookeeper://{zookeeper.address}"), cluster))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_trace_equals_kafkas(path: Path, make_storage: Callable[[ClusterState], Storage], tmp_path: Path) -> None:
+    own = tmp_path / "own.json"
+    own.write_text(json.dumps(ScenarioRunner(read_scenario(path), make_storage=make_storage).play()))
+    command = [sys.executable, str(GOLDEN / "compare.py"), "--strict", "--all",
+               str(GOLDEN / "traces" / f"{path.stem}.json"), str(own)]  # fmt: skip
+    compared = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert compared.returncode == 0, compared.stdout + compared.stderr

@@ -1,0 +1,175 @@
+"""The kernels and their twins say the same of everything, sound or broken."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from kframe_zookeeper import _jute_read, _jute_write, _naive_jute
+
+from kframe.model.columns import Ragged
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+HEADER, STAT = _naive_jute.HEADER, _naive_jute.STAT
+END = HEADER.pack(-1, True, -1)
+TWINS = pytest.mark.parametrize("module", [_jute_write, _naive_jute], ids=["kernel", "twin"])
+
+
+def array(data: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.frombuffer(data, np.uint8)
+
+
+def columns(data: bytes, spots: list[tuple[int, int]], module: Any) -> dict[str, list[int]]:
+    """What ``parse_states`` makes of the texts at ``spots``; undefined values left out."""
+    k = len(spots)
+    at, length = np.array([one[0] for one in spots], np.int64), np.array([one[1] for one in spots], np.int32)
+    numbers = [np.zeros(k, np.int32) for _ in range(3)]
+    recovery, counts, parsed = np.zeros(k, np.uint8), np.zeros(k, np.int32), np.zeros(k, np.uint8)
+    isr = np.zeros(len(data) // 2, np.int32)
+    used = module.parse_states(array(data), at, length, *numbers, recovery, counts, isr, parsed)
+    known = parsed != 0
+    names = ("leader", "leader_epoch", "controller_epoch")
+    found = {name: column[known].tolist() for name, column in zip(names, numbers, strict=True)}
+    return found | {
+        "recovery": recovery[known].tolist(), "parsed": parsed.tolist(), "counts": counts.tolist(),
+        "isr": isr[:used].tolist(),
+    }  # fmt: skip
+
+
+STATES = st.fixed_dictionaries(
+    {"controller_epoch": INT32, "leader": INT32, "version": st.integers(0, 2), "leader_epoch": INT32,
+     "isr": st.lists(st.integers(-1, 5) | INT32, max_size=6)},
+    optional={"leader_recovery_state": st.integers(-1, 2), "extra": st.integers(0, 1)},
+)  # fmt: skip
+#: JSON of a state, maybe with keys in another order, maybe with a byte of it changed.
+TEXTS = st.builds(
+    lambda state, order, spaces, place, byte: mutate(
+        json.dumps({key: state[key] for key in sorted(state, key=lambda key: hash((key, order)) if order else 0)},
+                   separators=(", ", ": ") if spaces else (",", ":")).encode(), place, byte),
+    STATES, st.integers(0, 3), st.booleans(), st.none() | st.integers(0, 200), st.binary(max_size=2),
+)  # fmt: skip
+
+
+def mutate(text: bytes, place: int | None, replacement: bytes) -> bytes:
+    return text if place is None else text[:place] + replacement + text[place + 1 :]
+
+
+@given(st.lists(TEXTS, max_size=4))
+@example([b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'])
+@example([b'{"controller_epoch":1,"leader":-1,"version":1,"leader_epoch":0,"isr":[],"leader_recovery_state":1}'])
+@example([b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,1]}'])
+@example([b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":99999999999,"isr":[1]}'])
+@example([b'{"controller_epoch":1e2,"leader":1,"version":1,"leader_epoch":01,"isr":[1,]}'])
+@example([b'{"controller_epoch":1,"leader":-0,"version":1,"leader_epoch":0,"isr":[1],"isr":[1]}', b"{}", b"", b"["])
+def test_states_are_parsed_alike(texts: list[bytes]) -> None:
+    data, spots = b"", []
+    for text in texts:
+        spots.append((len(data), len(text)))
+        data += text
+    assert columns(data, spots, _jute_read) == columns(data, spots, _naive_jute)
+
+
+@given(TEXTS, st.integers(-5, 300), st.integers(-5, 300))
+def test_states_outside_the_answer_are_not_parsed(text: bytes, begin: int, length: int) -> None:
+    expected = columns(text, [(begin, length)], _naive_jute)
+    assert columns(text, [(begin, length)], _jute_read) == expected
+    assert 0 <= begin <= len(text) - length or expected["parsed"] == [0]
+
+
+def test_what_kafka_writes_is_parsed() -> None:
+    text = b'{"controller_epoch":3,"leader":1,"version":1,"leader_epoch":7,"isr":[1,2],"leader_recovery_state":1}'
+    assert columns(text, [(0, len(text))], _jute_read) == {
+        "leader": [1], "leader_epoch": [7], "controller_epoch": [3], "recovery": [1], "parsed": [1], "counts": [2],
+        "isr": [1, 2],
+    }  # fmt: skip
+
+
+def result(kind: int, text: bytes, number: int) -> bytes:
+    """One result of a multi or a multiRead."""
+    stat = STAT.pack(number, number + 1, 0, 0, number % 1000, 0, 0, number + 2, 0, 0, 0)
+    body = {
+        -1: struct.pack(">i", -abs(number) % 200), 1: struct.pack(">i", len(text)) + text, 2: b"", 5: stat, 13: b"",
+        4: struct.pack(">i", len(text) if number % 3 else -1) + (text if number % 3 else b"") + stat,
+        8: struct.pack(">ii", 2, len(text)) + text + struct.pack(">i", 0),
+    }  # fmt: skip
+    return HEADER.pack(kind, False, 0) + body[kind]
+
+
+RESULTS = st.lists(
+    st.tuples(st.sampled_from([-1, 1, 2, 4, 5, 8, 13]), st.binary(max_size=9), st.integers(0, 2**31 - 1)), max_size=5
+)
+DAMAGE = st.none() | st.tuples(st.integers(0, 400), st.binary(max_size=5))
+
+
+def answer(results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None) -> bytes:
+    data = b"".join(result(*one) for one in results) + END
+    return data if damage is None else data[: damage[0]] + damage[1] + data[damage[0] + len(damage[1]) + 1 :]
+
+
+@given(RESULTS, DAMAGE, st.integers(0, 6), st.integers(-1, 30))
+def test_reads_are_split_alike(
+    results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None, room: int, start: int
+) -> None:
+    data = bytes(max(start, 0)) + answer(results, damage)
+    found = []
+    for module in (_jute_read, _naive_jute):
+        out = [np.zeros(room, kind) for kind in (np.int32, np.int64, np.int32, np.int32, *[np.int64] * 3)]
+        count = module.split_reads(array(data), start, *out)
+        found.append((count, [column[: max(count, 0)].tolist() for column in out]))
+    assert found[0] == found[1]
+
+
+@given(RESULTS, DAMAGE, st.integers(0, 6), st.integers(-1, 30))
+def test_results_are_split_alike(
+    results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None, room: int, start: int
+) -> None:
+    data = bytes(max(start, 0)) + answer(results, damage)
+    found = []
+    for module in (_jute_read, _naive_jute):
+        out = [np.zeros(room, kind) for kind in (np.int32, np.int32, np.int64)]
+        count = module.split_results(array(data), start, *out)
+        found.append((count, [column[: max(count, 0)].tolist() for column in out]))
+    assert found[0] == found[1]
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 2**31 - 1), INT32, INT32, st.integers(0, 1),
+              st.lists(INT32, max_size=4), st.integers(-1, 9), st.integers(0, 1)), max_size=4,
+)  # fmt: skip
+NAME_AT, NAMES = np.array([0, 1, 1, 8], np.int32), array(b"tz.-\xc3\xa4_9")
+
+
+@given(ROWS, INT32, st.integers(0, 1500))
+def test_operations_are_written_alike(rows: list[tuple[Any, ...]], controller_epoch: int, room: int) -> None:
+    topic, partition, leader, leader_epoch, expected = (
+        np.array([row[i] for row in rows], np.int32) for i in (0, 1, 2, 3, 6)
+    )
+    recovery, parent = (np.array([row[i] for row in rows], np.uint8) for i in (4, 7))
+    isr = Ragged.of([row[5] for row in rows])
+    found = []
+    for module in (_jute_write, _naive_jute):
+        out, at = np.zeros(room, np.uint8), np.zeros(len(rows) + 1, np.int64)
+        written = module.write_states(
+            topic, partition, NAME_AT, NAMES, array(b"/root/"), array(b"ACL"), leader, leader_epoch, recovery,
+            isr.offsets, isr.values, expected, parent, controller_epoch, at, out,
+        )  # fmt: skip
+        reads = np.zeros(room, np.uint8)
+        read = module.write_reads(topic, partition, NAME_AT, NAMES, array(b"/root/"), reads)
+        found.append((written, read, at.tolist() if written >= 0 else None,
+                      out.tobytes() if written >= 0 else None, reads.tobytes() if read >= 0 else None))  # fmt: skip
+    assert found[0] == found[1]
+
+
+@TWINS
+def test_a_state_is_asked_for_as_zookeeper_lays_it_out(module: Any) -> None:
+    out = np.zeros(200, np.uint8)
+    written = module.write_reads(
+        np.array([2], np.int32), np.array([40], np.int32), NAME_AT, NAMES, array(b"/brokers/topics/"), out
+    )
+    path = "/brokers/topics/z.-ä_9/partitions/40/state".encode()
+    assert out[:written].tobytes() == HEADER.pack(4, False, -1) + struct.pack(">i", len(path)) + path + b"\0"

@@ -1,0 +1,89 @@
+"""Whatever bytes stand in a znode, its decoder takes them or raises ZnodeError, and what it took it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kframe_zookeeper import znodes
+
+from kframe.errors import ZnodeError
+
+VECTORS: Final = [
+    line.split("\t", 1)[1].encode()
+    for line in (Path(__file__).parent / "vectors" / "zkdata.tsv").read_text("utf-8").split("\n")[:-1]
+]
+DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
+    "broker": lambda raw: znodes.decode_broker("1", raw, 5),
+    "cluster id": znodes.decode_cluster_id,
+    "config": lambda raw: znodes.decode_config(raw, "/config/topics/t"),
+    "config change": lambda raw: znodes.decode_config_change(raw, "/config/changes/x"),
+    "controller": znodes.decode_controller,
+    "controller epoch": znodes.decode_controller_epoch,
+    "features": znodes.decode_features,
+    "log dir event": lambda raw: znodes.decode_log_dir_event(raw, "/x"),
+    "partitions": znodes.decode_partitions,
+    "producer ids": znodes.decode_producer_ids,
+    "state": lambda raw: znodes.decode_state(raw, "/x/state"),
+    "targets": znodes.decode_targets,
+    "topic": lambda raw: znodes.decode_topic("t", raw),
+}
+#: Pieces that break parsers.
+NASTY: Final = [
+    b"\xff", b"\xed\xa0\x80", b"\\ud800", b"NaN", b"Infinity", b"1e999", b"-0", b"9" * 400, b"9" * 5000, b"2147483648",
+    b"null", b"true", b"{", b"}", b"[", b"]", b"[" * 3000, b'{"a":' * 3000, b'"', b",", b":", b'"leader":',
+    b'"version":1,',
+    b'"0":[1],', b"\x00", b"\xef\xbb\xbf", b"\\", b"\n", b'"\\u0000"', b" " * 100,
+]  # fmt: skip
+
+
+@st.composite
+def bent(draw: st.DrawFn) -> bytes:
+    """A znode of Kafka's with some pieces cut out, doubled or put in."""
+    raw = draw(st.sampled_from(VECTORS))
+    for _ in range(draw(st.integers(1, 4))):
+        begin = draw(st.integers(0, len(raw)))
+        end = min(len(raw), begin + draw(st.integers(0, 12)))
+        piece = draw(st.sampled_from(NASTY) | st.just(raw[begin:end] * 2) | st.binary(max_size=4))
+        raw = raw[:begin] + piece + raw[end:]
+    return raw
+
+
+@pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
+@given(raw=bent() | st.binary(max_size=60))
+def test_nothing_but_a_znode_error(decode: Callable[[bytes], Any], raw: bytes) -> None:
+    with suppress(ZnodeError):
+        decode(raw)
+
+
+@given(raw=bent())
+def test_a_state_that_is_taken_is_given_back(raw: bytes) -> None:
+    try:
+        state, extra = znodes.decode_state(raw, "/x/state")
+    except ZnodeError:
+        return
+    again = znodes.encode_state(
+        state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state, extra
+    )
+    kept, kept_extra = znodes.decode_state(again, "/x/state")
+    assert (kept.leader, kept.leader_epoch, kept.isr) == (state.leader, state.leader_epoch, state.isr)
+    assert {name: bytes(value) for name, value in kept_extra.items()} == {
+        name: bytes(value) for name, value in extra.items()
+    }
+
+
+@given(raw=bent())
+def test_a_topic_that_is_taken_is_given_back(raw: bytes) -> None:
+    try:
+        topic = znodes.decode_topic("t", raw)
+    except ZnodeError:
+        return
+    (again,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
+    kept = znodes.decode_topic("t", again)
+    assert (kept.topic_id, kept.replicas, kept.adding) == (topic.topic_id, topic.replicas, topic.adding)
+    assert kept.extra.keys() == topic.extra.keys()

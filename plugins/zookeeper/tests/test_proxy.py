@@ -1,0 +1,246 @@
+"""The proxy does to a connection what it was told to, at the request it was told, and else nothing."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from kframe_zookeeper.testing.proxy import (
+    GET_DATA,
+    HOST,
+    MULTI,
+    PING,
+    Break,
+    Direction,
+    Link,
+    Moment,
+    Proxy,
+)
+
+WAIT_S = 10.0
+
+
+class EchoServer:
+    """Answers each frame with one of the same number, and remembers what it saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.answered = threading.Semaphore(0)
+        self._listener = socket.create_server((HOST, 0))
+        self.address = f"{HOST}:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            while (frame := read_frame(connection)) is not None:
+                self.seen.append(struct.unpack_from(">i", frame)[0])
+                connection.sendall(struct.pack(">i", len(frame)) + frame)
+                self.answered.release()
+
+
+def read_frame(connection: socket.socket) -> bytes | None:
+    """A frame, or None at the end of the stream."""
+    head = connection.recv(4, socket.MSG_WAITALL)
+    if len(head) < 4:
+        return None
+    return connection.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL)
+
+
+class Client:
+    """Speaks frames of a number and an opcode; the first opens the session."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=WAIT_S)
+        self.ask(0, 0)
+
+    def send(self, number: int, opcode: int) -> None:
+        self.socket.sendall(struct.pack(">iii", 8, number, opcode))
+
+    def read(self) -> int | None:
+        """The number of the next answer; None if the connection is gone."""
+        try:
+            frame = read_frame(self.socket)
+        except ConnectionError:
+            return None
+        return None if frame is None else int(struct.unpack_from(">i", frame)[0])
+
+    def ask(self, number: int, opcode: int) -> int | None:
+        self.send(number, opcode)
+        return self.read()
+
+    def is_silent(self) -> bool:
+        """Whether nothing comes for a while."""
+        self.socket.settimeout(0.1)
+        try:
+            self.socket.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            return True
+        finally:
+            self.socket.settimeout(WAIT_S)
+        return False
+
+
+@pytest.fixture
+def server() -> Iterator[EchoServer]:
+    one = EchoServer()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def proxy(server: EchoServer) -> Iterator[Proxy]:
+    with Proxy(server.address) as one:
+        yield one
+
+
+@contextmanager
+def connected(proxy: Proxy) -> Iterator[Client]:
+    client = Client(proxy.address)
+    try:
+        yield client
+    finally:
+        client.socket.close()
+
+
+def test_it_forwards(proxy: Proxy) -> None:
+    with connected(proxy) as client:
+        assert [client.ask(number, GET_DATA) for number in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_large_frames_pass_whole(proxy: Proxy) -> None:
+    with connected(proxy) as client:
+        client.socket.sendall(struct.pack(">iii", 1_000_008, 7, GET_DATA) + bytes(1_000_000))
+        assert client.read() == 7
+
+
+@pytest.mark.parametrize(
+    "moment, seen, answered",
+    [
+        (Moment.BEFORE_REQUEST, [0, 1, 2], None),
+        (Moment.AFTER_REQUEST, [0, 1, 2, 3], None),
+        (Moment.BEFORE_ANSWER, [0, 1, 2, 3], None),
+        (Moment.AFTER_ANSWER, [0, 1, 2, 3], 3),
+    ],
+)
+def test_cut_at_the_second_multi(
+    server: EchoServer, proxy: Proxy, moment: Moment, seen: list[int], answered: int | None
+) -> None:
+    cut = Break(moment, nth=2, opcode=MULTI)
+    proxy.script(cut)
+    with connected(proxy) as client:
+        assert client.ask(1, MULTI) == 1
+        assert client.ask(2, GET_DATA) == 2
+        assert not cut.happened.is_set()
+        assert client.ask(3, MULTI) == answered
+        assert cut.happened.wait(WAIT_S)
+        if moment is Moment.AFTER_REQUEST:
+            for _ in seen:
+                assert server.answered.acquire(timeout=WAIT_S)
+        assert server.seen == seen
+    with connected(proxy) as client:
+        assert client.ask(4, MULTI) == 4
+
+
+def test_pings_count_only_where_they_are_asked_for(proxy: Proxy) -> None:
+    any_request, a_ping = Break(Moment.BEFORE_REQUEST, nth=2), Break(Moment.BEFORE_REQUEST, opcode=PING)
+    with connected(proxy) as client:
+        proxy.script(any_request)
+        assert client.ask(1, MULTI) == 1
+        assert client.ask(-2, PING) == -2
+        proxy.script(a_ping)
+        assert client.ask(2, MULTI) == 2
+        assert client.ask(-2, PING) is None
+    assert a_ping.happened.wait(WAIT_S)
+    assert not any_request.happened.is_set()
+
+
+def test_an_action_of_its_own_leaves_the_connection(proxy: Proxy) -> None:
+    acted: list[Link] = []
+    proxy.script(Break(Moment.BEFORE_ANSWER, opcode=MULTI, action=acted.append))
+    with connected(proxy) as client:
+        assert client.ask(1, MULTI) == 1
+        assert acted == proxy.links
+
+
+def test_freeze_keeps_what_is_sent(server: EchoServer, proxy: Proxy) -> None:
+    with connected(proxy) as client:
+        proxy.freeze()
+        client.send(1, MULTI)
+        assert client.is_silent()
+        proxy.thaw()
+        assert client.read() == 1
+        assert server.seen == [0, 1]
+
+
+def test_drop_loses_what_is_sent(server: EchoServer, proxy: Proxy) -> None:
+    with connected(proxy) as client:
+        proxy.drop(Direction.TO_CLIENT)
+        client.send(1, MULTI)
+        assert client.is_silent()
+        proxy.drop()
+        assert client.ask(2, MULTI) == 2
+        assert server.seen == [0, 1, 2]
+
+
+def test_delay_holds_back(proxy: Proxy) -> None:
+    with connected(proxy) as client:
+        proxy.delay(0.3, Direction.TO_CLIENT)
+        client.send(1, MULTI)
+        assert client.is_silent()
+        assert client.read() == 1
+
+
+def test_cut_resets_all(proxy: Proxy) -> None:
+    with connected(proxy) as one, connected(proxy) as other:
+        proxy.cut()
+        assert one.read() is None
+        assert other.read() is None
+        assert proxy.links == []
+
+
+def test_half_close_ends_one_direction(server: EchoServer, proxy: Proxy) -> None:
+    with connected(proxy) as client:
+        proxy.half_close(Direction.TO_CLIENT)
+        assert client.read() is None
+        client.send(1, MULTI)
+        assert server.answered.acquire(timeout=WAIT_S)  # the session's opening
+        assert server.answered.acquire(timeout=WAIT_S)
+        assert server.seen == [0, 1]
+
+
+def test_refuse_closes_new_connections_only(proxy: Proxy) -> None:
+    with connected(proxy) as client:
+        proxy.refuse()
+        with pytest.raises((AssertionError, ConnectionError)), connected(proxy) as other:
+            assert other.ask(1, MULTI) is not None
+        assert client.ask(1, MULTI) == 1
+
+
+def test_a_server_that_is_gone_ends_connections(server: EchoServer, proxy: Proxy) -> None:
+    server.close()
+    with socket.create_connection((HOST, proxy.port), timeout=WAIT_S) as client:
+        assert client.recv(1) == b""
+
+
+def test_without_frames_anything_passes(server: EchoServer) -> None:
+    with Proxy(server.address, framed=False) as proxy, connected(proxy) as client:
+        client.socket.sendall(b"\x00\x00")
+        assert client.is_silent()
+        client.socket.sendall(b"\x00\x08\x00\x00\x00\x01\x00\x00\x00\x05")
+        assert client.read() == 1

@@ -1,0 +1,70 @@
+"""The store contract of kframe on real ZooKeepers: alone and three of them, in clear text, over TLS, with a login."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from kframe_zookeeper.jaas import SaslLogin
+from kframe_zookeeper.settings import ConnectSettings, TlsSettings, settings_of_url
+from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+
+from kframe.model.cluster import ClusterState
+from kframe.testing.store_contract import StoreContract, WorldFactory
+from kframe.testing.store_role_contract import RoleContract
+from kframe.testing.store_states_contract import StatesContract
+from kframe.testing.store_world import StoreSuite
+
+
+def settings_at(address: str) -> ConnectSettings:
+    return settings_of_url(f"zookeeper://{address}")
+
+
+class _Worlds(StoreSuite):
+    """Worlds where the fixture ``settings`` leads."""
+
+    @pytest.fixture
+    def make_world(self, settings: ConnectSettings) -> Iterator[WorldFactory]:
+        worlds: list[ZooKeeperWorld] = []
+
+        def make(cluster: ClusterState) -> ZooKeeperWorld:
+            worlds.append(ZooKeeperWorld(settings, cluster))
+            return worlds[-1]
+
+        yield make
+        for world in worlds:
+            world.close()
+
+
+class TestAlone(_Worlds, StoreContract):
+    @pytest.fixture
+    def settings(self, zookeeper: ServerHandle) -> ConnectSettings:
+        return settings_at(zookeeper.address)
+
+
+class TestEnsemble(_Worlds, StoreContract):
+    @pytest.fixture
+    def settings(self, ensemble: Ensemble) -> ConnectSettings:
+        return settings_at(ensemble.address)
+
+
+class TestLogin(_Worlds, StoreContract):
+    """Everything that is created belongs to who has logged in."""
+
+    @pytest.fixture
+    def settings(self, sasl_zookeeper: ServerHandle) -> ConnectSettings:
+        return replace(settings_at(sasl_zookeeper.address), secure_acl=True, sasl=SaslLogin("kafka", "its secret"))
+
+
+class TestTls(_Worlds, RoleContract, StatesContract):
+    """What is said is the same over TLS: roles and bulk are the parts that could tell."""
+
+    @pytest.fixture
+    def settings(self, tls_zookeeper: ServerHandle, authority: Authority) -> ConnectSettings:
+        mine = authority.issue("kafka")
+        return replace(
+            settings_at(tls_zookeeper.secure_address), tls=TlsSettings(mine.authority, mine.key_and_certificate)
+        )
