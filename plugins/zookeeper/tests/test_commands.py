@@ -127,9 +127,8 @@ def test_capture_is_the_dump(place: str, tmp_path: Path) -> None:
     assert captured.topics.names == dumped.topics.names
     assert captured.topics.configs == dumped.topics.configs
     assert captured.topics.topic_ids is not None
-    assert captured.topics.topic_ids.tolist() == (
-        dumped.topics.topic_ids.tolist() if dumped.topics.topic_ids is not None else None
-    )
+    assert dumped.topics.topic_ids is not None
+    assert captured.topics.topic_ids.tolist() == dumped.topics.topic_ids.tolist()
     for name, column in dumped.partitions.numbers().items():
         ours = captured.partitions.numbers()[name]
         assert (None if ours is None else ours.tolist()) == (None if column is None else column.tolist()), name
@@ -147,7 +146,7 @@ def test_capture_sets_aside_what_is_broken(place: str, operator: KazooClient, tm
         "/brokers/topics/torn": b'{"partitions":{"0":[1,',
         "/brokers/topics/minus": b'{"version":3,"partitions":{"0":[-1,1]}}',
         "/brokers/ids/9": b"not JSON",
-        "/brokers/topics/odd/partitions/0/state": b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,5]}',
+        "/brokers/topics/odd/partitions/0/state": b'{"controller_epoch":1,"leader":1,"leader_epoch":0,"isr":[1,5]}',
         "/brokers/topics/odd/partitions/1/state": b"[]",
         "/config/topics/odd": b'{"version":1,"config":{"min.insync.replicas":"many"}}',
     }  # fmt: skip
@@ -168,10 +167,10 @@ def test_capture_sets_aside_what_is_broken(place: str, operator: KazooClient, tm
 @pytest.mark.parametrize(
     "url, code, said",
     [
-        ("zookeeper://{address}/nothing/here", 2, "found no /brokers/ids or /brokers/topics, expected the tree of a Kafka"),
+        ("zookeeper://{address}/nothing", 2, "found no /brokers/ids or /brokers/topics, expected the tree of a Kafka"),
         ("etcd://{address}", 2, "no live cluster for the URL scheme 'etcd'"),
         ("zookeeper://{address}:x", 2, "ZooKeeper URL"),
-        ("zookeeper://127.0.0.1:1?connection.timeout.ms=300", 1, "127.0.0.1:1"),
+        ("zookeeper://127.0.0.1:1?connection.timeout.ms=300", 1, "error: no session with ZooKeeper at"),
     ],
     ids=["no cluster", "no plugin", "no URL", "nobody there"],
 )  # fmt: skip
@@ -223,7 +222,7 @@ def test_logs_are_laid_out_as_kafkas(start: Start, operator: KazooClient, tmp_pa
     assert holds(operator, 1001, 2)
     assert running.end(signal.SIGTERM) == 0
     expected = {
-        "controller.log": r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] INFO \[Controller id=1001\] controller 1001 takes .*",
+        "controller.log": r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] INFO \[Controller id=1001\] controller 1001 takes .*",
         "state-change.log": r"\[[-0-9 :,]+\] INFO \[Controller id=1001 epoch=2\] .+ \(kframe\.statechange\)",
     }  # fmt: skip
     for name, pattern in expected.items():
@@ -256,7 +255,7 @@ def test_status_and_resign(place: str, start: Start, operator: KazooClient) -> N
 
 
 BAD = {
-    "a value": (["leader.imbalance.per.broker.percentage=much"], 1, "leader.imbalance.per.broker.percentage: found 'much'"),
+    "a value": (["num.partitions=many"], 1, "num.partitions: found 'many'"),
     "of ZooKeeper": (["# one", "zookeeper.session.timeout.ms=soon"], 2, "zookeeper.session.timeout.ms: found 'soon'"),
     "no place": (["zookeeper.connect=:0:"], 1, "zookeeper.connect: found"),
     "an id": (["", "", "broker.id=-1"], 3, "broker.id: found '-1'"),
@@ -304,4 +303,4 @@ def test_run_without_zookeeper_fails(tmp_path: Path) -> None:
         KFRAME_ZOOKEEPER_CONNECTION_TIMEOUT_MS="300",
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "127.0.0.1:1" in done.stderr
+    assert "error: no session with ZooKeeper at" in done.stderr
