@@ -119,8 +119,10 @@ def cli(verbose: bool) -> None:
     if verbose:
         logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         log.setLevel(logging.INFO)
-    elif not log.handlers:
-        log.addHandler(logging.NullHandler())
+    else:
+        for quiet in (log, logging.getLogger()):  # what libraries warn of is nobody's business unless asked for
+            if not quiet.handlers:
+                quiet.addHandler(logging.NullHandler())
 
 
 def main() -> None:

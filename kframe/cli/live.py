@@ -71,13 +71,13 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """Warnings of kframe and its plugins go to stderr, a line each, unless somebody listens to the log already."""
-    log, handler = logging.getLogger("kframe"), logging.StreamHandler(sys.stderr)
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("warning: %(message)s"))
-    listens = logging.getLogger().handlers or any(not isinstance(one, logging.NullHandler) for one in log.handlers)
-    if listens:
+    log, handler = logging.getLogger(), logging.StreamHandler(sys.stderr)
+    if any(not isinstance(one, logging.NullHandler) for one in log.handlers):
         yield
         return
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("warning: %(message)s"))
+    handler.addFilter(lambda record: record.name.startswith("kframe"))
     log.addHandler(handler)
     try:
         yield

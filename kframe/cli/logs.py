@@ -16,31 +16,40 @@ STATE_CHANGE_LOG: Final = "state-change.log"
 
 
 class _OneLine(logging.Formatter):
-    """Whatever a name from storage holds, a record is one line, and only a traceback is more."""
+    """Whatever a name from storage holds, a record is one line, and only a traceback is more; it says whose it is."""
+
+    def __init__(self, controller_id: int) -> None:
+        super().__init__(_LAYOUT)
+        self._whose = f"[Controller id={controller_id}"
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is Python's
+        if not record.message.startswith(self._whose):
+            record.message = f"{self._whose}] {record.message}"
         text = super().formatMessage(record)
         return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def start_logs(controller_id: int, folder: Path | None) -> None:
-    """Log to stderr, or to the files that Kafka has, in ``folder``. Raises BadInput if they cannot be written."""
+    """Log to stderr, or to the files that Kafka has, in ``folder``. Raises BadInput if they cannot be written.
+
+    Of others, such as the client of a store, only warnings and errors.
+    """
     kframe, changes = logging.getLogger("kframe"), logging.getLogger("kframe.statechange")
-    layout = _LAYOUT.replace("%(message)s", f"[Controller id={controller_id}] %(message)s")
+    layout = _OneLine(controller_id)
     if folder is None:
-        _attach(kframe, logging.StreamHandler(sys.stderr), layout)
+        main: logging.Handler = logging.StreamHandler(sys.stderr)
     else:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _attach(kframe, logging.FileHandler(folder / CONTROLLER_LOG, encoding="utf-8"), layout)
-            _attach(changes, logging.FileHandler(folder / STATE_CHANGE_LOG, encoding="utf-8"), _LAYOUT)
+            main = logging.FileHandler(folder / CONTROLLER_LOG, encoding="utf-8")
+            _attach(changes, logging.FileHandler(folder / STATE_CHANGE_LOG, encoding="utf-8"), layout)
         except OSError as problem:
             raise BadInput(f"--log-dir {folder}: {problem.strerror or problem}") from problem
         changes.propagate = False
-    kframe.propagate = False
+    _attach(logging.getLogger(), main, layout)
     kframe.setLevel(logging.INFO)
 
 
-def _attach(log: logging.Logger, handler: logging.Handler, layout: str) -> None:
-    handler.setFormatter(_OneLine(layout))
+def _attach(log: logging.Logger, handler: logging.Handler, layout: logging.Formatter) -> None:
+    handler.setFormatter(layout)
     log.addHandler(handler)

@@ -1,0 +1,48 @@
+"""Dumps of ZooKeeper trees (the format ``zookeeper`` of ``kframe.snapshot``) loaded into a real one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+
+#: Operations in one of kazoo's transactions.
+_TOGETHER: Final = 500
+
+
+def load_dump(hosts: str, path: Path) -> None:
+    """Create all nodes of a gzipped dump below the chroot of ``hosts``, each at its version, but for ``/controller``.
+
+    Nodes that were ephemeral are not. Nodes are to stand behind their parents.
+    """
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        nodes = sorted((json.loads(line) for line in lines), key=lambda node: str(node["path"]))
+    operations: list[tuple[str, Any]] = []
+    for node in nodes:
+        name, data = node["path"], (node["data"] or "").encode()
+        if name in ("/", "/controller") or name.startswith("/zookeeper"):
+            continue
+        operations.append(("create", (name, data)))
+        operations += [("set_data", (name, data))] * node["version"]
+    address, _, chroot = hosts.partition("/")
+    outside = KazooClient(address)
+    outside.start()
+    outside.ensure_path(f"/{chroot}")
+    outside.stop()
+    outside.close()
+    client = KazooClient(hosts)
+    client.start()
+    try:
+        for first in range(0, len(operations), _TOGETHER):
+            transaction = client.transaction()
+            for kind, arguments in operations[first : first + _TOGETHER]:
+                getattr(transaction, kind)(*arguments)
+            for result in transaction.commit():
+                if isinstance(result, Exception):
+                    raise result
+    finally:
+        client.stop()
+        client.close()

@@ -1,0 +1,96 @@
+"""What a capture says of things that move while it reads, and of who resigns."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_zookeeper import paths
+from kframe_zookeeper.capture import PASSES_MOST
+from kframe_zookeeper.live import ZooKeeperCluster, open_cluster
+from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+
+from kframe.errors import ControllerFenced
+from kframe.testing.store_world import ONE, opened, small_cluster
+
+STATE = paths.state_path("orders", 0)
+
+
+@pytest.fixture
+def world(zookeeper: ServerHandle) -> Iterator[ZooKeeperWorld]:
+    world = ZooKeeperWorld(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def cluster(zookeeper: ServerHandle, world: ZooKeeperWorld) -> ZooKeeperCluster:
+    return open_cluster(f"zookeeper://{zookeeper.address}{world.operator.chroot}", {})
+
+
+class Meddler:
+    """Writes while others read: called with their progress, it acts in the passes that it is told to."""
+
+    def __init__(self, operator: KazooClient, passes: range, path: str = STATE) -> None:
+        self._operator, self._passes, self._path = operator, passes, path
+        self._count = itertools.count(1)
+
+    def __call__(self, done: int, total: int) -> None:
+        if done == 0 and next(self._count) in self._passes:
+            self._operator.set(self._path, self._operator.get(self._path)[0])
+
+
+@pytest.mark.parametrize(
+    "passes, path, expected",
+    [
+        (range(0), STATE, (1, True, ())),
+        (range(1, 2), STATE, (2, True, ())),
+        (range(1, 3), STATE, (3, True, ())),
+        (range(1, PASSES_MOST + 1), STATE, (PASSES_MOST, False, (STATE,))),
+        (range(1, PASSES_MOST + 1), paths.topic_path("orders"), (PASSES_MOST, False, (paths.topic_path("orders"),))),
+        (range(1, PASSES_MOST + 1), paths.BROKER_SEQUENCE, (2, True, ())),
+    ],
+    ids=["nothing", "at first", "twice", "always", "always a topic", "always what nobody reads"],
+)
+def test_what_moves(
+    cluster: ZooKeeperCluster,
+    world: ZooKeeperWorld,
+    passes: range,
+    path: str,
+    expected: tuple[int, bool, tuple[str, ...]],
+) -> None:
+    facts = cluster.capture(Meddler(world.operator, passes, path)).capture
+    assert facts is not None
+    assert (facts.passes, facts.consistent, facts.moved) == expected
+    assert facts.moved_count == len(facts.moved)
+
+
+def test_capture_writes_nothing(cluster: ZooKeeperCluster, world: ZooKeeperWorld) -> None:
+    before = world.operator.exists("/").pzxid
+    cluster.capture()
+    cluster.standing()
+    assert world.operator.exists("/").pzxid == before
+    assert world.operator.exists(paths.CONTROLLER) is None
+
+
+@pytest.mark.parametrize("wanted", [None, ONE])
+def test_depose(cluster: ZooKeeperCluster, world: ZooKeeperWorld, wanted: int | None) -> None:
+    with pytest.raises(ControllerFenced, match="there is no controller"):
+        cluster.depose(wanted)
+    store = opened(world)
+    assert store.claim(ONE) == 1
+    elected = cluster.standing().elected_ms
+    assert elected is not None
+    assert abs(elected - time.time() * 1000) < 600_000
+    with pytest.raises(ControllerFenced, match=f"broker {ONE} is controller, not {ONE + 1}"):
+        cluster.depose(ONE + 1)
+    assert store.owns_role()
+    ended = cluster.depose(wanted)
+    assert (ended.controller_id, ended.controller_epoch) == (ONE, 1)
+    assert not store.owns_role()
+    assert store.claim(ONE) == 2

@@ -1,0 +1,306 @@
+"""``kframe snapshot capture`` and ``kframe controller`` on a real ZooKeeper, each run as a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_zookeeper import paths
+from kframe_zookeeper.testing.dumps import load_dump
+from kframe_zookeeper.testing.servers import ServerHandle
+
+from kframe.snapshot import read_snapshot
+
+CLUSTER = Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+PATIENCE_S = 60.0
+PASSWORD = "correct horse battery staple"
+_chroots = itertools.count()
+
+
+def kframe(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kframe", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, env={**os.environ, **environment}
+    )
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    done = kframe(*arguments, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture
+def place(zookeeper: ServerHandle) -> str:
+    """HOST:PORT/chroot with the example cluster, which has no controller."""
+    where = f"{zookeeper.address}/commands-{next(_chroots)}-{time.time_ns()}"
+    load_dump(where, CLUSTER / "healthy.zookeeper.jsonl.gz")
+    return where
+
+
+@pytest.fixture
+def operator(place: str) -> Iterator[KazooClient]:
+    client = KazooClient(place)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+Start = Callable[..., "Running"]
+
+
+class Running:
+    """One ``kframe controller run``."""
+
+    def __init__(self, place: str, folder: Path, number: int, *arguments: str) -> None:
+        self.id = number
+        self.log = folder / f"run-{number}.log"
+        config = folder / f"server-{number}.properties"
+        config.write_text(f"zookeeper.session.timeout.ms=2000\nbroker.id={number}\nssl.key.password={PASSWORD}\n")
+        command = [sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config", str(config)]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log)
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def start(place: str, tmp_path: Path) -> Iterator[Start]:
+    running: list[Running] = []
+
+    def begin(number: int, *arguments: str) -> Running:
+        running.append(Running(place, tmp_path, number, *arguments))
+        return running[-1]
+
+    yield begin
+    for one in running:
+        if one.process.poll() is None:
+            one.end(signal.SIGKILL)
+        assert PASSWORD not in one.log.read_text()
+
+
+def holds(operator: KazooClient, number: int, controller_epoch: int) -> bool:
+    """Wait until this controller has the role under this epoch."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        if operator.exists(paths.CONTROLLER) and int(operator.get(paths.CONTROLLER_EPOCH)[0]) >= controller_epoch:
+            found = json.loads(operator.get(paths.CONTROLLER)[0])["brokerid"]
+            return (found, int(operator.get(paths.CONTROLLER_EPOCH)[0])) == (number, controller_epoch)
+        time.sleep(0.02)
+    return False
+
+
+def says(running: Running, text: str) -> bool:
+    """Wait until a controller has logged this."""
+    end = time.monotonic() + PATIENCE_S
+    while text not in running.log.read_text():
+        if time.monotonic() > end or running.process.poll() is not None:
+            return text in running.log.read_text()
+        time.sleep(0.02)
+    return True
+
+
+# -- snapshot capture
+
+
+def test_capture_is_the_dump(place: str, tmp_path: Path) -> None:
+    found = document("snapshot", "capture", f"zookeeper://{place}", tmp_path / "out")
+    assert (found["schema"], found["consistent"], found["moved"], found["quarantined"]) == (
+        "kframe.snapshot-capture/v1", True, 0, [],
+    )  # fmt: skip
+    captured, dumped = read_snapshot(tmp_path / "out"), read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz")
+    assert captured.topics.names == dumped.topics.names
+    assert captured.topics.configs == dumped.topics.configs
+    assert captured.topics.topic_ids is not None
+    assert dumped.topics.topic_ids is not None
+    assert captured.topics.topic_ids.tolist() == dumped.topics.topic_ids.tolist()
+    for name, column in dumped.partitions.numbers().items():
+        ours = captured.partitions.numbers()[name]
+        assert (None if ours is None else ours.tolist()) == (None if column is None else column.tolist()), name
+    for name, lists in {**dumped.partitions.lists(), "replicas": dumped.partitions.replicas}.items():
+        ours = getattr(captured.partitions, name)
+        assert lists is not None
+        assert (ours.offsets.tolist(), ours.values.tolist()) == (lists.offsets.tolist(), lists.values.tolist()), name
+    assert [(one.broker_id, one.rack, one.endpoints) for one in captured.brokers] == [
+        (one.broker_id, one.rack, one.endpoints) for one in dumped.brokers
+    ]
+
+
+def test_capture_sets_aside_what_is_broken(place: str, operator: KazooClient, tmp_path: Path) -> None:
+    broken = {
+        "/brokers/topics/torn": b'{"partitions":{"0":[1,',
+        "/brokers/topics/minus": b'{"version":3,"partitions":{"0":[-1,1]}}',
+        "/brokers/ids/9": b"not JSON",
+        "/brokers/topics/odd/partitions/0/state": b'{"controller_epoch":1,"leader":1,"leader_epoch":0,"isr":[1,5]}',
+        "/brokers/topics/odd/partitions/1/state": b"[]",
+        "/config/topics/odd": b'{"version":1,"config":{"min.insync.replicas":"many"}}',
+    }  # fmt: skip
+    operator.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
+    for path, data in broken.items():
+        operator.create(path, data, makepath=True)
+    found = document("snapshot", "capture", f"zookeeper://{place}", tmp_path / "out")
+    assert {one["path"] for one in found["quarantined"]} == set(broken)
+    assert all(one["reason"] for one in found["quarantined"])
+    captured = read_snapshot(tmp_path / "out")
+    assert captured.capture is not None
+    assert set(captured.capture.quarantined) == set(broken)
+    assert {"odd", "torn", "minus"} & set(captured.topics.names) == {"odd"}
+    shown = kframe("controller", "status", "--zookeeper", place)
+    assert all(f"{path}: " in shown.stdout for path in broken)
+
+
+@pytest.mark.parametrize(
+    "url, code, said",
+    [
+        ("zookeeper://{address}/nothing", 2, "found no /brokers/ids or /brokers/topics, expected the tree of a Kafka"),
+        ("etcd://{address}", 2, "no live cluster for the URL scheme 'etcd'"),
+        ("zookeeper://{address}:x", 2, "ZooKeeper URL"),
+        ("zookeeper://127.0.0.1:1?connection.timeout.ms=300", 1, "error: no session with ZooKeeper at"),
+    ],
+    ids=["no cluster", "no plugin", "no URL", "nobody there"],
+)  # fmt: skip
+def test_capture_refused(zookeeper: ServerHandle, tmp_path: Path, url: str, code: int, said: str) -> None:
+    done = kframe("snapshot", "capture", url.format(address=zookeeper.address), tmp_path / "out")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+# -- controller run
+
+
+def test_stand_by_takes_over_when_the_active_one_is_told_to_stop(start: Start, operator: KazooClient) -> None:
+    first = start(1001)
+    assert holds(operator, 1001, 2)
+    second = start(1002)
+    assert says(first, "takes over with epoch 2")
+    assert first.end(signal.SIGTERM) == 0
+    assert holds(operator, 1002, 3)
+    assert says(first, "controller 1001 resigns: asked to resign")
+    assert second.end(signal.SIGINT) == 0
+    assert operator.exists(paths.CONTROLLER) is None
+
+
+def test_stand_by_takes_over_when_the_active_one_dies(start: Start, operator: KazooClient) -> None:
+    first = start(1001)
+    assert holds(operator, 1001, 2)
+    start(1002)
+    assert first.end(signal.SIGKILL) == -signal.SIGKILL
+    end = time.monotonic() + PATIENCE_S
+    while int(operator.get(paths.CONTROLLER_EPOCH)[0]) == 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert holds(operator, 1002, 3)
+
+
+def test_takeover(start: Start, operator: KazooClient) -> None:
+    first = start(1001)
+    assert says(first, "takes over with epoch 2")
+    second = start(1002, "--takeover")
+    assert says(second, "takes over with epoch 3")
+    assert says(first, "controller 1001 resigns: our session does not hold the role any more")
+    assert second.end(signal.SIGTERM) == 0
+    assert holds(operator, 1001, 4)
+
+
+def test_logs_are_laid_out_as_kafkas(start: Start, operator: KazooClient, tmp_path: Path) -> None:
+    running = start(1001, "--log-dir", str(tmp_path / "logs"))
+    assert holds(operator, 1001, 2)
+    assert running.end(signal.SIGTERM) == 0
+    expected = {
+        "controller.log": r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] INFO \[Controller id=1001\] controller 1001 takes .*",
+        "state-change.log": r"\[[-0-9 :,]+\] INFO \[Controller id=1001 epoch=2\] .+ \(kframe\.statechange\)",
+    }  # fmt: skip
+    for name, pattern in expected.items():
+        first = next(line for line in (tmp_path / "logs" / name).read_text().splitlines() if " INFO " in line)
+        assert re.fullmatch(pattern, first), first
+
+
+# -- controller status and resign
+
+
+def test_status_and_resign(place: str, start: Start, operator: KazooClient) -> None:
+    assert document("controller", "status", "--zookeeper", place)["controller_id"] is None
+    assert kframe("controller", "resign", "--zookeeper", place).returncode == 5
+    running = start(1001)
+    assert says(running, "takes over with epoch 2")
+    found = document("controller", "status", "--zookeeper", place)
+    assert {key: found[key] for key in ("schema", "controller_id", "controller_epoch", "brokers", "quarantined")} == {
+        "schema": "kframe.controller-status/v1", "controller_id": 1001, "controller_epoch": 2,
+        "brokers": [1, 2, 3, 4, 5, 6], "quarantined": [],
+    }  # fmt: skip
+    assert "anybody may change /brokers/topics" in found["warnings"]
+    refused = kframe("controller", "resign", "--zookeeper", place, "--id", 1002)
+    assert (refused.returncode, refused.stderr) == (5, "error: broker 1001 is controller, not 1002\n")
+    ended = document("controller", "resign", "--zookeeper", place, "--id", 1001)
+    assert (ended["controller_id"], ended["controller_epoch"]) == (1001, 2)
+    assert says(running, "takes over with epoch 3"), "it stands for election again"
+
+
+# -- configuration
+
+
+BAD = {
+    "a value": (["num.partitions=many"], 1, "num.partitions: found 'many'"),
+    "of ZooKeeper": (["# one", "zookeeper.session.timeout.ms=soon"], 2, "zookeeper.session.timeout.ms: found 'soon'"),
+    "no place": (["zookeeper.connect=:0:"], 1, "zookeeper.connect: found"),
+    "an id": (["", "", "broker.id=-1"], 3, "broker.id: found '-1'"),
+    "a protocol": (["inter.broker.protocol.version=9.9"], 1, "inter.broker.protocol.version: found '9.9'"),
+    "who we are": (["zookeeper.set.acl=true"], 1, "zookeeper.set.acl: found true, but nothing that says who we are"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines, line, said", BAD.values(), ids=BAD)
+def test_bad_configuration_is_refused_by_file_line_and_key(
+    tmp_path: Path, lines: list[str], line: int, said: str
+) -> None:
+    path = tmp_path / "server.properties"
+    given = {one.partition("=")[0] for one in lines}
+    rest = [one for one in ("zookeeper.connect=127.0.0.1:1", "broker.id=7") if one.partition("=")[0] not in given]
+    path.write_text("\n".join([*lines, *rest]))
+    done = kframe("controller", "run", "--config", path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {path}:{line} key {said}"), done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ((), "no id for the controller: give --id"),
+        (("--id", "1"), "no place of ZooKeeper: give --zookeeper"),
+        (("--id", "x", "--zookeeper", "127.0.0.1:1"), "option --id key broker.id: found 'x'"),
+        (("--id", "1", "--zookeeper", "127.0.0.1:1", "--transport", "pigeon:"), "--transport: no transport"),
+        (("--id", "1", "--config", "missing.properties"), "missing.properties: found No such file"),
+    ],
+)
+def test_bad_options(arguments: tuple[str, ...], said: str) -> None:
+    done = kframe("controller", "run", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {said}"), done.stderr
+
+
+def test_run_without_zookeeper_fails(tmp_path: Path) -> None:
+    done = kframe(
+        "controller",
+        "run",
+        "--id",
+        1,
+        KFRAME_ZOOKEEPER_CONNECT="127.0.0.1:1",
+        KFRAME_ZOOKEEPER_CONNECTION_TIMEOUT_MS="300",
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error: no session with ZooKeeper at" in done.stderr

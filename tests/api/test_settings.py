@@ -1,0 +1,131 @@
+"""Where settings come from, which of them win, and what is said of those that are not known or do not fit."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from kframe.api.settings import Setting, Settings, environment_name
+from kframe.errors import ConfigError
+
+INTERVAL = "leader.imbalance.check.interval.seconds"
+VARIABLE = "KFRAME_LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(f"# ours\nlog.dirs=/var/lib/kafka\n{INTERVAL}=1\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "option, variable, in_file, expected",
+    [
+        ("3", "2", True, 3),
+        (None, "2", True, 2),
+        (None, None, True, 1),
+        (None, None, False, 300),
+        ("3", None, False, 3),
+    ],
+    ids=["option", "environment", "file", "default", "option alone"],
+)
+def test_precedence(file: Path, option: str | None, variable: str | None, in_file: bool, expected: int) -> None:
+    options = {} if option is None else {INTERVAL: Setting(option, "option --interval")}
+    environment = {} if variable is None else {VARIABLE: variable}
+    settings = Settings.gather(options, environment, file if in_file else None)
+    assert settings.controller_config()[INTERVAL] == expected
+
+
+@pytest.mark.parametrize(
+    "key, name",
+    [
+        (INTERVAL, VARIABLE),
+        ("kframe.alter.partition.strict", "KFRAME_ALTER_PARTITION_STRICT"),
+        ("zookeeper.connect", "KFRAME_ZOOKEEPER_CONNECT"),
+        ("zookeeper.clientCnxnSocket", "KFRAME_ZOOKEEPER_CLIENTCNXNSOCKET"),
+    ],
+)
+def test_environment_names(key: str, name: str) -> None:
+    assert environment_name(key) == name
+    assert Settings.gather({}, {name: "x"}).get(key) == "x"
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        (
+            {INTERVAL: Setting("often", "s.properties:7")},
+            r"s\.properties:7 key leader\.imb\S+: found 'often', expected a ",
+        ),
+        (
+            {"num.partitions": Setting("0", "option --p")},
+            r"option --p key num\.partitions: found 0, expected a whole",
+        ),
+        (
+            {"delete.topic.enable": Setting("yes", "environment variable KFRAME_X")},
+            r"environment variable KFRAME_X key delete\.topic\.enable: found 'yes', expected true or false",
+        ),
+    ],
+    ids=["file", "option", "environment"],
+)
+def test_a_value_that_does_not_fit_is_refused_with_its_place(settings: dict[str, Setting], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Settings(settings).controller_config()
+
+
+def test_what_others_find_is_located_and_secrets_are_not_shown() -> None:
+    settings = Settings({"ssl.key.password": Setting("hunter2", "s.properties:3")})
+    with pytest.raises(ConfigError) as refused, settings.located():
+        raise ConfigError("config key ssl.key.password", "'hunter2'", "another")
+    assert (
+        str(refused.value) == "s.properties:3 key ssl.key.password: found a value that is not shown, expected another"
+    )
+
+
+def test_what_is_not_ours_stays_as_it_is() -> None:
+    with pytest.raises(ConfigError, match=r"^elsewhere: found"), Settings({}).located():
+        raise ConfigError("elsewhere", "this", "that")
+
+
+FILE = "server.properties"
+#: What stands in the file, and what is said of it.
+WARNINGS = {
+    "misspelt": (
+        "zookeper.connect=secret",
+        f"{FILE}:1: unknown key 'zookeper.connect' is passed over; 'zookeeper.connect' perhaps",
+    ),
+    "strange": ("qqqq=secret", f"{FILE}:1: unknown key 'qqqq' is passed over"),
+    "of Kafka": ("log.dirs=secret", None),
+    "of a listener": ("listener.name.internal.ssl.keystore.password=secret", None),
+    "twice": (
+        "num.io.threads=1\nnum.io.threads=secret",
+        f"{FILE}:2: key num.io.threads again; this one counts, not {FILE}:1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text, warned", WARNINGS.values(), ids=WARNINGS)
+def test_warnings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str, warned: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(FILE).write_text(text)
+    with caplog.at_level(logging.WARNING, "kframe.config"):
+        Settings.gather({}, {}, Path(FILE))
+    assert caplog.messages == ([] if warned is None else [warned])
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "name, warned",
+    [("KFRAME_ZOOKEPER_CONNECT", True), ("KFRAME_PLUGINS_DIR", False), ("KFRAME_DEBUG", False), ("ZOOKEPER", False)],
+)
+def test_variables_that_nearly_fit_are_warned_of(caplog: pytest.LogCaptureFixture, name: str, warned: bool) -> None:
+    with caplog.at_level(logging.WARNING, "kframe.config"):
+        settings = Settings.gather({}, {name: "secret"})
+    assert settings.values == {}
+    expected = f"unknown environment variable {name} is passed over; 'KFRAME_ZOOKEEPER_CONNECT' perhaps"
+    assert caplog.messages == ([expected] if warned else [])
