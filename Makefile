@@ -19,9 +19,13 @@ PY := $(VENV)/bin/python
 NEWEST_PYTHON := 3.14
 
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+# Plugins with kernels of their own have a setup.py beside their pyproject.toml, as kframe has.
+COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard plugins/*/setup.py))
 KERNELS := $(wildcard kframe/_*.pyx)
-KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd)
-KERNEL_MODULES := $(patsubst kframe/%.pyx,kframe.%,$(KERNELS))
+PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
+KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd) $(PLUGIN_KERNELS)
+KERNEL_MODULES := $(patsubst kframe/%.pyx,kframe.%,$(KERNELS)) \
+	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
 
 DEBUG_LIB := build/debug/lib
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
@@ -58,6 +62,8 @@ test-release: setup
 test-debug: setup build/debug/.settings
 	@if [ -d $(DEBUG_LIB) ]; then find $(DEBUG_LIB) -name '*.py' -delete; fi
 	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
+	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "debug build of $$plugin"; \
+		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
 	$(DEBUG_ENV) $(PY) -m pytest $(ARGS)
 
 check: setup
@@ -73,7 +79,8 @@ check: setup
 
 clean:
 	rm -rf build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -f kframe/*.so
+	rm -rf $(addsuffix /build,$(COMPILED_PLUGINS))
+	rm -f kframe/*.so $(addsuffix /*/*.so,$(COMPILED_PLUGINS))
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # Installing compiles the kernels in place as well: remember that, with the settings they were compiled under.
@@ -87,6 +94,8 @@ $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 
 build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/*.h)
 	$(PY) setup.py --quiet build_ext --inplace
+	@set -e; for plugin in $(COMPILED_PLUGINS); do \
+		(cd $$plugin && $(CURDIR)/$(PY) setup.py --quiet build_ext --inplace); done
 	@touch $@
 
 # Cython does not look at the settings when it decides what is up to date.

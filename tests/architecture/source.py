@@ -13,6 +13,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 #: What is shipped or shown; tests may be as long as their tables.
 PRODUCT: Final = ("kframe", "plugins", "examples", "benchmarks")
 KERNELS: Final = sorted((ROOT / "kframe").glob("_*.pyx"))
+PLUGIN_KERNELS: Final = sorted((ROOT / "plugins").glob("*/*/_*.pyx"))
 DECLARATIONS: Final = sorted((ROOT / "kframe").glob("*.pxd"))
 
 #: The first line of a function: a name, a parenthesis, and then the colon or the rest of the arguments on other lines.
