@@ -218,8 +218,10 @@ cdef inline int take_key(Text* text) noexcept nogil:
     """Step over a key with its colon; return its bit, 0 if it is none of a state's."""
     cdef Py_ssize_t length = 0
     cdef int key = 0
-    if not take_byte(text, 34):
+    skip_space(text)
+    if text.at == text.end or text.data[text.at] != 34:
         return 0
+    text.at += 1
     while text.at + length < text.end and text.data[text.at + length] != 34:
         length += 1
     if same(text, length, b"leader"):

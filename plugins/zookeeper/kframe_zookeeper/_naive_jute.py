@@ -220,7 +220,9 @@ def _state(data: bytes) -> dict[str, Any] | None:
         pairs = json.loads(data, object_pairs_hook=list)
     except ValueError:
         return None
-    state = dict(pairs) if isinstance(pairs, list) and all(isinstance(one, tuple) for one in pairs) else {}
+    if not isinstance(pairs, list) or not all(isinstance(one, tuple) for one in pairs):
+        return None
+    state = dict(pairs)
     numbers = [value for key, value in state.items() if key != "isr"]
     members = state.get("isr")
     if len(state) != len(pairs) or not _NECESSARY <= state.keys() <= _ALLOWED or not isinstance(members, list):

@@ -21,7 +21,7 @@ from kframe_zookeeper._jute_read import parse_states, split_reads
 from kframe_zookeeper._jute_write import write_reads
 from kframe_zookeeper.fence import Fence
 from kframe_zookeeper.requests import MultiRead, Reply, get_children, get_data
-from kframe_zookeeper.session import Session
+from kframe_zookeeper.session import IN_FLIGHT, Session
 
 REQUEST_BYTES_MOST: Final = 512 * 1024
 STATES_MOST: Final = 4000
@@ -30,6 +30,7 @@ SINGLE_IN_FLIGHT: Final = 2000
 #: Reads of nodes of unknown length begin with so few at once; the longest seen tells how many the next may be.
 NODES_FIRST: Final = 16
 ANSWER_BYTES: Final = 512 * 1024
+NODE_BYTES_LEAST: Final = 128
 
 NO_NODE: Final = NoNodeError.code
 #: Bytes of a getData operation beside the topic's name, at most.
@@ -285,16 +286,15 @@ def read_nodes(session: Session, paths: Sequence[str]) -> list[Node | None]:
         results = Results.of_singles(get_each(session, paths))
         return [results.node(i) for i in range(len(paths))]
     nodes: list[Node | None] = []
-    longest = ANSWER_BYTES // NODES_FIRST
+    most, longest = NODES_FIRST, NODE_BYTES_LEAST
     while len(nodes) < len(paths):
-        most = max(1, min(STATES_MOST, ANSWER_BYTES // longest))
-        part = paths[len(nodes) : len(nodes) + most * 4]
+        part = paths[len(nodes) : len(nodes) + most * IN_FLIGHT]
         requests = [_PathRead(part[i : i + most], get_data, session.fence) for i in range(0, len(part), most)]
-        longest = 256 if not nodes else longest
         for request, reply in session.ask(requests):
             results = Results.split(reply, request.count)
             nodes += [results.node(i) for i in range(request.count)]
-            longest = max(longest, 2 * int(results.data_length.max(initial=0)))
+            longest = max(longest, int(results.data_length.max(initial=0)))
+        most = max(1, min(STATES_MOST, ANSWER_BYTES // (2 * longest)))
     return nodes
 
 

@@ -92,7 +92,9 @@ class ZooKeeperWorld:
     def expire(self, store: Any) -> None:
         """End the session of a store as the server does; return when it has another one."""
         before = store._connection
-        self.end_session(before.session.client.client_id)
+        while not before.session.over:  # in an ensemble it may move away from whom would end it
+            self.end_session(before.session.client.client_id)
+            before.session._over.wait(0.5)
         self.await_session(store, before)
 
     def await_session(self, store: ZooKeeperStore, before: Connection) -> None:
@@ -107,7 +109,7 @@ class ZooKeeperWorld:
         """End the session that has this number and password: whoever knows them may."""
         twin = make_client(self._settings)
         twin._session_id, twin._session_passwd = client_id
-        twin.start()
+        twin.start_async().wait(_PATIENCE_S)
         twin.stop()
         twin.close()
 
