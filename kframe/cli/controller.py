@@ -19,6 +19,7 @@ from kframe.cli.progress import progress
 if TYPE_CHECKING:
     from kframe.api.controller import Controller
     from kframe.api.settings import Settings
+    from kframe.model.ports import Store
 
 #: Where a controller's id stands unless it is given.
 _ID: Final = "broker.id"
@@ -49,10 +50,12 @@ def run(
     options = {CONNECT: (zookeeper, "--zookeeper"), _ID: (controller_id, "--id")}
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id = _own_id(settings)
-    controller = _controller(settings, own_id, transport, plugins)
+    cluster = cluster_of(settings, plugins)
+    controller = _controller(settings, own_id, cluster.store(), transport, plugins)
     from kframe.cli.logs import start_logs
 
     start_logs(own_id, log_dir)
+    cluster.audit()
     _serve(controller, takeover)
 
 
@@ -126,12 +129,14 @@ def _own_id(settings: Settings) -> int:
     return int(text)
 
 
-def _controller(settings: Settings, controller_id: int, transport: str, plugins: PluginSettings) -> Controller:
-    """A controller on the store of the live cluster, not started."""
+def _controller(
+    settings: Settings, controller_id: int, store: Store, transport: str, plugins: PluginSettings
+) -> Controller:
+    """A controller, not started."""
     from kframe.api.builder import ControllerBuilder
     from kframe.errors import PluginError
 
-    config, store = settings.controller_config(), cluster_of(settings, plugins).store()
+    config = settings.controller_config()
     try:
         return ControllerBuilder(controller_id, store, transport, config, registry=plugins.registry()).build()
     except PluginError as error:

@@ -53,7 +53,7 @@ class ZooKeeperCluster:
         """Read once; see ``LiveCluster.standing``."""
         with self._session() as session:
             tree = Reader(session, self._name, progress).read()
-            exposed = audit(session.client)
+            warnings = _warnings(session)
         snapshot, broken = Sifted(tree, self._name).snapshot()
         holder = tree.nodes.get(paths.CONTROLLER)
         elected = None if holder is None else _elected_ms(holder)
@@ -66,8 +66,13 @@ class ZooKeeperCluster:
             len(snapshot.topics),
             len(snapshot),
             broken,
-            tuple(f"anybody may {'change' if one.changeable else 'read'} {one.path}" for one in exposed),
+            warnings,
         )
+
+    def audit(self) -> tuple[str, ...]:
+        """Look at the ACLs of what a controller writes; see ``acls.audit``."""
+        with self._session() as session:
+            return _warnings(session)
 
     def depose(self, controller_id: int | None = None) -> Resignation:
         """Delete ``/controller`` as it stands, under the controller epoch as it stands; see ``LiveCluster.depose``."""
@@ -105,6 +110,11 @@ class ZooKeeperCluster:
             raise StoreError(f"{self._name}: {error!r}") from error
         finally:
             session.close()
+
+
+def _warnings(session: Session) -> tuple[str, ...]:
+    exposed = audit(session.client)
+    return tuple(f"anybody may {'change' if one.changeable else 'read'} {one.path}" for one in exposed)
 
 
 def _elected_ms(holder: Node) -> int | None:
