@@ -55,8 +55,9 @@ def run(
     from kframe.cli.logs import start_logs
 
     start_logs(own_id, log_dir)
-    cluster.audit()
-    _serve(controller, takeover)
+    with settings.located():
+        cluster.audit()
+        _serve(controller, takeover)
 
 
 @group.command()
@@ -68,7 +69,7 @@ def status(settings: Settings, plugins: PluginSettings, output: str) -> None:
 
     Reads the whole tree, and writes nothing.
     """
-    with progress("reading") as tick:
+    with progress("reading") as tick, settings.located():
         found = cluster_of(settings, plugins).standing(tick)
     record: dict[str, Any] = {
         "controller_id": found.controller_id,
@@ -103,7 +104,8 @@ def resign(settings: Settings, controller_id: int | None, plugins: PluginSetting
 
     Exit code 5 if there is no controller, another one than --id, or one that was elected just now.
     """
-    ended = cluster_of(settings, plugins).depose(controller_id)
+    with settings.located():
+        ended = cluster_of(settings, plugins).depose(controller_id)
     record = {"controller_id": ended.controller_id, "controller_epoch": ended.controller_epoch}
     emit_record("kframe.controller-resignation/v1", record, output)
 
