@@ -19,6 +19,7 @@ from kframe.cli.progress import progress
 if TYPE_CHECKING:
     from kframe.api.controller import Controller
     from kframe.api.settings import Settings
+    from kframe.model.ports import Store
 
 #: Where a controller's id stands unless it is given.
 _ID: Final = "broker.id"
@@ -49,11 +50,14 @@ def run(
     options = {CONNECT: (zookeeper, "--zookeeper"), _ID: (controller_id, "--id")}
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id = _own_id(settings)
-    controller = _controller(settings, own_id, transport, plugins)
+    cluster = cluster_of(settings, plugins)
+    controller = _controller(settings, own_id, cluster.store(), transport, plugins)
     from kframe.cli.logs import start_logs
 
     start_logs(own_id, log_dir)
-    _serve(controller, takeover)
+    with settings.located():
+        cluster.audit()
+        _serve(controller, takeover)
 
 
 @group.command()
@@ -65,7 +69,7 @@ def status(settings: Settings, plugins: PluginSettings, output: str) -> None:
 
     Reads the whole tree, and writes nothing.
     """
-    with progress("reading") as tick:
+    with progress("reading") as tick, settings.located():
         found = cluster_of(settings, plugins).standing(tick)
     record: dict[str, Any] = {
         "controller_id": found.controller_id,
@@ -100,7 +104,8 @@ def resign(settings: Settings, controller_id: int | None, plugins: PluginSetting
 
     Exit code 5 if there is no controller, another one than --id, or one that was elected just now.
     """
-    ended = cluster_of(settings, plugins).depose(controller_id)
+    with settings.located():
+        ended = cluster_of(settings, plugins).depose(controller_id)
     record = {"controller_id": ended.controller_id, "controller_epoch": ended.controller_epoch}
     emit_record("kframe.controller-resignation/v1", record, output)
 
@@ -126,12 +131,14 @@ def _own_id(settings: Settings) -> int:
     return int(text)
 
 
-def _controller(settings: Settings, controller_id: int, transport: str, plugins: PluginSettings) -> Controller:
-    """A controller on the store of the live cluster, not started."""
+def _controller(
+    settings: Settings, controller_id: int, store: Store, transport: str, plugins: PluginSettings
+) -> Controller:
+    """A controller, not started."""
     from kframe.api.builder import ControllerBuilder
     from kframe.errors import PluginError
 
-    config, store = settings.controller_config(), cluster_of(settings, plugins).store()
+    config = settings.controller_config()
     try:
         return ControllerBuilder(controller_id, store, transport, config, registry=plugins.registry()).build()
     except PluginError as error:

@@ -81,8 +81,9 @@ def capture(
     """
     from kframe.snapshot import write_snapshot
 
-    cluster = cluster_of(gather(config), plugins, url)
-    with progress("reading") as tick:
+    settings = gather(config)
+    cluster = cluster_of(settings, plugins, url)
+    with progress("reading") as tick, settings.located():
         snapshot = cluster.capture(tick)
     with progress("writing") as tick:
         write_snapshot(snapshot, target, force=force, progress=tick)

@@ -52,6 +52,9 @@ class LiveCluster(Protocol):
     def standing(self, progress: Progress = ignore_progress) -> Standing:
         """Read everything once, and look at access rights. Raises SnapshotError where there is no cluster."""
 
+    def audit(self) -> tuple[str, ...]:
+        """Look at access rights, log a warning if they are too wide, and return what was found, a line each."""
+
     def depose(self, controller_id: int | None = None) -> Resignation:
         """Take the role from the present controller, so that another is elected: nothing happens if it has changed
         since we looked. Raises ControllerFenced in that case, if there is no controller, or not ``controller_id``."""

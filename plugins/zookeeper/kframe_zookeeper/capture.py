@@ -61,16 +61,14 @@ def capture(session: Session, where: str, progress: Progress) -> Snapshot:
     """
     reader = Reader(session, where, progress)
     last, passes = reader.read(), 1
-    consistent = last.still
+    consistent, count = last.still, 0
     moved: tuple[str, ...] = ()
     while not consistent and passes < PASSES_MOST:
         tree = reader.read()
-        moved, last, passes = tree.moved_since(last), tree, passes + 1
-        consistent = not moved or tree.still
-    if consistent:
-        moved = ()
+        count, moved = (0, ()) if tree.still else tree.moved_since(last)
+        last, passes, consistent = tree, passes + 1, count == 0
     snapshot, broken = Sifted(last, where).snapshot()
-    facts = CaptureFacts(passes, consistent, last.zxid, len(moved), moved[:MOVED_LISTED], broken)
+    facts = CaptureFacts(passes, consistent, last.zxid, count, moved, broken)
     return replace(snapshot, capture=facts)
 
 
@@ -86,14 +84,15 @@ class Tree:
     zxid: int
     still: bool
 
-    def moved_since(self, before: Tree) -> tuple[str, ...]:
-        """Paths of what is not as ``before`` found it."""
+    def moved_since(self, before: Tree) -> tuple[int, tuple[str, ...]]:
+        """How much is not as ``before`` found it, and the first MOVED_LISTED paths of that."""
         names = sorted(self.nodes.keys() | before.nodes.keys())
         moved = [path for path in names if _seen(self.nodes.get(path)) != _seen(before.nodes.get(path))]
         here, there = _common_rows(self.table, before.table)
         changed: Bool = self.states.code[here] != before.states.code[there]
         changed |= self.states.version[here] != before.states.version[there]
-        return (*moved, *(self.state_path(int(row)) for row in here[changed]))
+        states = [self.state_path(int(row)) for row in here[changed][:MOVED_LISTED]]
+        return len(moved) + int(changed.sum()), (*moved, *states)[:MOVED_LISTED]
 
     def state_path(self, row: int) -> str:
         """Path of the state of one row."""
@@ -112,8 +111,8 @@ class Reader:
 
     def read(self) -> Tree:
         """Read everything once. Raises SnapshotError where there is no cluster."""
+        begun = self._zxid()
         nodes = self._nodes(_SINGLE)
-        begun = int(self._session.client.last_zxid)
         lists = read_children(self._session, [self._root + path for path in _LISTS])
         brokers, topics, marks, configs = (names or () for names in lists)
         if lists[0] is None or lists[1] is None:
@@ -124,8 +123,13 @@ class Reader:
         assigned = self._nodes([paths.topic_path(name) for name in topics])
         table, broken = _decoded(topics, assigned)
         states = self._states(table)
-        ended = int(self._session.client.last_zxid)
+        ended = self._zxid()
         return Tree(nodes | assigned, table, states, broken, ended, begun == ended)
+
+    def _zxid(self) -> int:
+        """The last transaction that the server has done by now, as any answer tells."""
+        read_nodes(self._session, ["/"])
+        return int(self._session.client.last_zxid)
 
     def _nodes(self, wanted: Sequence[str]) -> dict[str, Node | None]:
         return dict(zip(wanted, read_nodes(self._session, [self._root + path for path in wanted]), strict=True))

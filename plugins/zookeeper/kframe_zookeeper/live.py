@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl
 
 from kazoo.exceptions import KazooException
 from msgspec import UNSET
 
-from kframe.errors import ControllerFenced, StoreError, ZnodeError
+from kframe.errors import ConfigError, ControllerFenced, StoreError, ZnodeError
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.snapshot.live import Resignation, Standing
 from kframe.snapshot.snapshot import Snapshot
@@ -21,17 +21,24 @@ from kframe_zookeeper.multiread import Node, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, write_once
 from kframe_zookeeper.requests import check, delete
 from kframe_zookeeper.session import Session
-from kframe_zookeeper.settings import ConnectSettings, settings_of_config, settings_of_url
+from kframe_zookeeper.settings import KEYS, PREFIX, ConnectSettings, settings_of_config, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.znodes import decode_controller, decode_controller_epoch
 
 
 def open_cluster(url: str, config: Mapping[str, str]) -> ZooKeeperCluster:
-    """The cluster that a URL names, reached as ``config`` (Kafka's keys) says. Raises ConfigError."""
-    parts = urlsplit(url)
-    if not config or parts.query:
+    """The cluster that a URL names, reached as ``config`` (Kafka's keys) says. Raises ConfigError.
+
+    All that stands in the URL wins: hosts, chroot and further keys.
+    """
+    plain, _, query = url.partition("?")
+    place = settings_of_url(plain).connect_string
+    if not config:
         return ZooKeeperCluster(settings_of_url(url))
-    return ZooKeeperCluster(settings_of_config({**config, "zookeeper.connect": parts.netloc + parts.path}))
+    given = {name if name in KEYS else PREFIX + name: value for name, value in parse_qsl(query)}
+    if any(name.endswith(".password") for name in given):
+        raise ConfigError("ZooKeeper URL", "a password", "a properties file that has it")
+    return ZooKeeperCluster(settings_of_config({**config, **given, "zookeeper.connect": place}))
 
 
 class ZooKeeperCluster:
@@ -53,7 +60,7 @@ class ZooKeeperCluster:
         """Read once; see ``LiveCluster.standing``."""
         with self._session() as session:
             tree = Reader(session, self._name, progress).read()
-            exposed = audit(session.client)
+            warnings = _warnings(session)
         snapshot, broken = Sifted(tree, self._name).snapshot()
         holder = tree.nodes.get(paths.CONTROLLER)
         elected = None if holder is None else _elected_ms(holder)
@@ -66,8 +73,13 @@ class ZooKeeperCluster:
             len(snapshot.topics),
             len(snapshot),
             broken,
-            tuple(f"anybody may {'change' if one.changeable else 'read'} {one.path}" for one in exposed),
+            warnings,
         )
+
+    def audit(self) -> tuple[str, ...]:
+        """Look at the ACLs of what a controller writes; see ``acls.audit``."""
+        with self._session() as session:
+            return _warnings(session)
 
     def depose(self, controller_id: int | None = None) -> Resignation:
         """Delete ``/controller`` as it stands, under the controller epoch as it stands; see ``LiveCluster.depose``."""
@@ -105,6 +117,11 @@ class ZooKeeperCluster:
             raise StoreError(f"{self._name}: {error!r}") from error
         finally:
             session.close()
+
+
+def _warnings(session: Session) -> tuple[str, ...]:
+    exposed = audit(session.client)
+    return tuple(f"anybody may {'change' if one.changeable else 'read'} {one.path}" for one in exposed)
 
 
 def _elected_ms(holder: Node) -> int | None:

@@ -15,7 +15,7 @@ from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 
-from kframe.errors import ControllerFenced
+from kframe.errors import ConfigError, ControllerFenced
 from kframe.testing.store_world import ONE, opened, small_cluster
 
 STATE = paths.state_path("orders", 0)
@@ -68,6 +68,30 @@ def test_what_moves(
     assert facts is not None
     assert (facts.passes, facts.consistent, facts.moved) == expected
     assert facts.moved_count == len(facts.moved)
+
+
+@pytest.mark.parametrize(
+    "url, config, expected",
+    [
+        ("zookeeper://a:1/x", {}, ("a:1/x", 18_000)),
+        ("zookeeper://a:1/x?session.timeout.ms=7", {}, ("a:1/x", 7)),
+        ("zookeeper://a:1/x", {"zookeeper.connect": "b:2", "zookeeper.session.timeout.ms": "8"}, ("a:1/x", 8)),
+        ("zookeeper://a:1/x?session.timeout.ms=7", {"zookeeper.session.timeout.ms": "8"}, ("a:1/x", 7)),
+    ],
+    ids=["URL", "URL with a key", "config", "URL wins"],
+)
+def test_where_and_how(url: str, config: dict[str, str], expected: tuple[str, int]) -> None:
+    settings = open_cluster(url, config)._settings
+    assert (settings.connect_string, settings.session_timeout_ms) == expected
+
+
+@pytest.mark.parametrize("config", [{}, {"zookeeper.session.timeout.ms": "8"}], ids=["alone", "with a config"])
+@pytest.mark.parametrize(
+    "url", ["zookeeper://a:1?ssl.keystore.password=x", "zookeeper://me:secret@a:1", "zookeeper://"]
+)
+def test_urls_that_are_refused(url: str, config: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"^ZooKeeper URL: found"):
+        open_cluster(url, config)
 
 
 def test_capture_writes_nothing(cluster: ZooKeeperCluster, world: ZooKeeperWorld) -> None:
