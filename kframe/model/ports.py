@@ -127,6 +127,9 @@ class Store(Protocol):
     def release(self) -> None:
         """Give the role up if it is still ours."""
 
+    def quarantined(self) -> Mapping[str, str]:
+        """What could not be read and is left out until it can be: names to reasons. Callable from any thread."""
+
 
 class WaitingTimes(Protocol):
     """How long requests waited in a queue, in milliseconds; ``kframe.runtime.samples.Samples`` is one."""

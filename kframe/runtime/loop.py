@@ -208,7 +208,8 @@ class ControllerLoop:
 
     def metrics(self) -> dict[str, float]:
         """Everything measured, by the names of ``kframe.runtime.metrics``; may be asked from any thread."""
-        return measure(self.status(), self.timers, self.queue.times, self.transport.queues())
+        quarantined = len(self.store.quarantined())
+        return measure(self.status(), self.timers, self.queue.times, self.transport.queues(), quarantined)
 
     def _publish(self) -> None:
         """Make known how things stand after an event (Kafka 3.9 refreshes its gauges then, too)."""

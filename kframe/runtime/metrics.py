@@ -53,10 +53,10 @@ class Timers:
 
 
 def measure(
-    status: Status, timers: Timers, queue_times: Samples, channels: Mapping[int, BrokerQueue]
+    status: Status, timers: Timers, queue_times: Samples, channels: Mapping[int, BrokerQueue], quarantined: int
 ) -> dict[str, float]:
-    """All of it by exported name; ``channels`` are the transport's queues. A label stands in the name as a sample of
-    Prometheus' text format has it."""
+    """All of it by exported name; ``channels`` are the transport's queues, ``quarantined`` is how much the store leaves
+    out because it cannot read it. A label stands in the name as a sample of Prometheus' text format has it."""
     found: dict[str, float] = {f"{_CONTROLLER}{name.lower()}": value for name, value in status.gauges.items()}
     found[f"{_CONTROLLER}controllerstate"] = status.state
     found[f"{_CONTROLLER}zkmigrationstate"] = ZK_MIGRATION_STATE
@@ -68,6 +68,7 @@ def measure(
     found[f"{_EVENTS}eventqueuesize"] = status.events_waiting
     found |= _summary(f"{_EVENTS}eventqueuetimems", queue_times)
     found |= _of_channels(channels)
+    found["kframe_store_quarantined"] = quarantined
     found |= {_labelled("kframe_selector_faults_total", selector=k): n for k, n in status.selector_faults.items()}
     found |= {_labelled("kframe_observer_failures_total", observer=k): n for k, n in status.observer_failures.items()}
     return found

@@ -34,6 +34,13 @@ class RoleContract(StoreSuite):
         """It has the methods of ``ports.Store``."""
         assert isinstance(world.connect(), Store)
 
+    def test_nothing_of_a_sound_storage_is_quarantined(self, world: StoreWorld) -> None:
+        """What is left out is what cannot be read, and that alone."""
+        store = opened(world)
+        store.claim(ONE)
+        store.load()
+        assert store.quarantined() == {}
+
     def test_first_claim_gets_controller_epoch_one(self, world: StoreWorld) -> None:
         """Controller epochs count from one (``spec/zookeeper.md`` 3.2)."""
         store = opened(world)

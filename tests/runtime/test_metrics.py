@@ -272,3 +272,10 @@ def test_quantiles_of_no_more_than_the_last() -> None:
     assert (samples.quantile(0.0), samples.quantile(1.0)) == (10.0, SAMPLES_MAX + 9.0)
     samples.forget()
     assert (samples.count, samples.quantile(1.0)) == (0, 0.0)
+
+
+def test_what_the_store_cannot_read_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    assert world.loop.metrics()["kframe_store_quarantined"] == 0
+    monkeypatch.setattr(type(world.loop.store), "quarantined", lambda _store: {"/brokers/ids/1": "no JSON"})
+    assert world.loop.metrics()["kframe_store_quarantined"] == 1

@@ -94,8 +94,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         if worker is not None:
             worker.stop()
 
-    @property
-    def broken(self) -> dict[str, str]:
+    def quarantined(self) -> dict[str, str]:
         """Nodes that are left out because they cannot be read, by path, with the reason."""
         return dict(self._memory.broken)
 

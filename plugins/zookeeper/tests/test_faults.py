@@ -219,10 +219,10 @@ def test_nobodys_controller_record_is_reported_and_left_alone(worlds: Callable[.
     world.operator.create(paths.CONTROLLER, b"")
     store = opened(world)
     assert (store.claim(ONE), store.controller(), store.owns_role()) == (None, -1, False)
-    assert list(store.broken) == [paths.CONTROLLER]
+    assert list(store.quarantined()) == [paths.CONTROLLER]
     assert world.operator.get(paths.CONTROLLER)[0] == b""
     world.operator.delete(paths.CONTROLLER)
-    assert (store.claim(ONE), store.controller(), store.broken) == (1, ONE, {})
+    assert (store.claim(ONE), store.controller(), store.quarantined()) == (1, ONE, {})
 
 
 def test_our_broker_id_in_the_record_of_an_older_session_is_not_ours(worlds: Callable[..., ZooKeeperWorld]) -> None:
@@ -409,7 +409,7 @@ def test_what_cannot_be_read_is_left_out_and_reported(worlds: Callable[..., ZooK
     operator.set(paths.state_path("orders", 2), odd + b'"controller_epoch" : 4, "leader_recovery_state" : 1 } ')
     store = opened(world)
     loaded = store.load()
-    assert set(store.broken) == {
+    assert set(store.quarantined()) == {
         paths.state_path("orders", 0), paths.state_path("orders", 1), paths.topic_path("empty.topic"),
         paths.broker_path(2), paths.config_path("topics", "leaving_topic"),
     }  # fmt: skip
@@ -420,7 +420,7 @@ def test_what_cannot_be_read_is_left_out_and_reported(worlds: Callable[..., ZooK
     assert loaded.brokers.registered_ids() == [1, 3]
     operator.set(paths.broker_path(2), operator.get(paths.broker_path(1))[0])
     assert [one.broker_id for one in store.read_brokers()] == [1, 2, 3]
-    assert paths.broker_path(2) not in store.broken
+    assert paths.broker_path(2) not in store.quarantined()
 
 
 # -- bulk reads

@@ -1,0 +1,161 @@
+"""A whole cluster loaded by a controller's store under a short session, in one process beside its server.
+
+    python bench_load.py [--partitions 1000000] [--session-timeout-ms 6000]
+
+Prints one JSON object: seconds of the load and of a write of all states, the peak of the loading process's memory, the
+longest time for which its threads stood still, and whether its session lived on. A server of its own is started on the
+same machine, which does not force its log to disk. Writing a million partitions there first takes a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOptions
+
+from kframe.model.changes import StateChange
+from kframe.model.columns import Int32, Ragged
+from kframe.model.events import Event
+from kframe.model.ids import NO_STATE
+from kframe.model.tables import TopicTable
+
+PARTITIONS_A_TOPIC: Final = 100
+BROKERS: Final = 30
+REPLICATION_FACTOR: Final = 3
+#: How often the watcher looks whether it is let run.
+LOOK_S: Final = 0.005
+
+
+class Stalls:
+    """A thread that notes for how long it was not let run."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Stalls:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        last = time.perf_counter()
+        while not self._over.wait(LOOK_S):
+            now = time.perf_counter()
+            self.longest, last = max(self.longest, now - last - LOOK_S), now
+
+
+@contextmanager
+def controller(url: str) -> Iterator[tuple[ZooKeeperStore, list[Event]]]:
+    """A store in office, and what it has heard."""
+    store, heard = ZooKeeperStore(settings_of_url(url)), list[Event]()
+    store.open(heard.append)
+    store.claim(1)
+    store.prepare()
+    try:
+        yield store, heard
+    finally:
+        store.release()
+        store.close()
+
+
+def seed(url: str, partitions: int) -> None:
+    """Write a cluster of so many partitions."""
+    topics, count = partitions // PARTITIONS_A_TOPIC, partitions // PARTITIONS_A_TOPIC * PARTITIONS_A_TOPIC
+    replicas = (np.arange(count)[:, None] + np.arange(REPLICATION_FACTOR)) % BROKERS
+    lists = Ragged(
+        np.arange(count + 1, dtype=np.int32) * np.int32(REPLICATION_FACTOR), replicas.astype(np.int32).ravel()
+    )
+    names, sizes = (
+        tuple(f"topic-{number:06}" for number in range(topics)),
+        np.full(topics, PARTITIONS_A_TOPIC, np.int32),
+    )
+    with controller(url) as (store, _):
+        store.create_topics(TopicTable.starting(names, sizes, lists), ({},) * topics)
+        cluster = store.load()
+        rows, p = np.arange(len(cluster), dtype=np.int32), cluster.partitions
+        change = _change(
+            rows, p.replica[p.slot_start], 0, p.lists("replica", rows), np.full(len(rows), NO_STATE, np.int32)
+        )
+        assert store.write_states(cluster, change).accepted.all()
+
+
+def load(url: str) -> dict[str, Any]:
+    """Load the cluster and write every state once, as a controller would."""
+    with controller(url) as (store, heard):
+        with Stalls() as stalls:
+            begun = time.perf_counter()
+            cluster = store.load()
+            loaded = time.perf_counter() - begun
+        figures = {"load_seconds": loaded, "load_longest_stall_seconds": stalls.longest}
+        figures["load_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        rows, p = np.arange(len(cluster), dtype=np.int32), cluster.partitions
+        change = _change(rows, p.leader.copy(), 1, p.lists("isr", rows), p.partition_epoch.copy())
+        with Stalls() as stalls:
+            begun = time.perf_counter()
+            result = store.write_states(cluster, change)
+            figures |= {"write_seconds": time.perf_counter() - begun, "write_longest_stall_seconds": stalls.longest}
+        assert result.accepted.all()
+        assert not store.quarantined()
+        return {"partitions": len(cluster), "session_lived_on": not heard, **figures}
+
+
+def _change(rows: Int32, leader: Int32, leader_epoch: int, isr: Ragged, expected: Int32) -> StateChange:
+    count = len(rows)
+    return StateChange(
+        rows, leader, np.full(count, leader_epoch, np.int32), np.zeros(count, np.uint8), isr, expected, 1
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Start a server, write the cluster, load it in a process of its own, print the figures."""
+    parser = argparse.ArgumentParser(description="A whole cluster loaded by a controller's store")
+    parser.add_argument("--partitions", type=int, default=1_000_000)
+    parser.add_argument("--session-timeout-ms", type=int, default=6_000)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.url:
+        print(json.dumps(load(chosen.url)))
+        return
+    with tempfile.TemporaryDirectory(prefix="kframe-bench-") as folder:
+        server = ServerHandle(Path(folder), ServerOptions(tick_ms=2000, jvm=("-XX:TieredStopAtLevel=4", "-Xmx6g")))
+        server.start()
+        try:
+            url = f"zookeeper://{server.address}/load?session.timeout.ms={chosen.session_timeout_ms}"
+            seed(url, chosen.partitions)
+            command = [sys.executable, __file__, "--url", url]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        finally:
+            server.stop()
+    figures = json.loads(done.stdout) | {
+        "session_timeout_ms": chosen.session_timeout_ms,
+        "python": platform.python_version(),
+        "zookeeper": VERSION,
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, client and server on the same ones",
+        "command": " ".join(["python", *sys.argv]),
+    }
+    print(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()
