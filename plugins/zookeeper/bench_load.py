@@ -31,7 +31,7 @@ from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOption
 
 from kframe.model.changes import StateChange
 from kframe.model.columns import Int32, Ragged
-from kframe.model.events import Event
+from kframe.model.events import Event, SessionExpired
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import TopicTable
 
@@ -117,7 +117,11 @@ def load(url: str) -> dict[str, Any]:
             figures |= {"write_seconds": time.perf_counter() - begun, "write_longest_stall_seconds": stalls.longest}
         assert result.accepted.all()
         assert not store.quarantined()
-        return {"partitions": len(cluster), "session_lived_on": not heard, **figures}
+        return {
+            "partitions": len(cluster),
+            "session_lived_on": not any(isinstance(one, SessionExpired) for one in heard),
+            **figures,
+        }
 
 
 def _change(rows: Int32, leader: Int32, leader_epoch: int, isr: Ragged, expected: Int32) -> StateChange:
