@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kazoo.exceptions import EXCEPTIONS, BadVersionError, NodeExistsError, NoNodeError
+from kazoo.protocol.serialization import Sync
 
 from kframe.errors import StoreError, ZnodeError
 from kframe_zookeeper.multiread import Node, read_nodes
@@ -78,7 +79,12 @@ class Candidate:
         raise StoreError(f"{TRIES_MOST} claims were refused, and still nobody holds the role")
 
     def _read(self) -> tuple[Node, Node | None]:
-        """The records of the controller epoch, made where it is missing, and of the controller."""
+        """The records of the controller epoch, made where it is missing, and of the controller.
+
+        Our server may lag behind the others of its ensemble, and still show a controller that has gone: it is brought
+        up to date first (``reliability.md`` R13).
+        """
+        self.session.call(Sync(self.root + CONTROLLER))
         paths = [self.root + CONTROLLER_EPOCH, self.root + CONTROLLER]
         epoch, holder = read_nodes(self.session, paths)
         while epoch is None:
