@@ -59,12 +59,21 @@ class TestLogin(_Worlds, StoreContract):
         return replace(settings_at(sasl_zookeeper.address), secure_acl=True, sasl=SaslLogin("kafka", "its secret"))
 
 
-class TestTls(_Worlds, RoleContract, StatesContract):
-    """What is said is the same over TLS: roles and bulk are the parts that could tell."""
+def tls(authority: Authority) -> TlsSettings:
+    mine = authority.issue("kafka")
+    return TlsSettings(mine.authority, mine.key_and_certificate)
 
+
+class TestTls(_Worlds, StoreContract):
     @pytest.fixture
     def settings(self, tls_zookeeper: ServerHandle, authority: Authority) -> ConnectSettings:
-        mine = authority.issue("kafka")
-        return replace(
-            settings_at(tls_zookeeper.secure_address), tls=TlsSettings(mine.authority, mine.key_and_certificate)
-        )
+        return replace(settings_at(tls_zookeeper.secure_address), tls=tls(authority))
+
+
+class TestEnsembleWithTlsAndLogin(_Worlds, RoleContract, StatesContract):
+    """All of it together; roles and bulk are the parts that could tell."""
+
+    @pytest.fixture
+    def settings(self, secured_ensemble: Ensemble, authority: Authority) -> ConnectSettings:
+        login = SaslLogin("kafka", "its secret")
+        return replace(settings_at(secured_ensemble.secure_address), tls=tls(authority), secure_acl=True, sasl=login)
