@@ -2,16 +2,10 @@
 
 Points W1 to W22 are those of ``reliability.md`` section 5. At each the process is ended as -9 does when the proxy has
 its request in hand: not yet sent on, done but not answered, or answered. In a fourth way it is frozen there, another
-takes the role over, and only then does the request arrive.
-
-A tenth of this runs by default, drawn from a seed that is printed; KFRAME_KILLS=all runs everything, and
-KFRAME_KILLS=<seed> another tenth.
-"""
+takes the role over, and only then does the request arrive."""
 
 from __future__ import annotations
 
-import os
-import random
 import struct
 import threading
 import time
@@ -25,10 +19,10 @@ from typing import Any, Final
 import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.testing.proxy import MULTI, Break, Direction, Link, Moment, Proxy
+from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.trees import Tree, changes, children, faults, live_brokers, read_tree
+from kframe_zookeeper.testing.trees import Tree, changes, children, faults, read_tree
 from kframe_zookeeper.testing.victims import Task, Victim, build, settle
 from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_state, decode_topic, encode_topics
 
@@ -38,7 +32,7 @@ from kframe.model.tables import Targets, TopicTable
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.testing.store_world import ONE, TWO
 
-PATIENCE_S: Final = float(os.environ.get("KP", "20"))
+PATIENCE_S: Final = 30.0
 _OPERATION: Final = struct.Struct(">i?i")
 CREATED, DELETED, WRITTEN = 1, 2, 5
 
@@ -50,8 +44,6 @@ CLUSTER: Final = {
     "doomed": [healthy(2, 3), healthy(3, 2)],
     "stuck": [PartitionSpec((4, 2), isr=(4, 2), leader_epoch=3)],
 }
-#: A topic of which one replica cannot be reached, so that its deletion waits.
-HALTED: Final = {"halted": [PartitionSpec((2, 6), leader=2, isr=(2,))]}
 
 
 class Way(Enum):
@@ -70,8 +62,10 @@ MOMENTS: Final = {
     Way.OVERTAKEN: Moment.BEFORE_REQUEST,
 }  # fmt: skip
 
-#: What an operator does, and what clients ask of the controller.
-Trouble = Callable[[ZooKeeperWorld, Callable[[Task], None]], None]
+#: Has a controller do something.
+Do = Callable[[Task], None]
+#: What operators and brokers do, and what clients ask of the controller.
+Trouble = Callable[[ZooKeeperWorld, Do], None]
 
 
 def nothing(*_: object) -> None:
@@ -88,10 +82,11 @@ class Case:
     path: str
     trouble: Trouble = nothing
     nth: int = 1
-    before: Callable[[ZooKeeperWorld], None] = nothing
+    before: Trouble = nothing
+    """What the first controller finds, and is asked, before it is watched."""
     topics: Mapping[str, Sequence[PartitionSpec]] = field(default_factory=dict)
     slow: tuple[int, ...] = ()
-    mend: Callable[[ZooKeeperWorld], None] = nothing
+    mend: Trouble = nothing
     """What happens once the next controller is at work."""
     asked: bool = False
     """The trouble is a client's, who asks the next controller again."""
@@ -112,14 +107,18 @@ def fails(*brokers: int) -> Trouble:
 
 
 def registers(broker: int) -> Trouble:
-    return lambda world, _: returns(broker)(world)
-
-
-def returns(broker: int) -> Callable[[ZooKeeperWorld], None]:
-    def register(world: ZooKeeperWorld) -> None:
+    def register(world: ZooKeeperWorld, _: Do) -> None:
         world.register_brokers([registration(broker)])
 
     return register
+
+
+def loses_log_dir(world: ZooKeeperWorld, _: Do) -> None:
+    world.notify_log_dir_event(2)
+
+
+def notifies(world: ZooKeeperWorld, _: Do) -> None:
+    world.notify_isr_changes([("orders", 0)])
 
 
 def asks(name: str, *arguments: Any, **others: Any) -> Trouble:
@@ -129,7 +128,7 @@ def asks(name: str, *arguments: Any, **others: Any) -> Trouble:
 def writes_topic(name: str, *replicas: tuple[int, ...]) -> Trouble:
     """As tools before topic ids write it, who do not know of the id."""
 
-    def write(world: ZooKeeperWorld, _: object) -> None:
+    def write(world: ZooKeeperWorld, _: Do) -> None:
         (data,) = encode_topics(TopicTable.of((name,), [replicas]))
         if world.operator.exists(paths.topic_path(name)):
             world.operator.set(paths.topic_path(name), data)
@@ -139,16 +138,23 @@ def writes_topic(name: str, *replicas: tuple[int, ...]) -> Trouble:
     return write
 
 
-def leaves_partition_without_state(world: ZooKeeperWorld, _: object) -> None:
-    def create() -> None:
-        (data,) = encode_topics(TopicTable.of(("new",), [[(1, 2), (2, 3)]]))
-        transaction = world.operator.transaction()
-        transaction.create(paths.topic_path("new"), data)
-        transaction.create(paths.partitions_path("new"))
-        transaction.create(paths.partition_path("new", 0))
-        transaction.commit()
+def leaves_partition_without_state(world: ZooKeeperWorld, _: Do) -> None:
+    (data,) = encode_topics(TopicTable.of(("new",), [[(1, 2), (2, 3)]]))
+    transaction = world.operator.transaction()
+    transaction.create(paths.topic_path("new"), data)
+    transaction.create(paths.partitions_path("new"))
+    transaction.create(paths.partition_path("new", 0))
+    transaction.commit()
 
-    create()
+
+def grows_while_deleted(world: ZooKeeperWorld, do: Do) -> None:
+    deletes("halted")(world, do)
+    writes_topic("halted", (2, 6), (2, 3))(world, do)
+
+
+def moves_and_cancels(_: ZooKeeperWorld, do: Do) -> None:
+    for wanted in ((3, 4), None):
+        do(methodcaller("reassign", {("moving", 0): wanted}))
 
 
 def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Trouble:
@@ -163,7 +169,7 @@ def prefers(*partitions: tuple[str, int]) -> Trouble:
     return lambda world, _: world.leave_preferred_election(partitions)
 
 
-def gets_producer_ids(world: ZooKeeperWorld, do: Callable[[Task], None]) -> None:
+def gets_producer_ids(world: ZooKeeperWorld, do: Do) -> None:
     epoch = world.operator.exists(paths.broker_path(1)).czxid
     do(methodcaller("submit", partial(ProducerIdsRequested, 1, epoch)))
 
@@ -172,8 +178,7 @@ def gets_producer_ids(world: ZooKeeperWorld, do: Callable[[Task], None]) -> None
 
 
 def stored(tree: Tree, partition: str) -> Any:
-    topic, _, number = partition.rpartition("-")
-    path = paths.state_path(topic, int(number))
+    path = state(partition)
     return decode_state(tree[path].data, path)[0]
 
 
@@ -194,19 +199,17 @@ def placed(partition: str, *wanted: int) -> Callable[[Tree], bool]:
     return lambda tree: replicas(tree, partition) == list(wanted) and set(stored(tree, partition).isr) == set(wanted)
 
 
+def moved_or_stayed(tree: Tree) -> bool:
+    """Whether the cancellation was stored or not."""
+    return any(placed("moving-0", *wanted)(tree) for wanted in ((3, 4), (1, 2)))
+
+
 def gone(topic: str) -> Callable[[Tree], bool]:
     return lambda tree: not any(f"/{topic}/" in f"{path}/" for path in tree)
 
 
 def grown(topic: str, count: int) -> Callable[[Tree], bool]:
     return lambda tree: len(children(tree, paths.partitions_path(topic))) == count
-
-
-def has_no(broker: int) -> Callable[[Tree], bool]:
-    """No partition of a kept topic that has another replica is led by this broker, or has it in sync."""
-    return lambda tree: all(
-        broker not in decode_state(node.data, path)[0].isr for path, node in tree.items() if path.endswith("/state")
-    )
 
 
 def configured(tree: Tree) -> bool:
@@ -220,92 +223,114 @@ def allocated(tree: Tree) -> bool:
     return block is not None and block.first % 1000 == 0
 
 
-MOVE: Final = {("moving", 0): (3, 4)}
-TWO_MOVES: Final = {("moving", 0): (2, 4), ("moving", 1): (3, 5)}
-GROWTH: Final = NewPartitions("orders", 3, ((3, 1, 2),))
-RETENTION: Final = ConfigChange("orders", ((ConfigOperation.SET, "retention.ms", "5"),))
-UNCLEAN: Final = ConfigChange("orders", ((ConfigOperation.SET, "unclean.leader.election.enable", "true"),))
-
-
 def state(partition: str) -> str:
     topic, _, number = partition.rpartition("-")
     return paths.state_path(topic, int(number))
 
 
-LOG_DIR, ISR = f"{paths.LOG_DIR_EVENT}0000000000", f"{paths.ISR_CHANGE}0000000000"
-DOOMED: Final = paths.topic_path("doomed")
+RETENTION: Final = ConfigChange("orders", ((ConfigOperation.SET, "retention.ms", "5"),))
+MOVE: Final = moves({("moving", 0): (3, 4)})
+MOVED: Final = placed("moving-0", 3, 4)
+MOVES: Final = moves({("moving", 0): (2, 4), ("moving", 1): (3, 5)})
+ALL_MOVED: Final = placed("moving-1", 3, 5)
+NEW: Final = writes_topic("new", (1, 2), (2, 3))
+CREATE: Final = asks("create_topics", [NewTopic("new", assignments=((0, (1, 2)), (1, (2, 3))))], timeout_ms=0)
+GROW: Final = asks("create_partitions", [NewPartitions("orders", 3, ((3, 1, 2),))])
+CONFIGURE: Final = asks("submit", partial(AlterConfigsRequested, (RETENTION,), False, False))
+DELETE: Final = deletes("doomed")
+ELECT: Final = asks("elect_leaders", ElectionType.PREFERRED)
+ASK_MOVE: Final = asks("reassign", {("moving", 0): (3, 4)})
+ASK_DELETE: Final = asks("delete_topics", ["doomed"])
+STOP: Final = asks("controlled_shutdown", 1)
+#: The preferred replica does not lead.
+APART: Final = {"apart": [PartitionSpec((1, 2), leader=2, isr=(2, 1))]}
+#: A replica is to catch up.
+BEHIND: Final = {"behind": [PartitionSpec((1, 2), leader=1, isr=(1,))]}
+#: A topic of which one replica cannot be reached, so that its deletion waits.
+HALTED: Final = {"halted": [PartitionSpec((2, 6), leader=2, isr=(2,))]}
+#: Its only replica is away.
+AWAY: Final = {"away": [PartitionSpec((6,), isr=(6,))]}
 
-CASES: Final = (
+LOG_DIR: Final = f"{paths.LOG_DIR_EVENT}0000000000"
+ISR: Final = f"{paths.ISR_CHANGE}0000000000"
+ORDERS, MOVING, DOOMED = (paths.topic_path(name) for name in ("orders", "moving", "doomed"))
+TOPIC: Final = paths.topic_path("new")
+LAME: Final = paths.topic_path("halted")
+SETTINGS: Final = paths.config_path("topics", "orders")
+MARK: Final = paths.delete_topic_path("doomed")
+RECORD: Final = paths.REASSIGN_PARTITIONS
+
+OFFICE: Final = (
     Case(1, "office", CREATED, paths.CONTROLLER_EPOCH),
     Case(2, "office", CREATED, paths.CONTROLLER),
     Case(3, "office", CREATED, paths.FEATURE),
-    Case(4, "office", DELETED, LOG_DIR, before=lambda world: world.notify_log_dir_event(2)),
-    Case(4, "heard", DELETED, LOG_DIR, lambda world, _: world.notify_log_dir_event(2)),
-    Case(5, "office", DELETED, ISR, before=lambda world: world.notify_isr_changes([("orders", 0)])),
-    Case(5, "heard", DELETED, ISR, lambda world, _: world.notify_isr_changes([("orders", 0)])),
-    Case(6, "topic", CREATED, paths.partitions_path("new"), writes_topic("new", (1, 2), (2, 3)), reached=grown("new", 2)),
-    Case(7, "topic", CREATED, paths.partition_path("new", 1), writes_topic("new", (1, 2), (2, 3)), reached=grown("new", 2)),
-    Case(7, "growth", CREATED, paths.partition_path("orders", 2), asks("create_partitions", [GROWTH]), asked=True, reached=grown("orders", 3)),
-    Case(8, "topic", CREATED, state("new-0"), writes_topic("new", (1, 2), (2, 3)), reached=led("new-1", 2)),
-    Case(8, "parent", CREATED, state("new-0"), leaves_partition_without_state, nth=2, reached=led("new-0", 1)),
+    Case(4, "office", DELETED, LOG_DIR, before=loses_log_dir),
+    Case(4, "heard", DELETED, LOG_DIR, loses_log_dir),
+    Case(5, "office", DELETED, ISR, before=notifies),
+    Case(5, "heard", DELETED, ISR, notifies),
+    Case(21, "resign", DELETED, paths.CONTROLLER, asks("resign")),
+    Case(21, "stop", DELETED, paths.CONTROLLER, asks("stop")),
+)
+STATES: Final = (
+    Case(6, "topic", CREATED, f"{TOPIC}/partitions", NEW, reached=grown("new", 2)),
+    Case(7, "topic", CREATED, f"{TOPIC}/partitions/1", NEW, reached=grown("new", 2)),
+    Case(7, "asked topic", CREATED, f"{TOPIC}/partitions/1", CREATE, asked=True, reached=grown("new", 2)),
+    Case(7, "growth", CREATED, f"{ORDERS}/partitions/2", GROW, asked=True, reached=grown("orders", 3)),
+    Case(8, "topic", CREATED, state("new-0"), NEW, reached=led("new-1", 2)),
+    Case(8, "orphan", CREATED, state("new-0"), leaves_partition_without_state, nth=2, reached=led("new-0", 1)),
     Case(9, "office", WRITTEN, state("stuck-0"), reached=led("stuck-0", 4)),
     Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=led("orders-0", 2)),
     Case(9, "failures", WRITTEN, state("moving-0"), fails(1, 3), reached=led("moving-0", 2)),
-    Case(9, "return", WRITTEN, state("halted-0"), registers(6), topics={"halted": [PartitionSpec((6,), isr=(6,))]}, reached=led("halted-0", 6)),
-    Case(9, "preferred", WRITTEN, state("apart-0"), prefers(("apart", 0)), topics={"apart": [PartitionSpec((1, 2), leader=2, isr=(2, 1))]}, reached=led("apart-0", 1)),
-    Case(9, "asked", WRITTEN, state("apart-0"), asks("elect_leaders", ElectionType.PREFERRED), asked=True, topics={"apart": [PartitionSpec((1, 2), leader=2, isr=(2, 1))]}, reached=led("apart-0", 1)),
-    Case(9, "shutdown", WRITTEN, state("orders-0"), asks("controlled_shutdown", 1), asked=True, reached=led("orders-0", 2)),
+    Case(9, "return", WRITTEN, state("away-0"), registers(6), topics=AWAY, reached=led("away-0", 6)),
+    Case(9, "preferred", WRITTEN, state("apart-0"), prefers(("apart", 0)), topics=APART, reached=led("apart-0", 1)),
+    Case(9, "asked", WRITTEN, state("apart-0"), ELECT, topics=APART, asked=True, reached=led("apart-0", 1)),
+    Case(9, "shutdown", WRITTEN, state("orders-0"), STOP, asked=True, reached=led("orders-0", 2)),
     Case(10, "failure", WRITTEN, state("orders-1"), fails(1), reached=synced("orders-1", 2, 3)),
-    Case(10, "shutdown", WRITTEN, state("orders-1"), asks("controlled_shutdown", 1), mend=lambda world: world.unregister_brokers([1]), reached=has_no(1)),
-    Case(11, "move begun", WRITTEN, state("moving-0"), moves(MOVE), reached=placed("moving-0", 3, 4)),
-    Case(11, "move done", WRITTEN, state("moving-0"), moves(MOVE), nth=3, reached=placed("moving-0", 3, 4)),
-    Case(11, "move ended", WRITTEN, state("moving-0"), moves(MOVE), nth=4, reached=placed("moving-0", 3, 4)),
-    Case(12, "office", WRITTEN, state("behind-0"), topics={"behind": [PartitionSpec((1, 2), leader=1, isr=(1,))]}, reached=synced("behind-0", 1, 2)),
-    Case(12, "move", WRITTEN, state("moving-0"), moves(MOVE), nth=2, reached=placed("moving-0", 3, 4)),
-    Case(13, "move begun", WRITTEN, paths.topic_path("moving"), moves(MOVE), reached=placed("moving-0", 3, 4)),
-    Case(13, "move done", WRITTEN, paths.topic_path("moving"), moves(MOVE), nth=2, reached=placed("moving-0", 3, 4)),
-    Case(13, "asked", WRITTEN, paths.topic_path("moving"), asks("reassign", MOVE), asked=True, reached=placed("moving-0", 3, 4)),
-    Case(13, "growth", WRITTEN, paths.topic_path("orders"), asks("create_partitions", [GROWTH]), asked=True, reached=grown("orders", 3)),
-    Case(14, "id", WRITTEN, paths.topic_path("orders"), writes_topic("orders", (1, 2, 3), (2, 3, 1))),
-    Case(14, "growth", WRITTEN, paths.topic_path("halted"), lambda world, _: (deletes("halted")(world, _), writes_topic("halted", (2, 6), (2, 3))(world, _))[0], topics=HALTED, mend=returns(6), reached=gone("halted")),
-    Case(15, "office", WRITTEN, paths.topic_path("orders")),
-    Case(15, "topic", WRITTEN, paths.topic_path("new"), writes_topic("new", (1, 2)), reached=grown("new", 1)),
-    Case(16, "one of two", WRITTEN, paths.REASSIGN_PARTITIONS, moves(TWO_MOVES), slow=(5,), reached=placed("moving-1", 3, 5)),
-    Case(16, "last", DELETED, paths.REASSIGN_PARTITIONS, moves(TWO_MOVES), reached=placed("moving-1", 3, 5)),
-    Case(16, "unknown", DELETED, paths.REASSIGN_PARTITIONS, moves({("nobody", 0): (1,)})),
+    Case(10, "shutdown", WRITTEN, state("orders-1"), STOP, mend=fails(1), reached=synced("orders-1", 2, 3)),
+    Case(11, "move begun", WRITTEN, state("moving-0"), MOVE, reached=MOVED),
+    Case(11, "move done", WRITTEN, state("moving-0"), MOVE, nth=3, reached=MOVED),
+    Case(11, "move ended", WRITTEN, state("moving-0"), MOVE, nth=4, reached=MOVED),
+    Case(12, "office", WRITTEN, state("behind-0"), topics=BEHIND, reached=synced("behind-0", 1, 2)),
+    Case(12, "move", WRITTEN, state("moving-0"), MOVE, nth=2, reached=MOVED),
+)
+ASSIGNMENTS: Final = (
+    Case(13, "move begun", WRITTEN, MOVING, MOVE, reached=MOVED),
+    Case(13, "move done", WRITTEN, MOVING, MOVE, nth=2, reached=MOVED),
+    Case(13, "asked", WRITTEN, MOVING, ASK_MOVE, asked=True, reached=MOVED),
+    Case(13, "cancel", WRITTEN, MOVING, moves_and_cancels, nth=2, slow=(4,), reached=moved_or_stayed),
+    Case(13, "growth", WRITTEN, ORDERS, GROW, asked=True, reached=grown("orders", 3)),
+    Case(14, "id", WRITTEN, ORDERS, writes_topic("orders", (1, 2, 3), (2, 3, 1))),
+    Case(14, "growth", WRITTEN, LAME, grows_while_deleted, topics=HALTED, mend=registers(6), reached=gone("halted")),
+    Case(15, "office", WRITTEN, ORDERS),
+    Case(15, "topic", WRITTEN, TOPIC, NEW, reached=grown("new", 2)),
+    Case(16, "one of two", WRITTEN, RECORD, MOVES, slow=(5,), reached=ALL_MOVED),
+    Case(16, "last", DELETED, RECORD, MOVES, reached=ALL_MOVED),
+    Case(16, "unknown", DELETED, RECORD, moves({("nobody", 0): (1,)})),
     Case(17, "preferred", DELETED, paths.PREFERRED_ELECTION, prefers(("stuck", 0))),
-    Case(18, "states", DELETED, state("doomed-0"), deletes("doomed"), reached=gone("doomed")),
-    Case(18, "partition", DELETED, paths.partition_path("doomed", 1), deletes("doomed"), reached=gone("doomed")),
-    Case(18, "partitions", DELETED, paths.partitions_path("doomed"), deletes("doomed"), reached=gone("doomed")),
-    Case(18, "topic", DELETED, DOOMED, deletes("doomed"), reached=gone("doomed")),
-    Case(19, "deleted", DELETED, paths.config_path("topics", "doomed"), deletes("doomed"), reached=gone("doomed")),
-    Case(19, "asked", WRITTEN, paths.config_path("topics", "orders"), asks("submit", partial(AlterConfigsRequested, (RETENTION,), False, False)), asked=True, fenced=False, reached=configured),
-    Case(20, "deleted", DELETED, paths.delete_topic_path("doomed"), deletes("doomed"), reached=gone("doomed")),
+)
+ENDS: Final = (
+    Case(18, "states", DELETED, state("doomed-0"), DELETE, reached=gone("doomed")),
+    Case(18, "partition", DELETED, f"{DOOMED}/partitions/1", DELETE, reached=gone("doomed")),
+    Case(18, "partitions", DELETED, f"{DOOMED}/partitions", DELETE, reached=gone("doomed")),
+    Case(18, "topic", DELETED, DOOMED, DELETE, reached=gone("doomed")),
+    Case(19, "deleted", DELETED, paths.config_path("topics", "doomed"), DELETE, reached=gone("doomed")),
+    Case(19, "asked", WRITTEN, SETTINGS, CONFIGURE, asked=True, fenced=False, reached=configured),
+    Case(20, "deleted", DELETED, paths.delete_topic_path("doomed"), DELETE, reached=gone("doomed")),
     Case(20, "unknown", DELETED, paths.delete_topic_path("nobody"), deletes("nobody")),
-    Case(20, "asked", CREATED, paths.delete_topic_path("doomed"), asks("delete_topics", ["doomed"]), asked=True, fenced=False, reached=gone("doomed")),
-    Case(21, "resign", DELETED, paths.CONTROLLER, asks("resign")),
-    Case(21, "stop", DELETED, paths.CONTROLLER, asks("stop")),
+    Case(20, "asked", CREATED, MARK, ASK_DELETE, asked=True, fenced=False, reached=gone("doomed")),
     Case(22, "block", WRITTEN, paths.PRODUCER_IDS, gets_producer_ids, asked=True, fenced=False, reached=allocated),
-)  # fmt: skip
+)
 
 
 # -- the test
 
 
-def chosen() -> list[Any]:
-    """What runs: each case in one way, and some in all ways; or everything."""
-    wish = os.environ.get("KFRAME_KILLS", "1")
-    pairs = [(case, way) for case in CASES for way in Way if case.fenced or way is not Way.OVERTAKEN]
-    if wish != "all":
-        drawn = random.Random(int(wish))
-        pairs = [pair for pair in pairs if drawn.random() < SHARE]
-    return [
-        pytest.param(case, way, id=f"W{case.point} {case.name}-{way.name.lower()}".replace(" ", "-"))
-        for case, way in pairs
-    ]
-
-
-SHARE: Final = 1.0
+KILLS: Final = [
+    pytest.param(case, way, id=f"W{case.point}-{case.name}-{way.name.lower()}".replace(" ", "-"))
+    for case in (*OFFICE, *STATES, *ASSIGNMENTS, *ENDS)
+    for way in Way
+    if case.fenced or way is not Way.OVERTAKEN
+]
 
 
 @pytest.fixture
@@ -321,7 +346,7 @@ def worlds(zookeeper: ServerHandle) -> Iterator[Callable[[Case], ZooKeeperWorld]
     def make(case: Case) -> ZooKeeperWorld:
         settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
         made.append(ZooKeeperWorld(settings, cluster_of({**CLUSTER, **case.topics}, BROKERS)))
-        case.before(made[-1])
+        case.before(made[-1], nothing)
         return made[-1]
 
     yield make
@@ -381,7 +406,7 @@ def wrong(case: Case, before: Tree, world: ZooKeeperWorld) -> list[str]:
     return found or ([] if case.reached(after) else ["the goal is not reached"])
 
 
-@pytest.mark.parametrize("case, way", chosen())
+@pytest.mark.parametrize("case, way", KILLS)
 def test_the_next_controller_finds_a_whole_cluster(
     case: Case, way: Way, worlds: Callable[[Case], ZooKeeperWorld], proxy: Proxy
 ) -> None:
@@ -394,7 +419,7 @@ def test_the_next_controller_finds_a_whole_cluster(
         loop.start()
         try:
             until(lambda: following.status().active)
-            case.mend(world)
+            case.mend(world, nothing)
             if case.asked:
                 case.trouble(world, lambda task: task(following))
             until(lambda: not wrong(case, before, world), lambda: str(wrong(case, before, world)))

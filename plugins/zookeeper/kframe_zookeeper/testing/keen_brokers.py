@@ -21,7 +21,8 @@ _BY_NAME = 1
 class KeenBrokers:
     """Implements ``ports.Transport``.
 
-    Every leader that hears of its partition proposes all live replicas as in sync, but for those on ``slow`` brokers.
+    Every leader that hears of its partition proposes its ISR and all other live replicas, but for those on ``slow``
+    brokers.
     """
 
     def __init__(self, slow: Collection[int] = ()) -> None:
@@ -61,7 +62,7 @@ class KeenBrokers:
     def _propose(self, cluster: ClusterState, request: Request, ready: Collection[int]) -> None:
         led = {name: told for name, told in request["partitions"].items() if told["leader"] == request["broker"]}
         wanted = {name: _in_sync(told, ready) for name, told in led.items()}
-        names = [name for name, isr in wanted.items() if len(isr) > len(led[name]["isr"])]
+        names = [name for name, isr in wanted.items() if isr != tuple(led[name]["isr"])]
         if not names:
             return
         split = [name.rpartition("-") for name in names]
@@ -78,8 +79,8 @@ class KeenBrokers:
 
 
 def _in_sync(told: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...]:
-    """The ISR, and behind it the replicas that are ready to join."""
-    isr = tuple(told["isr"])
+    """The ISR as far as it is assigned (who is not cannot keep up), and behind it the replicas that are ready to join."""
+    isr = tuple(one for one in told["isr"] if one in told["replicas"])
     return isr + tuple(one for one in told["replicas"] if one in ready and one not in isr)
 
 

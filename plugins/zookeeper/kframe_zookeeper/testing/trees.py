@@ -138,5 +138,3 @@ def _unfenced(tree: Tree) -> Iterator[str]:
             epoch, since = decode_state(node.data, path)[0].controller_epoch, node.stat.mzxid > record.stat.mzxid
             if epoch > now or since != (epoch == now):
                 yield f"{path} bears epoch {epoch}, written {'after' if since else 'before'} the election of {now}"
-
-
