@@ -79,7 +79,7 @@ class KeenBrokers:
 
 
 def _in_sync(told: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...]:
-    """The ISR as far as it is assigned (who is not cannot keep up), and behind it the replicas that are ready to join."""
+    """The ISR as far as it is assigned, and behind it the replicas that are ready to join."""
     isr = tuple(one for one in told["isr"] if one in told["replicas"])
     return isr + tuple(one for one in told["replicas"] if one in ready and one not in isr)
 

@@ -181,8 +181,7 @@ class Proxy:
     """Listens on loopback and forwards to ``upstream`` ("host:port"); a context manager that ends all of it."""
 
     def __init__(self, upstream: str, *, framed: bool = True) -> None:
-        host, _, port = upstream.rpartition(":")
-        self._upstream = (host, int(port))
+        self.lead_to(upstream)
         self.framed = framed
         self.delay_s = dict.fromkeys(BOTH, 0.0)
         self.flowing = {direction: threading.Event() for direction in BOTH}
@@ -211,6 +210,11 @@ class Proxy:
         self._listener.close()
         self.thaw()
         self.cut()
+
+    def lead_to(self, upstream: str) -> None:
+        """Forward new connections to another server."""
+        host, _, port = upstream.rpartition(":")
+        self._upstream = (host, int(port))
 
     def script(self, *breaks: Break) -> None:
         """Replace the script. Counting begins now."""
