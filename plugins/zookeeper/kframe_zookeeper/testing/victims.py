@@ -32,12 +32,13 @@ _context.set_forkserver_preload([__name__])
 Task = Callable[[Controller], Any]
 
 
-def build(
-    controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = (), **config: str
-) -> tuple[Controller, ControllerLoop]:
-    """A controller, not opened yet, whose brokers are keen but for the ``slow`` ones; and its loop."""
-    core = Core(controller_id, ControllerConfig(config), Selection({}))
-    loop = ControllerLoop(core, store, KeenBrokers(slow), SystemClock())
+def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ()) -> tuple[Controller, ControllerLoop]:
+    """A controller, not opened yet, whose brokers are keen but for the ``slow`` ones; and its loop.
+
+    It moves no leaders back by itself: that happens some seconds after its election, whatever a test is at then.
+    """
+    config = ControllerConfig({"auto.leader.rebalance.enable": "false"})
+    loop = ControllerLoop(Core(controller_id, config, Selection({})), store, KeenBrokers(slow), SystemClock())
     return Controller(loop), loop
 
 
