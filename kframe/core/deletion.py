@@ -16,7 +16,7 @@ from kframe.core import partition_machine, replica_machine
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
-from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions
+from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
 from kframe.model.columns import Bool, Int32
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
@@ -30,7 +30,11 @@ def enabled(context: Context) -> bool:
 
 
 def initialise(context: Context) -> Operation[None]:
-    """At failover: queue what is marked; topics with an offline replica or a running reassignment are halted."""
+    """At failover: queue what is marked; topics with an offline replica or a running reassignment are halted.
+
+    A mark without a topic is the end of a deletion that a controller did not live to see: its settings go, then the
+    mark (Kafka 3.9 completes such a topic, having no replica to wait for). A topic that cannot be read stays marked.
+    """
     topics = context.cluster.topics
     marked = yield from ask(ReadDeletions())
     if not enabled(context):
@@ -45,6 +49,16 @@ def initialise(context: Context) -> Operation[None]:
         offline = ~_online(context, replica_machine.of_rows(context, rows))
         topics.deletion_halted[index] = bool(offline.any()) or bool(context.cluster.partitions.reassigning[rows].any())
         context.gauges.touch_topics([index])
+    yield from _finish(frozenset(name for name in marked if name not in topics))
+
+
+def _finish(unknown: frozenset[str]) -> Operation[None]:
+    """Take away what is left of those of these topics that are not there any more."""
+    if unknown:
+        names = yield from ask(ReadTopicNames())
+        gone = tuple(sorted(unknown - names))
+        if gone:
+            yield from ask(DeleteTopics(gone))
 
 
 def deletions_marked(context: Context) -> Operation[None]:

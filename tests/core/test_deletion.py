@@ -268,6 +268,15 @@ def test_failover(spec: PartitionSpec, live: tuple[int, ...], begun: bool) -> No
     assert flags(driver, "kept") == set()
 
 
+def test_failover_after_a_deletion_that_lacked_only_its_end() -> None:
+    """controller 10.2: all (that is, none) of the replicas of a topic that is gone are DeletionSuccessful."""
+    driver = Driver(cluster_of({"kept": [healthy(1, 2)]}, ALL))
+    driver.store.queue_deletions(("nowhere",))
+    driver.handle(Elect())
+    assert (driver.store.read_deletions(), asked(driver, DeleteTopics)) == (frozenset(), 1)
+    assert driver.store.read_topic_names() == {"kept"}
+
+
 def test_failover_of_a_controller_that_may_not_delete() -> None:
     """controller 10.1: delete.topic.enable=false, at failover too."""
     cluster = cluster_of({"t": [healthy(1)]}, ALL)

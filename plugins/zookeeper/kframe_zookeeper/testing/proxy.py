@@ -49,7 +49,8 @@ class Moment(Enum):
 
 @dataclass(slots=True, eq=False)
 class Break:
-    """Do something, once, at ``moment`` of the ``nth`` request from now: of those of ``opcode``, or of all but pings.
+    """Do something, once, at ``moment`` of the ``nth`` request from now: of those of ``opcode``, or of all but pings,
+    that hold ``holding``.
 
     ``action`` sees the connection; what it leaves open goes on. ``happened`` is set when it is done.
     """
@@ -59,15 +60,19 @@ class Break:
     opcode: int | None = None
     action: Callable[[Link], None] | None = None
     """None cuts the connection."""
+    holding: bytes = b""
+    """Bytes of a request: an operation in a multi, say."""
     happened: threading.Event = field(default_factory=threading.Event, init=False)
     _waits_for: tuple[Link, int] | None = field(default=None, init=False)
     """The connection and the number of the request whose answer is the moment."""
 
-    def meets(self, link: Link, direction: Direction, number: int, opcode: int) -> Moment | None:
+    def meets(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> Moment | None:
         """The moment, if this frame is the one: a request of ``opcode``, or the answer to request ``number``."""
         if direction is Direction.TO_CLIENT:
             return self.moment if self._waits_for == (link, number) else None
         if self._waits_for is not None or (opcode == PING if self.opcode is None else opcode != self.opcode):
+            return None
+        if self.holding not in frame:
             return None
         self.nth -= 1
         if self.nth != 0:
@@ -169,15 +174,14 @@ class Link:
             _, number, opcode = _REQUEST.unpack_from(piece)
         else:
             (_, number), opcode = _ANSWER.unpack_from(piece), 0
-        return self._proxy.break_at(self, direction, number, opcode)
+        return self._proxy.break_at(self, direction, number, opcode, piece)
 
 
 class Proxy:
     """Listens on loopback and forwards to ``upstream`` ("host:port"); a context manager that ends all of it."""
 
     def __init__(self, upstream: str, *, framed: bool = True) -> None:
-        host, _, port = upstream.rpartition(":")
-        self._upstream = (host, int(port))
+        self.lead_to(upstream)
         self.framed = framed
         self.delay_s = dict.fromkeys(BOTH, 0.0)
         self.flowing = {direction: threading.Event() for direction in BOTH}
@@ -206,6 +210,11 @@ class Proxy:
         self._listener.close()
         self.thaw()
         self.cut()
+
+    def lead_to(self, upstream: str) -> None:
+        """Forward new connections to another server."""
+        host, _, port = upstream.rpartition(":")
+        self._upstream = (host, int(port))
 
     def script(self, *breaks: Break) -> None:
         """Replace the script. Counting begins now."""
@@ -252,10 +261,10 @@ class Proxy:
             self._links = [link for link in self._links if not link.closed]
             return list(self._links)
 
-    def break_at(self, link: Link, direction: Direction, number: int, opcode: int) -> Break | None:
+    def break_at(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> Break | None:
         """Take out the Break that a frame is the moment of; each frame is counted by every Break of the script."""
         with self._lock:
-            met = [one for one in self._breaks if one.meets(link, direction, number, opcode)]
+            met = [one for one in self._breaks if one.meets(link, direction, number, opcode, frame)]
             if met:
                 self._breaks.remove(met[0])
             return met[0] if met else None

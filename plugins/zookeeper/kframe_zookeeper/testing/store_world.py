@@ -81,13 +81,17 @@ class ZooKeeperWorld:
     def connect(self, address: str | None = None, **others: Any) -> ZooKeeperStore:
         """A store for one more controller, not open yet. ``address`` names another way to the server, ``others`` are
         settings."""
-        settings = replace(self._settings, **others)
-        if address is not None:
-            host, _, port = address.rpartition(":")
-            settings = replace(settings, hosts=((host, int(port)),))
-        store = ZooKeeperStore(settings)
+        store = ZooKeeperStore(self.settings(address, **others))
         self.stores.append(store)
         return store
+
+    def settings(self, address: str | None = None, **others: Any) -> ConnectSettings:
+        """What leads here, by another way to the server and with other settings if so said."""
+        settings = replace(self._settings, **others)
+        if address is None:
+            return settings
+        host, _, port = address.rpartition(":")
+        return replace(settings, hosts=((host, int(port)),))
 
     def expire(self, store: Any) -> None:
         """End the session of a store as the server does; return when it has another one."""

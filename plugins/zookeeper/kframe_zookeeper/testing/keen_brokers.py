@@ -1,0 +1,88 @@
+"""Brokers that do at once what they are told, and whose replicas catch up: what a reassignment waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from kframe.embedded import Api, EmbeddedBrokers, Request, VirtualClock
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged
+from kframe.model.events import AlterPartitionRequested, Event
+from kframe.model.ports import BrokerQueue, Notify
+from kframe.model.requests import ControlRequests
+
+#: The last AlterPartition that names topics by name.
+_BY_NAME = 1
+
+
+class KeenBrokers:
+    """Implements ``ports.Transport``.
+
+    Every leader that hears of its partition proposes its ISR and all other live replicas, but for those on ``slow``
+    brokers.
+    """
+
+    def __init__(self, slow: Collection[int] = ()) -> None:
+        self._brokers = EmbeddedBrokers(VirtualClock())
+        self._slow = frozenset(slow)
+        self._notify: Notify = _ignore
+
+    def open(self, notify: Notify) -> None:
+        """Get ready; ``notify`` hears answers and proposals."""
+        self._notify = notify
+        self._brokers.open(notify)
+
+    def close(self) -> None:
+        """Drop every connection."""
+        self._brokers.close()
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers (indexes) have registered."""
+        self._brokers.connect(cluster, brokers)
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers (indexes) are gone."""
+        self._brokers.disconnect(cluster, brokers)
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Have a batch answered, and leaders propose what follows from it."""
+        self._brokers.send(cluster, requests)
+        live = cluster.brokers.ids_of(np.flatnonzero(cluster.brokers.live))
+        for request in self._brokers.take():
+            if request["api"] != Api.STOP_REPLICA and request["broker"] in live:
+                self._propose(cluster, request, [one for one in live if one not in self._slow])
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """Nothing waits here for long."""
+        return self._brokers.queues()
+
+    def _propose(self, cluster: ClusterState, request: Request, ready: Collection[int]) -> None:
+        led = {name: told for name, told in request["partitions"].items() if told["leader"] == request["broker"]}
+        wanted = {name: _in_sync(told, ready) for name, told in led.items()}
+        names = [name for name, isr in wanted.items() if isr != tuple(led[name]["isr"])]
+        if not names:
+            return
+        split = [name.rpartition("-") for name in names]
+        index = cluster.brokers.find(request["broker"])
+        self._notify(
+            AlterPartitionRequested(
+                request["broker"], int(cluster.brokers.broker_epoch[index]), _BY_NAME,
+                tuple((topic, int(number)) for topic, _, number in split),
+                np.array([led[name]["leader_epoch"] for name in names], np.int32),
+                np.array([led[name]["partition_epoch"] for name in names], np.int32),
+                np.zeros(len(names), np.uint8), Ragged.of([wanted[name] for name in names]),
+            )
+        )  # fmt: skip
+
+
+def _in_sync(told: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...]:
+    """The ISR as far as it is assigned, and behind it the replicas that are ready to join."""
+    isr = tuple(one for one in told["isr"] if one in told["replicas"])
+    return isr + tuple(one for one in told["replicas"] if one in ready and one not in isr)
+
+
+def _ignore(_event: Event) -> None:
+    """Notified while nobody listens."""
