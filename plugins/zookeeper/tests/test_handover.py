@@ -1,7 +1,7 @@
 """Clusters of real Kafka 3.9.1 brokers whose controller is now Kafka's own, now kframe, on one ZooKeeper.
 
-kframe records here what it would send, so brokers hear nothing from it: what it has written to ZooKeeper they learn from
-Kafka's controller, which reads all of that when it takes the role back.
+kframe records here what it would send, so brokers hear nothing from it. What it has written to ZooKeeper they learn
+from Kafka's controller, which reads all of that when it takes the role back.
 """
 
 from __future__ import annotations
@@ -12,23 +12,41 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
+from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 PATIENCE_S: Final = 60.0
 OURS: Final = 1001
 ALL: Final = [1, 2, 3]
-#: What brokers complain of as well when one Kafka controller follows another in the same story.
-USUAL: Final = ("nothing yet",)
+#: What brokers complain of as well where Kafka's own controllers follow each other in the same story, ``by_kafka``.
+USUAL: Final = re.compile(
+    "|".join(
+        [
+            # A broker that has just started, is dead or sleeps.
+            r"\[.+\] Connection to node \d (\(.+\) )?could not be established",
+            r"\[RequestSendThread controllerId=\d\] Controller \d's connection to broker .+ was unsuccessful",
+            r"\[RequestSendThread controllerId=\d\] Controller \d epoch \d+ fails to send request",
+            r"\[ReplicaFetcher .+\] Error in response for fetch request",
+            # One broker has heard of a change, another has not yet.
+            r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_ID from the leader",
+            r"\[ReplicaFetcher .+\] Partition .+ marked as failed",
+            # Nobody who is alive has the partition, or its topic is half deleted.
+            r"\[Broker id=\d\] Received LeaderAndIsrRequest .+ partition (lone|doomed)-.+ new leader -1 is unavailable",
+            r"\[Controller .+\] .+ change state for partition lone-.+ from OfflinePartition to OnlinePartition",
+            # A controller that takes up a move that another began says so of each replica that is added.
+            r"\[Controller .+\] .+ partition moving-.+ from OnlineReplica to NewReplica failed",
+        ]
+    )
+)
 
 State = dict[str, Any]
 _numbers = itertools.count()
@@ -61,6 +79,7 @@ class World:
     tool: Tool
     client: KazooClient
     folder: Path
+    contenders: list[Contender] = field(default_factory=list)
 
     # -- who is controller
 
@@ -90,6 +109,7 @@ class World:
         """kframe takes the role from a broker."""
         _, before = self.controller()
         contender = Contender(self.cluster.zookeeper, self.folder / f"kframe-{next(_numbers)}", "--takeover")
+        self.contenders.append(contender)
         assert self.await_kframe(contender) == before + 1
         return contender
 
@@ -98,8 +118,34 @@ class World:
     def get(self, path: str) -> Any:
         return json.loads(self.client.get(path)[0])
 
+    def replicas(self, topic: str) -> Any:
+        """Of partition 0."""
+        return self.get(f"/brokers/topics/{topic}")["partitions"]["0"]
+
     def put(self, path: str, value: Any) -> None:
         self.client.create(path, b"" if value is None else json.dumps(value).encode(), makepath=True)
+
+    def move(self, topics: dict[str, list[int]]) -> None:
+        """Ask for other replicas of partition 0, as Kafka's tools did up to 2.8."""
+        parts = [{"topic": topic, "partition": 0, "replicas": replicas} for topic, replicas in topics.items()]
+        self.put(paths.REASSIGN_PARTITIONS, {"version": 1, "partitions": parts})
+
+    def elect_preferred(self, topic: str) -> None:
+        """Ask for the preferred leader of partition 0, as Kafka's tools did up to 2.8."""
+        part = {"topic": topic, "partition": 0}
+        self.put(paths.PREFERRED_ELECTION, {"version": 1, "partitions": [part]})
+
+    def tree(self) -> dict[str, tuple[bytes | None, int]]:
+        """All that a controller may write: data, and which change wrote it."""
+        found: dict[str, tuple[bytes | None, int]] = {}
+        for one in ("/controller", "/controller_epoch", "/brokers/topics", "/admin", "/config/topics"):
+            waiting = [one]
+            while waiting:
+                here = waiting.pop()
+                data, stat = self.client.get(here)
+                found[here] = (data, stat.mzxid)
+                waiting += [f"{here}/{child}" for child in self.client.get_children(here)]
+        return found
 
     def states(self) -> dict[str, dict[int, State]]:
         """Of all topics, by name and partition."""
@@ -155,7 +201,7 @@ class World:
             f"{topic}-{number}: {one} stored, {described.get(topic, {}).get(str(number))} described"
             for topic in topics or {*described, *stored}
             for number, one in stored.get(topic, {}).items()
-            if not _same(one, described.get(topic, {}).get(str(number)), stored.get(topic, {}))
+            if _seen(one) != _seen(described.get(topic, {}).get(str(number)))
         ] + [topic for topic in topics if topic not in described or topic not in stored]
 
     def await_agreement(self, *topics: str) -> None:
@@ -170,11 +216,8 @@ class World:
         return found
 
 
-def _same(stored: State, described: Any, _: Any) -> bool:
-    return described is not None and (stored["leader"], sorted(stored["isr"])) == (
-        described["leader"],
-        sorted(described["isr"]),
-    )
+def _seen(partition: Any) -> tuple[int, list[int]] | None:
+    return None if partition is None else (partition["leader"], sorted(partition["isr"]))
 
 
 @pytest.fixture(scope="module")
@@ -197,11 +240,18 @@ def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def world(running: World) -> Iterator[World]:
-    """The cluster with all brokers up and one of them controller; what they complain of meanwhile is looked at."""
-    before = len(running.cluster.complaints())
+    """The cluster with all brokers up and one of them controller. They must complain of nothing but the usual."""
+    running.cluster.start()
+    assert until(lambda: running.controller()[0] in ALL, PATIENCE_S)
+    before = set(running.cluster.complaints())
     yield running
-    new = running.cluster.complaints()[before:]
-    print("\n".join(map(str, new)))
+    for contender in running.contenders:
+        contender.kill()
+    for broker in running.cluster.brokers.values():
+        if broker.pid is not None:
+            broker.resume()
+    new = [one for one in running.cluster.complaints() if one not in before]
+    assert [one for one in new if not USUAL.match(one.message)] == []
 
 
 def kframe(*arguments: object) -> Any:
@@ -221,9 +271,10 @@ def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]
                     assert after[topic][number][epoch] >= one[epoch], (topic, number, epoch)
 
 
-def eventually(look: Callable[[], Any], expected: Any) -> None:
-    until(lambda: look() == expected, PATIENCE_S)
-    assert look() == expected
+def eventually(expected: Any, look: Callable[..., Any], *arguments: Any) -> None:
+    """Wait until this is what a look finds."""
+    until(lambda: look(*arguments) == expected, PATIENCE_S)
+    assert look(*arguments) == expected
 
 
 def by_kframe(world: World) -> Callable[[], int]:
@@ -255,65 +306,154 @@ def by_kafka(world: World) -> Callable[[], int]:
     return depose
 
 
+class Topics(NamedTuple):
+    """What one story is about, with a suffix that tells stories apart."""
+
+    orders: str
+    """Six partitions, each on all brokers in another order."""
+    lone: str
+    """One partition, on broker 3 only."""
+    moving: str
+    """One partition, from 1 and 3 to 1 and 2."""
+    turned: str
+    """One partition, on 1 and 2, then preferably led by 2."""
+    doomed: str
+    """One partition, on 1 and 2, to be deleted."""
+    left: str
+    """Two partitions, written to ZooKeeper without an id, as tools of Kafka 2.7 did."""
+
+
+def prepare(world: World, topics: Topics) -> dict[str, list[str]]:
+    """Have Kafka make the topics, and fill them; returns what is in ``orders``, by partition."""
+    replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
+    world.create(topics.orders, replicas)
+    world.create(topics.lone, [[3]])
+    world.create(topics.moving, [[1, 3]])
+    world.create(topics.turned, [[1, 2]])
+    world.create(topics.doomed, [[1, 2]])
+    values = {str(partition): [f"{partition}.{number}" for number in range(20)] for partition in range(len(replicas))}
+    for partition, ours in values.items():
+        world.produce(topics.orders, int(partition), *ours)
+    world.produce(topics.lone, 0, "only on 3")
+    world.produce(topics.moving, 0, "before the move")
+    return values
+
+
+def change(world: World, topics: Topics) -> None:
+    """Ask the controller for all that it can do without an answer of a broker, then kill one."""
+    world.tool.ask("configure", topic=topics.orders, key="min.insync.replicas", value="2")
+    world.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
+    eventually((2, [2, 3, 1]), world.leader_and_isr, topics.left, 1)
+    world.move({topics.turned: [2, 1], topics.moving: [1, 2]})
+    eventually([2, 1], world.replicas, topics.turned)
+    assert world.leader_and_isr(topics.turned) == (1, [1, 2])
+    world.elect_preferred(topics.turned)
+    eventually((2, [1, 2]), world.leader_and_isr, topics.turned)
+    world.put(f"/admin/delete_topics/{topics.doomed}", None)
+    world.cluster.brokers[3].kill()
+    without_3 = [(1, [1, 2]), (2, [2, 1]), (1, [1, 2]), (1, [1, 2]), (2, [2, 1]), (2, [2, 1])]
+    eventually(without_3, lambda: [world.leader_and_isr(topics.orders, partition) for partition in range(6)])
+    eventually((-1, [3]), world.leader_and_isr, topics.lone)
+
+
 @pytest.mark.parametrize("take", [by_kframe, by_kafka])
-def test_what_changed_in_between(world: World, take: Callable[[World], Callable[[], int]]) -> None:
-    name = take.__name__
-    orders, lone, moving, turned, doomed, left = (
-        f"{topic}-{name}" for topic in ("orders", "lone", "moving", "turned", "doomed", "left")
-    )
-    world.create(orders, [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]])
-    world.create(lone, [[3]])
-    world.create(moving, [[1, 3]])
-    world.create(turned, [[1, 2]])
-    world.create(doomed, [[1, 2]])
-    for partition in range(6):
-        world.produce(orders, partition, *(f"{partition}.{number}" for number in range(20)))
-    world.produce(lone, 0, "only on 3")
-    world.produce(moving, 0, "before the move")
+def test_kafka_ends_what_was_begun(world: World, take: Callable[[World], Callable[[], int]]) -> None:
+    topics = Topics(*(f"{topic}-{take.__name__}" for topic in Topics._fields))
+    values = prepare(world, topics)
     before = world.states()
 
     give_back = take(world)
-    world.produce(orders, 0, "while nobody told the brokers")
-    world.tool.ask("configure", topic=orders, key="min.insync.replicas", value="2")
-    world.put(f"/brokers/topics/{left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
-    eventually(lambda: world.leader_and_isr(left, 1), (2, [2, 3, 1]))
-    moves = {turned: [2, 1], moving: [1, 2]}
-    parts = [{"topic": topic, "partition": 0, "replicas": brokers} for topic, brokers in moves.items()]
-    world.put(paths.REASSIGN_PARTITIONS, {"version": 1, "partitions": parts})
-    eventually(lambda: world.get(f"/brokers/topics/{turned}")["partitions"], {"0": [2, 1]})
-    assert world.leader_and_isr(turned) == (1, [1, 2])
-    world.put(paths.PREFERRED_ELECTION, {"version": 1, "partitions": [{"topic": turned, "partition": 0}]})
-    eventually(lambda: world.leader_and_isr(turned), (2, [1, 2]))
-    world.put(f"/admin/delete_topics/{doomed}", None)
-    world.cluster.brokers[3].kill()
-    eventually(lambda: [world.leader_and_isr(orders, number) for number in range(6)], [
-        (1, [1, 2]), (2, [2, 1]), (1, [1, 2]), (1, [1, 2]), (2, [2, 1]), (2, [2, 1]),
-    ])  # fmt: skip
-    eventually(lambda: world.leader_and_isr(lone), (-1, [3]))
-    middle = world.states()
-    rises(before, middle)
+    values["0"].append("while the role was away")
+    world.produce(topics.orders, 0, values["0"][-1])
+    change(world, topics)
+    between = world.states()
+    rises(before, between)
     assert world.unlike_kafkas() == {}
 
     give_back()
     world.await_agreement()
-    eventually(lambda: world.client.exists(f"/brokers/topics/{doomed}"), None)
-    eventually(lambda: world.tool.ask("reassignments"), [])
-    assert world.get(f"/brokers/topics/{moving}")["partitions"] == {"0": [1, 2]}
-    world.produce(orders, 2, "without broker 3")
+    eventually(None, world.client.exists, f"/brokers/topics/{topics.doomed}")
+    eventually([], world.tool.ask, "reassignments")
+    assert world.replicas(topics.moving) == [1, 2]
+    values["2"].append("without broker 3")
+    world.produce(topics.orders, 2, values["2"][-1])
+
     world.cluster.brokers[3].start()
-    eventually(lambda: {tuple(sorted(one["isr"])) for one in world.states()[orders].values()}, {(1, 2, 3)})
-    eventually(lambda: world.leader_and_isr(lone), (3, [3]))
+    eventually([ALL] * 6, lambda: [sorted(one["isr"]) for one in world.states()[topics.orders].values()])
+    eventually((3, [3]), world.leader_and_isr, topics.lone)
     world.await_agreement()
-    rises(middle, world.states())
-    for partition in range(6):
-        world.produce(orders, partition, "at last")
-    expected = {str(partition): [f"{partition}.{number}" for number in range(20)] for partition in range(6)}
-    expected["0"].append("while nobody told the brokers")
-    expected["2"].append("without broker 3")
-    assert world.consume(orders) == {partition: [*values, "at last"] for partition, values in expected.items()}
-    assert world.consume(lone) == {"0": ["only on 3"]}
-    assert world.consume(moving) == {"0": ["before the move"]}
-    world.produce(left, 1, "as good as any")
-    assert world.consume(left) == {"0": [], "1": ["as good as any"]}
-    assert world.tool.ask("configs", topic=orders) == {"min.insync.replicas": "2"}
+    rises(between, world.states())
+    assert world.consume(topics.orders) == values
+    assert world.consume(topics.lone) == {"0": ["only on 3"]}
+    assert world.consume(topics.moving) == {"0": ["before the move"]}
+    world.produce(topics.left, 1, "as good as any")
+    assert world.consume(topics.left) == {"0": [], "1": ["as good as any"]}
+    assert world.tool.ask("configs", topic=topics.orders) == {"min.insync.replicas": "2"}
     assert world.unlike_kafkas() == {}
+
+
+def test_back_and_forth(world: World) -> None:
+    """Three times to kframe and back: it is asked to end, killed, and killed with work undone."""
+    values: dict[str, list[str]] = {}
+    for reign, end in enumerate((Contender.stop, Contender.kill, Contender.kill)):
+        contender = world.take_over()
+        before, (_, controller_epoch) = world.states(), world.controller()
+        assert world.unlike_kafkas() == {}
+        for topic in values:
+            *others, first = world.replicas(topic)
+            world.move({topic: [first, *others]})
+            eventually([first, *others], world.replicas, topic)
+            world.elect_preferred(topic)
+            eventually((first, ALL), world.leader_and_isr, topic)
+            for path in (paths.REASSIGN_PARTITIONS, paths.PREFERRED_ELECTION):
+                eventually(None, world.client.exists, path)
+        ours = f"ours-{reign}"
+        world.put(f"/brokers/topics/{ours}", {"version": 1, "partitions": {"0": [1, 2, 3]}})
+        if reign < 2:
+            eventually((1, [1, 2, 3]), world.leader_and_isr, ours)
+        end(contender)
+        world.await_kafka(controller_epoch + 1)
+        theirs = f"theirs-{reign}"
+        world.create(theirs, [[1, 2, 3]])
+        world.await_agreement(ours, theirs, *values)
+        values |= {ours: [], theirs: []}
+        for topic, sent in values.items():
+            sent.append(f"in reign {reign}")
+            world.produce(topic, 0, sent[-1])
+            assert world.consume(topic) == {"0": sent}
+        rises(before, world.states())
+    assert world.unlike_kafkas() == {}
+
+
+def test_kframe_wakes_up_deposed(world: World) -> None:
+    contender = world.take_over()
+    _, controller_epoch = world.controller()
+    contender.pause()
+    world.await_kafka(controller_epoch + 1)
+    world.create("while-it-slept", [[1, 2, 3]])
+    before = world.tree()
+    contender.resume()
+    assert until(lambda: f"controller {OURS} resigns" in contender.log, PATIENCE_S), contender.log
+    world.produce("while-it-slept", 0, "still there")
+    contender.stop()
+    assert world.tree() == before
+
+
+def test_kafka_wakes_up_deposed(world: World) -> None:
+    controller_id, controller_epoch = world.controller()
+    broker = world.cluster.brokers[controller_id]
+    resigned = broker.log("controller").count("Resigned")
+    broker.pause()
+    contender = world.take_over()
+    world.put("/brokers/topics/news", {"version": 1, "partitions": {"0": [1, 2, 3]}})
+    eventually((1, ALL), world.leader_and_isr, "news")
+    broker.resume()
+    assert until(lambda: broker.log("controller").count("Resigned") > resigned, PATIENCE_S)
+    assert world.controller() == (OURS, controller_epoch + 1)
+    assert kframe("controller", "status", "--zookeeper", world.cluster.zookeeper)["quarantined"] == []
+    contender.stop()
+    world.await_kafka(controller_epoch + 2)
+    world.await_agreement()
+    assert world.leader_and_isr("news") == (1, ALL)
+    world.produce("news", 0, "told")
+    assert world.consume("news") == {"0": ["told"]}

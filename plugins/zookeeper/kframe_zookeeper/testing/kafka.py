@@ -24,7 +24,7 @@ VERSION: Final = "3.9.1"
 #: The logs that a broker writes, as Kafka's own config/log4j.properties divides them, and their loggers.
 LOGS: Final = {"server": "", "controller": "kafka.controller", "state-change": "state.change.logger"}
 _START_S: Final = 90.0
-_COMPLAINT: Final = re.compile(r"^\[[-0-9 :,]+\] (WARN|ERROR|FATAL) (.*)$", re.MULTILINE)
+_COMPLAINT: Final = re.compile(r"^\[([-0-9 :,]+)\] (WARN|ERROR|FATAL) (.*)$", re.MULTILINE)
 #: A broker in tests serves one client, and shares two cores with two others and ZooKeeper.
 _SETTINGS: Final = {
     "zookeeper.session.timeout.ms": "4000",
@@ -52,6 +52,7 @@ class Complaint(NamedTuple):
 
     broker_id: int
     log: str
+    at: str
     level: str
     message: str
 
@@ -63,6 +64,7 @@ class Broker(Process):
         super().__init__()
         self.id = broker_id
         self.folder = folder
+        self._starts = 0
         (self.port,) = free_ports(1)
         folder.mkdir(parents=True)
         own = {
@@ -82,16 +84,18 @@ class Broker(Process):
 
     def start(self) -> None:
         """Start the process; ``await_started`` returns when it serves."""
+        self._starts += 1
         self._launch(
             ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
              "-cp", f"{jars()}/*", "kafka.Kafka", str(self.folder / "server.properties")],
             self.folder,
         )  # fmt: skip
 
-    def await_started(self, times: int = 1) -> None:
-        """Return when the broker has said that it is started, ``times`` in all. Raises RuntimeError if it does not."""
+    def await_started(self) -> None:
+        """Return when the broker has said that it is started. Raises RuntimeError if it does not within 90 s."""
         said = f"[KafkaServer id={self.id}] started"
-        if not until(lambda: self.log("server").count(said) >= times or self.pid is None, _START_S) or not self.pid:
+        until(lambda: self.pid is None or self.log("server").count(said) >= self._starts, _START_S)
+        if self.pid is None or self.log("server").count(said) < self._starts:
             raise RuntimeError(f"broker {self.id} does not start:\n{self.log('server')[-4000:]}")
 
     def log(self, name: str) -> str:
@@ -119,9 +123,10 @@ class Cluster:
         return ",".join(broker.address for broker in self.brokers.values())
 
     def start(self) -> None:
-        """Start all at once, and return when they serve."""
+        """Start those that do not run, all at once, and return when all serve."""
         for broker in self.brokers.values():
-            broker.start()
+            if broker.pid is None:
+                broker.start()
         for broker in self.brokers.values():
             broker.await_started()
 
