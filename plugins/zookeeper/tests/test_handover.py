@@ -20,7 +20,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import ServerHandle
 
@@ -32,7 +32,7 @@ USUAL: Final = re.compile(
     "|".join(
         [
             # A broker that has just started, is dead or sleeps.
-            r"\[.+\] Connection to node \d (\(.+\) )?could not be established",
+            r"\[.+\] Connection to node -?\d (\(.+\) )?could not be established",
             r"\[RequestSendThread controllerId=\d\] Controller \d's connection to broker .+ was unsuccessful",
             r"\[RequestSendThread controllerId=\d\] Controller \d epoch \d+ fails to send request",
             r"\[ReplicaFetcher .+\] Error in response for fetch request",
@@ -148,15 +148,18 @@ class World:
         return found
 
     def states(self) -> dict[str, dict[int, State]]:
-        """Of all topics, by name and partition."""
-        return {
-            topic: {
-                int(number): self.get(f"/brokers/topics/{topic}/partitions/{number}/state")
-                for number in self.client.get_children(f"/brokers/topics/{topic}/partitions")
-            }
-            for topic in self.client.get_children(paths.TOPICS)
-            if self.client.exists(f"/brokers/topics/{topic}/partitions")
-        }  # fmt: skip
+        """Of all topics, by name and partition; read again when a topic goes away meanwhile."""
+        while True:
+            try:
+                return {topic: self.states_of(topic) for topic in self.client.get_children(paths.TOPICS)}
+            except NoNodeError:
+                continue
+
+    def states_of(self, topic: str) -> dict[int, State]:
+        """None for a topic that no controller has taken up yet."""
+        under = f"/brokers/topics/{topic}/partitions"
+        numbers = self.client.get_children(under) if self.client.exists(under) else []
+        return {int(number): self.get(f"{under}/{number}/state") for number in numbers}
 
     def state(self, topic: str, partition: int = 0) -> State | None:
         try:
@@ -179,6 +182,7 @@ class World:
             if data != again:
                 found[path] = (data, again)
 
+        look("controller", paths.CONTROLLER)
         for topic, partitions in self.states().items():
             look("topic", f"/brokers/topics/{topic}")
             for number in partitions:
@@ -194,15 +198,16 @@ class World:
         self.tool.ask("create", topic=topic, replicas=replicas)
         self.await_agreement(topic)
 
-    def disagreement(self, *topics: str) -> list[str]:
-        """Where what Kafka's admin client describes is not what is stored."""
-        described, stored = self.tool.ask("describe"), self.states()
-        return [
-            f"{topic}-{number}: {one} stored, {described.get(topic, {}).get(str(number))} described"
-            for topic in topics or {*described, *stored}
-            for number, one in stored.get(topic, {}).items()
-            if _seen(one) != _seen(described.get(topic, {}).get(str(number)))
-        ] + [topic for topic in topics if topic not in described or topic not in stored]
+    def disagreement(self, *topics: str) -> list[Any]:
+        """Where what Kafka's admin client describes of these topics, or of all, is not what is stored."""
+        try:
+            described, stored = _seen(self.tool.ask("describe")), _seen(self.states())
+        except KafkaError as error:
+            return [f"a topic came or went: {error}"]
+        both = {one[0] for one in described & stored}
+        return [topic for topic in topics if topic not in both] + sorted(
+            one for one in described ^ stored if not topics or one[0] in topics
+        )
 
     def await_agreement(self, *topics: str) -> None:
         assert until(lambda: not self.disagreement(*topics), PATIENCE_S), self.disagreement(*topics)
@@ -216,8 +221,13 @@ class World:
         return found
 
 
-def _seen(partition: Any) -> tuple[int, list[int]] | None:
-    return None if partition is None else (partition["leader"], sorted(partition["isr"]))
+def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[int, ...]]]:
+    """Topic, partition, leader and ISR of each partition."""
+    return {
+        (topic, int(partition), one["leader"], tuple(sorted(one["isr"])))
+        for topic, partitions in topics.items()
+        for partition, one in partitions.items()
+    }
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,10 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Future;
 import kafka.zk.ConfigEntityZNode;
+import kafka.zk.ControllerZNode;
 import kafka.zk.TopicPartitionStateZNode;
 import kafka.zk.TopicZNode;
+import kafka.zk.ZKControllerRegistration;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -171,7 +173,9 @@ public final class KafkaTool {
             consumer.seekToBeginning(all);
             Map<Integer, List<String>> found = new TreeMap<>();
             all.forEach(one -> found.put(one.partition(), new ArrayList<>()));
-            while (all.stream().anyMatch(one -> consumer.position(one, PATIENCE) < ends.get(one))) {
+            long deadline = System.nanoTime() + PATIENCE.toNanos();
+            while (System.nanoTime() < deadline
+                    && all.stream().anyMatch(one -> consumer.position(one, PATIENCE) < ends.get(one))) {
                 for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
                     found.get(record.partition()).add(record.value());
                 }
@@ -191,6 +195,11 @@ public final class KafkaTool {
             case "topic":
                 TopicZNode.TopicIdReplicaAssignment topic = TopicZNode.decode("any", data);
                 again = TopicZNode.encode(topic.topicId(), topic.assignment());
+                break;
+            case "controller":
+                long timestamp = JSON.readTree(data).get("timestamp").asLong();
+                ZKControllerRegistration found = ControllerZNode.decodeController(data, 0);
+                again = ControllerZNode.encode(found.broker(), timestamp, -1);
                 break;
             default:
                 again = ConfigEntityZNode.encode(ConfigEntityZNode.decode(data));

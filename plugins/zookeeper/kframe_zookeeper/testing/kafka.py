@@ -27,7 +27,7 @@ _START_S: Final = 90.0
 _COMPLAINT: Final = re.compile(r"^\[([-0-9 :,]+)\] (WARN|ERROR|FATAL) (.*)$", re.MULTILINE)
 #: A broker in tests serves one client, and shares two cores with two others and ZooKeeper.
 _SETTINGS: Final = {
-    "zookeeper.session.timeout.ms": "4000",
+    "zookeeper.session.timeout.ms": "6000",
     "controlled.shutdown.max.retries": "1",
     "replica.lag.time.max.ms": "5000",
     "replica.socket.timeout.ms": "5000",
@@ -174,7 +174,7 @@ class Tool:
         return reply["answer"]
 
     def encoded(self, kind: str, data: bytes) -> bytes:
-        """What Kafka writes for the values that it reads from ``data``; ``kind`` is state, topic or config."""
+        """What Kafka writes for the values that it reads from ``data``: a state, topic, config or controller."""
         return base64.b64decode(self.ask("encode", kind=kind, data=base64.b64encode(data).decode()))
 
     def close(self) -> None:
