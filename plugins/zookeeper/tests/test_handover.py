@@ -40,10 +40,10 @@ USUAL: Final = re.compile(
             r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_ID from the leader",
             r"\[ReplicaFetcher .+\] Partition .+ marked as failed",
             # Nobody who is alive has the partition, or its topic is half deleted.
-            r"\[Broker id=\d\] Received LeaderAndIsrRequest .+ partition (lone|doomed)-.+ new leader -1 is unavailable",
-            r"\[Controller .+\] .+ change state for partition lone-.+ from OfflinePartition to OnlinePartition",
+            r"\[Broker .+\] Received LeaderAndIsrRequest .+ partition (lone|risky|doomed)-.+ leader -1 is unavailable",
+            r"\[Controller .+\] .+ change state for partition (lone|risky)-.+ from OfflinePartition to OnlinePartition",
             # A controller that takes up a move that another began says so of each replica that is added.
-            r"\[Controller .+\] .+ partition moving-.+ from OnlineReplica to NewReplica failed",
+            r"\[Controller .+\] .+ partition (moving|risky)-.+ from OnlineReplica to NewReplica failed",
         ]
     )
 )
@@ -129,6 +129,12 @@ class World:
         """Ask for other replicas of partition 0, as Kafka's tools did up to 2.8."""
         parts = [{"topic": topic, "partition": 0, "replicas": replicas} for topic, replicas in topics.items()]
         self.put(paths.REASSIGN_PARTITIONS, {"version": 1, "partitions": parts})
+
+    def grow(self, topic: str, replicas: list[int]) -> None:
+        """Add a partition, as Kafka's tools did up to 2.8."""
+        assignment = self.get(f"/brokers/topics/{topic}")
+        assignment["partitions"][str(len(assignment["partitions"]))] = replicas
+        self.client.set(f"/brokers/topics/{topic}", json.dumps(assignment, separators=(",", ":")).encode())
 
     def elect_preferred(self, topic: str) -> None:
         """Ask for the preferred leader of partition 0, as Kafka's tools did up to 2.8."""
@@ -325,12 +331,14 @@ class Topics(NamedTuple):
     """One partition, on broker 3 only."""
     moving: str
     """One partition, from 1 and 3 to 1 and 2."""
+    risky: str
+    """One partition, from 3 to 3 and 1, that may have a leader that is behind."""
     turned: str
     """One partition, on 1 and 2, then preferably led by 2."""
     doomed: str
     """One partition, on 1 and 2, to be deleted."""
     left: str
-    """Two partitions, written to ZooKeeper without an id, as tools of Kafka 2.7 did."""
+    """Two partitions, written to ZooKeeper without an id, as tools of Kafka 2.7 did; then three."""
 
 
 def prepare(world: World, topics: Topics) -> dict[str, list[str]]:
@@ -339,6 +347,7 @@ def prepare(world: World, topics: Topics) -> dict[str, list[str]]:
     world.create(topics.orders, replicas)
     world.create(topics.lone, [[3]])
     world.create(topics.moving, [[1, 3]])
+    world.create(topics.risky, [[3]])
     world.create(topics.turned, [[1, 2]])
     world.create(topics.doomed, [[1, 2]])
     values = {str(partition): [f"{partition}.{number}" for number in range(20)] for partition in range(len(replicas))}
@@ -354,7 +363,9 @@ def change(world: World, topics: Topics) -> None:
     world.tool.ask("configure", topic=topics.orders, key="min.insync.replicas", value="2")
     world.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
     eventually((2, [2, 3, 1]), world.leader_and_isr, topics.left, 1)
-    world.move({topics.turned: [2, 1], topics.moving: [1, 2]})
+    world.grow(topics.left, [3, 1, 2])
+    eventually((3, [3, 1, 2]), world.leader_and_isr, topics.left, 2)
+    world.move({topics.turned: [2, 1], topics.moving: [1, 2], topics.risky: [3, 1]})
     eventually([2, 1], world.replicas, topics.turned)
     assert world.leader_and_isr(topics.turned) == (1, [1, 2])
     world.elect_preferred(topics.turned)
@@ -364,6 +375,8 @@ def change(world: World, topics: Topics) -> None:
     without_3 = [(1, [1, 2]), (2, [2, 1]), (1, [1, 2]), (1, [1, 2]), (2, [2, 1]), (2, [2, 1])]
     eventually(without_3, lambda: [world.leader_and_isr(topics.orders, partition) for partition in range(6)])
     eventually((-1, [3]), world.leader_and_isr, topics.lone)
+    world.tool.ask("configure", topic=topics.risky, key="unclean.leader.election.enable", value="true")
+    eventually((1, [1]), world.leader_and_isr, topics.risky)
 
 
 @pytest.mark.parametrize("take", [by_kframe, by_kafka])
@@ -383,21 +396,22 @@ def test_kafka_ends_what_was_begun(world: World, take: Callable[[World], Callabl
     give_back()
     world.await_agreement()
     eventually(None, world.client.exists, f"/brokers/topics/{topics.doomed}")
-    eventually([], world.tool.ask, "reassignments")
-    assert world.replicas(topics.moving) == [1, 2]
+    eventually([1, 2], world.replicas, topics.moving)
     values["2"].append("without broker 3")
     world.produce(topics.orders, 2, values["2"][-1])
 
     world.cluster.brokers[3].start()
     eventually([ALL] * 6, lambda: [sorted(one["isr"]) for one in world.states()[topics.orders].values()])
     eventually((3, [3]), world.leader_and_isr, topics.lone)
+    eventually([], world.tool.ask, "reassignments")
+    assert (world.replicas(topics.moving), world.replicas(topics.risky)) == ([1, 2], [3, 1])
     world.await_agreement()
     rises(between, world.states())
     assert world.consume(topics.orders) == values
     assert world.consume(topics.lone) == {"0": ["only on 3"]}
     assert world.consume(topics.moving) == {"0": ["before the move"]}
     world.produce(topics.left, 1, "as good as any")
-    assert world.consume(topics.left) == {"0": [], "1": ["as good as any"]}
+    assert world.consume(topics.left) == {"0": [], "1": ["as good as any"], "2": []}
     assert world.tool.ask("configs", topic=topics.orders) == {"min.insync.replicas": "2"}
     assert world.unlike_kafkas() == {}
 
