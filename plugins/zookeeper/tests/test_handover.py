@@ -27,7 +27,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 PATIENCE_S: Final = 60.0
 OURS: Final = 1001
 ALL: Final = [1, 2, 3]
-#: What brokers complain of as well where Kafka's own controllers follow each other: in ``by_kafka``, and, of ``doomed``,
+#: What brokers complain of as well where Kafka's own controllers follow each other: in ``by_kafka``, and of ``doomed``
 #: where the first of them is deposed before its StopReplica requests are answered.
 USUAL: Final = re.compile(
     "|".join(
