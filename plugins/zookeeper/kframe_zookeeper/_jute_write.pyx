@@ -137,14 +137,17 @@ cdef inline void put_state(
     Py_ssize_t begin,
     Py_ssize_t end,
 ) noexcept nogil:
-    """The JSON of a state behind its length."""
+    """The JSON of a state behind its length, with its keys in Kafka's order."""
     cdef Py_ssize_t i, mark = out.at
     put_int32(out, 0)
     put_text(out, b'{"controller_epoch":')
     put_decimal(out, controller_epoch)
     put_text(out, b',"leader":')
     put_decimal(out, leader)
-    put_text(out, b',"version":1,"leader_epoch":')
+    put_text(out, b',"version":1')
+    if recovery:
+        put_text(out, b',"leader_recovery_state":1')
+    put_text(out, b',"leader_epoch":')
     put_decimal(out, leader_epoch)
     put_text(out, b',"isr":[')
     for i in range(begin, end):
@@ -152,8 +155,6 @@ cdef inline void put_state(
             put_byte(out, 44)
         put_decimal(out, isr[i])
     put_byte(out, 93)
-    if recovery:
-        put_text(out, b',"leader_recovery_state":1')
     put_byte(out, 125)
     fill_length(out, mark)
 

@@ -77,11 +77,10 @@ def write_states(
             "controller_epoch": controller_epoch,
             "leader": int(leader[i]),
             "version": 1,
+            **({"leader_recovery_state": 1} if recovery[i] else {}),
             "leader_epoch": int(leader_epoch[i]),
             "isr": isr[isr_at[i] : isr_at[i + 1]].tolist(),
         }
-        if recovery[i]:
-            state["leader_recovery_state"] = 1
         creating = expected[i] == -1
         operations.append(
             HEADER.pack(CREATE if creating else SET_DATA, False, -1)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from kframe_zookeeper import _jute_read, _jute_write, _naive_jute
+from kframe_zookeeper.znodes.states import encode_state
 
 from kframe.model.columns import Ragged
 
@@ -179,6 +180,26 @@ def test_operations_are_written_alike(rows: list[tuple[Any, ...]], controller_ep
         found.append((written, read, at.tolist() if written >= 0 else None,
                       out.tobytes() if written >= 0 else None, reads.tobytes() if read >= 0 else None))  # fmt: skip
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "recovery, expected",
+    [
+        (0, b'{"controller_epoch":2,"leader":1,"version":1,"leader_epoch":3,"isr":[1]}'),
+        (1, b'{"controller_epoch":2,"leader":1,"version":1,"leader_recovery_state":1,"leader_epoch":3,"isr":[1]}'),
+    ],
+)
+@TWINS
+def test_a_state_is_written_as_kafka_writes_it(module: Any, recovery: int, expected: bytes) -> None:
+    """Both are what Kafka 3.9.1's ``TopicPartitionStateZNode.encode`` made of these values."""
+    one, out = np.array([1], np.int32), np.zeros(400, np.uint8)
+    isr = Ragged.of([[1]])
+    written = module.write_states(
+        one, one, NAME_AT, NAMES, array(b"/root/"), array(b"ACL"), one, one * 3, np.array([recovery], np.uint8),
+        isr.offsets, isr.values, one, np.zeros(1, np.uint8), 2, np.zeros(2, np.int64), out,
+    )  # fmt: skip
+    assert struct.pack(">i", len(expected)) + expected in out[:written].tobytes()
+    assert encode_state(1, 3, [1], 2, recovery) == expected
 
 
 @TWINS

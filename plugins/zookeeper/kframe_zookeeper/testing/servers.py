@@ -6,20 +6,18 @@ in a folder of the caller's and is not forced to disk: what is tested is the pro
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
-import signal
 import socket
-import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from kframe_zookeeper.testing.certificates import Identity
+from kframe_zookeeper.testing.java import JVM, fetched, missing
+from kframe_zookeeper.testing.process import Process, until
+
+__all__ = ["HOST", "VERSION", "Ensemble", "ServerHandle", "ServerOptions", "free_ports", "jars", "missing"]
 
 HOST: Final = "127.0.0.1"
 VERSION: Final = "3.8.4"
@@ -28,30 +26,11 @@ _PORTS: Final = range(15_000, 32_000)
 #: A server that is not up by then will not be: it takes a second or two.
 _START_S: Final = 15.0
 _STARTS_MAX: Final = 3
-_LOOK_S: Final = 0.02
-#: A server in tests lives for seconds: start fast, compile little.
-_JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx768m")
-
-
-def missing() -> str | None:
-    """What this machine lacks to run a server; None if nothing."""
-    lacking = [program for program in ("java", "mvn") if shutil.which(program) is None]
-    return f"no {' and no '.join(lacking)} on this machine" if lacking else None
 
 
 def jars() -> Path:
-    """The folder of the server's jars. Fetched by Maven the first time; KFRAME_ZOOKEEPER_LIBS names another folder."""
-    if chosen := os.environ.get("KFRAME_ZOOKEEPER_LIBS"):
-        return Path(chosen)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kframe" / f"zookeeper-{VERSION}"
-    if not cache.exists():
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache.parent) as scratch:
-            command = ["mvn", "-q", "-B", "-f", str(Path(__file__).parent / "pom.xml"), "dependency:copy-dependencies"]
-            subprocess.run([*command, f"-DoutputDirectory={scratch}/jars"], check=True, cwd=scratch)
-            if not cache.exists():
-                (Path(scratch) / "jars").rename(cache)
-    return cache
+    """The folder of the server's jars; KFRAME_ZOOKEEPER_LIBS names another one than Maven fills."""
+    return fetched(f"zookeeper-{VERSION}", "pom.xml", "KFRAME_ZOOKEEPER_LIBS")
 
 
 def free_ports(count: int) -> list[int]:
@@ -86,17 +65,17 @@ class ServerOptions:
     """Further options of the JVM."""
 
 
-class ServerHandle:
+class ServerHandle(Process):
     """One server: a process that can be stopped, killed, frozen, and started again on the same data and ports."""
 
     def __init__(self, folder: Path, options: ServerOptions, members: Mapping[int, str] | None = None, number: int = 1):
         """``members`` are the addresses of an ensemble by number; without, the server stands alone."""
+        super().__init__()
         self.folder = folder
         self.options = options
         self.port, self.secure_port = free_ports(2)
         self._members = members or {}
         self._number = number
-        self._process: subprocess.Popen[bytes] | None = None
         self._write_files()
 
     @property
@@ -110,11 +89,6 @@ class ServerHandle:
         return f"{HOST}:{self.secure_port}"
 
     @property
-    def pid(self) -> int | None:
-        """The number of the running process; None while there is none."""
-        return None if self._process is None or self._process.poll() is not None else self._process.pid
-
-    @property
     def log(self) -> str:
         """What the server has said, warnings and worse."""
         path = self.folder / "log.txt"
@@ -122,14 +96,12 @@ class ServerHandle:
 
     def start(self, *, wait: bool = True) -> None:
         """Start the process, and return when it serves clients (``wait``)."""
-        assert self.pid is None, "running already"
         main = "quorum.QuorumPeerMain" if self._members else "ZooKeeperServerMain"
-        with (self.folder / "log.txt").open("ab") as log:
-            self._process = subprocess.Popen(
-                ["java", *_JVM, *self._properties(), *self.options.jvm, "-cp", f"{jars()}/*",
-                 f"org.apache.zookeeper.server.{main}", str(self.folder / "zoo.cfg")],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-            )  # fmt: skip
+        self._launch(
+            ["java", *JVM, "-Xmx768m", *self._properties(), *self.options.jvm, "-cp", f"{jars()}/*",
+             f"org.apache.zookeeper.server.{main}", str(self.folder / "zoo.cfg")],
+            self.folder,
+        )  # fmt: skip
         if wait:
             self.await_serving()
 
@@ -139,7 +111,7 @@ class ServerHandle:
         A 3.8.4 server that is asked something while it starts may choke on the question, and then never answers.
         """
         for _ in range(_STARTS_MAX):
-            if _until(lambda: self.mode() is not None or self.pid is None) and self.pid is not None:
+            if until(lambda: self.mode() is not None or self.pid is None, _START_S) and self.pid is not None:
                 return
             if self.pid is None:
                 break
@@ -147,26 +119,10 @@ class ServerHandle:
             self.start(wait=False)
         raise RuntimeError(f"ZooKeeper at {self.address} does not serve:\n{self.log[-4000:]}")
 
-    def stop(self) -> None:
-        """Ask the process to end, and wait until it has."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End the process as a power cut would."""
-        self._end(signal.SIGKILL)
-
     def restart(self) -> None:
         """Stop, and start again on the same data."""
         self.stop()
         self.start()
-
-    def pause(self) -> None:
-        """Freeze the process (SIGSTOP): connections stay open, nothing is answered."""
-        self._signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let a frozen process go on (SIGCONT)."""
-        self._signal(signal.SIGCONT)
 
     def mode(self) -> str | None:
         """``standalone``, ``leader`` or ``follower``; None while no clients are served."""
@@ -186,22 +142,6 @@ class ServerHandle:
                 return answer.decode(errors="replace")
         except OSError:
             return ""
-
-    def _signal(self, number: signal.Signals) -> None:
-        assert self._process is not None, "not started"
-        self._process.send_signal(number)
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._process is None:
-            return
-        self._process.send_signal(number)
-        self._process.send_signal(signal.SIGCONT)  # a frozen process hears nothing but SIGKILL
-        try:
-            self._process.wait(10.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
 
     def _properties(self) -> list[str]:
         logged = [f"-Dorg.slf4j.simpleLogger.{key}" for key in ("defaultLogLevel=warn", "showDateTime=true")]
@@ -280,23 +220,13 @@ class Ensemble:
             found.extend(server for server in self.servers if server.mode() == "leader")
             return bool(found)
 
-        if not _until(look):
+        if not until(look):
             raise RuntimeError("no server of the ensemble leads")
         return found[0]
 
     def followers(self) -> list[ServerHandle]:
         """The servers that follow the leader now."""
         return [server for server in self.servers if server.mode() == "follower"]
-
-
-def _until(holds: Callable[[], bool]) -> bool:
-    """Wait until ``holds``; False if it still does not after 15 s."""
-    end = time.monotonic() + _START_S
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(_LOOK_S)
-    return True
 
 
 def _tls_settings(identity: Identity, port: int) -> dict[str, str]:

@@ -1,0 +1,209 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.Future;
+import kafka.zk.ConfigEntityZNode;
+import kafka.zk.ControllerZNode;
+import kafka.zk.TopicPartitionStateZNode;
+import kafka.zk.TopicZNode;
+import kafka.zk.ZKControllerRegistration;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.ElectionType;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionInfo;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.zookeeper.data.Stat;
+
+/**
+ * Kafka's own clients, and its own encoders of znodes, asked through a pipe: one JSON document a line, {"do": verb, ...},
+ * answered by one line {"answer": ...} or {"error": text}. Run from source; the argument is the bootstrap address.
+ */
+public final class KafkaTool {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+
+    private final Admin admin;
+    private final KafkaProducer<String, String> producer;
+    private final String bootstrap;
+
+    private KafkaTool(String bootstrap) {
+        this.bootstrap = bootstrap;
+        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
+        this.producer = new KafkaProducer<>(
+            Map.of("bootstrap.servers", bootstrap, "acks", "all", "delivery.timeout.ms", 30_000, "linger.ms", 0,
+                   "request.timeout.ms", 10_000, "metadata.max.age.ms", 1_000),
+            new StringSerializer(), new StringSerializer());
+    }
+
+    public static void main(String[] args) throws Exception {
+        PrintStream out = new PrintStream(System.out, true);
+        System.setOut(System.err);
+        KafkaTool tool = new KafkaTool(args[0]);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            Map<String, Object> reply = new HashMap<>();
+            try {
+                reply.put("answer", tool.answer(JSON.readTree(line)));
+            } catch (Exception error) {
+                reply.put("error", String.valueOf(error.getCause() == null ? error : error.getCause()));
+            }
+            out.println(JSON.writeValueAsString(reply));
+        }
+        System.exit(0);
+    }
+
+    private Object answer(JsonNode ask) throws Exception {
+        switch (ask.get("do").asText()) {
+            case "create": return create(ask.get("topic").asText(), ask.get("replicas"));
+            case "describe": return describe();
+            case "configure": return configure(ask);
+            case "configs": return configs(ask.get("topic").asText());
+            case "elect": return elect(ask);
+            case "reassignments": return reassignments();
+            case "delete": return admin.deleteTopics(Set.of(ask.get("topic").asText())).all().get();
+            case "produce": return produce(ask);
+            case "consume": return consume(ask.get("topic").asText());
+            case "encode": return encode(ask);
+            default: throw new IllegalArgumentException(ask.toString());
+        }
+    }
+
+    private Object create(String topic, JsonNode replicas) throws Exception {
+        Map<Integer, List<Integer>> assignment = new HashMap<>();
+        for (int partition = 0; partition < replicas.size(); partition++) {
+            List<Integer> brokers = new ArrayList<>();
+            replicas.get(partition).forEach(broker -> brokers.add(broker.asInt()));
+            assignment.put(partition, brokers);
+        }
+        return admin.createTopics(Set.of(new NewTopic(topic, assignment))).all().get();
+    }
+
+    /** By topic and partition: leader (-1 for none), replicas and ISR. */
+    private Object describe() throws Exception {
+        Map<String, Map<Integer, Object>> found = new TreeMap<>();
+        for (var topic : admin.describeTopics(admin.listTopics().names().get()).allTopicNames().get().values()) {
+            Map<Integer, Object> partitions = new TreeMap<>();
+            for (TopicPartitionInfo one : topic.partitions()) {
+                int leader = one.leader() == null ? -1 : one.leader().id();
+                partitions.put(one.partition(),
+                    Map.of("leader", leader, "replicas", ids(one.replicas()), "isr", ids(one.isr())));
+            }
+            found.put(topic.name(), partitions);
+        }
+        return found;
+    }
+
+    private static List<Integer> ids(List<Node> nodes) {
+        return nodes.stream().map(Node::id).toList();
+    }
+
+    private Object configure(JsonNode ask) throws Exception {
+        ConfigEntry entry = new ConfigEntry(ask.get("key").asText(), ask.get("value").asText());
+        return admin.incrementalAlterConfigs(Map.of(
+            topic(ask.get("topic").asText()), Set.of(new AlterConfigOp(entry, AlterConfigOp.OpType.SET)))).all().get();
+    }
+
+    private static ConfigResource topic(String name) {
+        return new ConfigResource(ConfigResource.Type.TOPIC, name);
+    }
+
+    /** What is set for the topic itself. */
+    private Object configs(String name) throws Exception {
+        Map<String, String> found = new TreeMap<>();
+        for (ConfigEntry one : admin.describeConfigs(Set.of(topic(name))).values().get(topic(name)).get().entries()) {
+            if (one.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG) {
+                found.put(one.name(), one.value());
+            }
+        }
+        return found;
+    }
+
+    private Object elect(JsonNode ask) throws Exception {
+        TopicPartition partition = new TopicPartition(ask.get("topic").asText(), ask.get("partition").asInt());
+        return admin.electLeaders(ElectionType.PREFERRED, Set.of(partition)).all().get();
+    }
+
+    private Object reassignments() throws Exception {
+        return admin.listPartitionReassignments().reassignments().get().keySet().stream()
+            .map(TopicPartition::toString).sorted().toList();
+    }
+
+    /** Waits until all in-sync replicas have the values. */
+    private Object produce(JsonNode ask) throws Exception {
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        for (JsonNode value : ask.get("values")) {
+            sent.add(producer.send(new ProducerRecord<>(
+                ask.get("topic").asText(), ask.get("partition").asInt(), null, value.asText())));
+        }
+        for (Future<RecordMetadata> one : sent) {
+            one.get();
+        }
+        return sent.size();
+    }
+
+    /** All values of the topic, by partition, from the first offset to the end. */
+    private Object consume(String topic) {
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
+                Map.of("bootstrap.servers", bootstrap), new StringDeserializer(), new StringDeserializer())) {
+            List<TopicPartition> all = consumer.partitionsFor(topic).stream()
+                .map(one -> new TopicPartition(topic, one.partition())).toList();
+            Map<TopicPartition, Long> ends = consumer.endOffsets(all, PATIENCE);
+            consumer.assign(all);
+            consumer.seekToBeginning(all);
+            Map<Integer, List<String>> found = new TreeMap<>();
+            all.forEach(one -> found.put(one.partition(), new ArrayList<>()));
+            long deadline = System.nanoTime() + PATIENCE.toNanos();
+            while (System.nanoTime() < deadline
+                    && all.stream().anyMatch(one -> consumer.position(one, PATIENCE) < ends.get(one))) {
+                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
+                    found.get(record.partition()).add(record.value());
+                }
+            }
+            return found;
+        }
+    }
+
+    /** What Kafka writes for the values that it reads from these bytes of a znode. */
+    private static Object encode(JsonNode ask) throws Exception {
+        byte[] data = ask.get("data").binaryValue();
+        byte[] again;
+        switch (ask.get("kind").asText()) {
+            case "state":
+                again = TopicPartitionStateZNode.encode(TopicPartitionStateZNode.decode(data, new Stat()).get());
+                break;
+            case "topic":
+                TopicZNode.TopicIdReplicaAssignment topic = TopicZNode.decode("any", data);
+                again = TopicZNode.encode(topic.topicId(), topic.assignment());
+                break;
+            case "controller":
+                long timestamp = JSON.readTree(data).get("timestamp").asLong();
+                ZKControllerRegistration found = ControllerZNode.decodeController(data, 0);
+                again = ControllerZNode.encode(found.broker(), timestamp, -1);
+                break;
+            default:
+                again = ConfigEntityZNode.encode(ConfigEntityZNode.decode(data));
+        }
+        return Base64.getEncoder().encodeToString(again);
+    }
+}

@@ -1,0 +1,202 @@
+"""Real Kafka brokers for tests: 3.9.1 as Maven Central has it, in ZooKeeper mode, on loopback.
+
+``Cluster`` is some brokers on one ZooKeeper; ``Tool`` is Kafka's own clients and encoders of znodes, in one JVM that
+answers questions. They need a JDK, and Maven once for each machine; ``java.missing()`` says what is not there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kframe_zookeeper.testing.java import JVM, fetched
+from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.servers import HOST, free_ports
+
+__all__ = ["LOGS", "VERSION", "Broker", "Cluster", "Complaint", "KafkaError", "Tool", "jars"]
+
+VERSION: Final = "3.9.1"
+#: The logs that a broker writes, as Kafka's own config/log4j.properties divides them, and their loggers.
+LOGS: Final = {"server": "", "controller": "kafka.controller", "state-change": "state.change.logger"}
+_START_S: Final = 90.0
+_COMPLAINT: Final = re.compile(r"^\[([-0-9 :,]+)\] (WARN|ERROR|FATAL) (.*)$", re.MULTILINE)
+#: A broker in tests serves one client, and shares two cores with two others and ZooKeeper.
+_SETTINGS: Final = {
+    "zookeeper.session.timeout.ms": "6000",
+    "controlled.shutdown.max.retries": "1",
+    "replica.lag.time.max.ms": "5000",
+    "replica.socket.timeout.ms": "5000",
+    "auto.create.topics.enable": "false",
+    "auto.leader.rebalance.enable": "false",
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": "3",
+    "log.cleaner.enable": "false",
+    "num.network.threads": "1",
+    "num.io.threads": "2",
+    "background.threads": "1",
+}
+
+
+def jars() -> Path:
+    """The folder of Kafka's jars; KFRAME_KAFKA_LIBS names another one than Maven fills."""
+    return fetched(f"kafka-{VERSION}", "pom-kafka.xml", "KFRAME_KAFKA_LIBS")
+
+
+class Complaint(NamedTuple):
+    """What a broker has logged at WARN or above: the first line, with the logger's name behind it."""
+
+    broker_id: int
+    log: str
+    at: str
+    level: str
+    message: str
+
+
+class Broker(Process):
+    """One broker: a process that can be stopped, killed, frozen, and started again on the same data and port."""
+
+    def __init__(self, folder: Path, zookeeper: str, broker_id: int, settings: Mapping[str, str]) -> None:
+        super().__init__()
+        self.id = broker_id
+        self.folder = folder
+        self._starts = 0
+        (self.port,) = free_ports(1)
+        folder.mkdir(parents=True)
+        own = {
+            "broker.id": str(broker_id),
+            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "zookeeper.connect": zookeeper,
+            "log.dirs": str(folder / "data"),
+        }
+        lines = {**_SETTINGS, **own, **settings}
+        (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        (folder / "log4j.properties").write_text(_log4j(folder))
+
+    @property
+    def address(self) -> str:
+        """Where clients connect."""
+        return f"{HOST}:{self.port}"
+
+    def start(self) -> None:
+        """Start the process; ``await_started`` returns when it serves."""
+        self._starts += 1
+        self._launch(
+            ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
+             "-cp", f"{jars()}/*", "kafka.Kafka", str(self.folder / "server.properties")],
+            self.folder,
+        )  # fmt: skip
+
+    def await_started(self) -> None:
+        """Return when the broker has said that it is started. Raises RuntimeError if it does not within 90 s."""
+        said = f"[KafkaServer id={self.id}] started"
+        until(lambda: self.pid is None or self.log("server").count(said) >= self._starts, _START_S)
+        if self.pid is None or self.log("server").count(said) < self._starts:
+            raise RuntimeError(f"broker {self.id} does not start:\n{self.log('server')[-4000:]}")
+
+    def log(self, name: str) -> str:
+        """All that the broker has written to one of LOGS."""
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def complaints(self, name: str) -> list[Complaint]:
+        """What stands at WARN, ERROR or FATAL in one of LOGS."""
+        return [Complaint(self.id, name, *found) for found in _COMPLAINT.findall(self.log(name))]
+
+
+class Cluster:
+    """Brokers on one ZooKeeper."""
+
+    def __init__(
+        self, folder: Path, zookeeper: str, broker_ids: Sequence[int] = (1, 2, 3), settings: Mapping[str, str] = {}
+    ) -> None:
+        self.zookeeper = zookeeper
+        self.brokers = {one: Broker(folder / f"broker-{one}", zookeeper, one, settings) for one in broker_ids}
+
+    @property
+    def address(self) -> str:
+        """Where clients connect: all of the brokers."""
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    def start(self) -> None:
+        """Start those that do not run, all at once, and return when all serve."""
+        for broker in self.brokers.values():
+            if broker.pid is None:
+                broker.start()
+        for broker in self.brokers.values():
+            broker.await_started()
+
+    def kill(self) -> None:
+        """End all; for the end of a test, when nobody needs the data any more."""
+        for broker in self.brokers.values():
+            broker.kill()
+
+    def complaints(self) -> list[Complaint]:
+        """What any broker has written to any log at WARN or above."""
+        return [one for broker in self.brokers.values() for name in LOGS for one in broker.complaints(name)]
+
+
+class KafkaError(Exception):
+    """What one of Kafka's own clients has thrown."""
+
+
+class Tool:
+    """Kafka's own admin client, producer, consumer and encoders of znodes, in a JVM that lives until ``close``."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        folder.mkdir(parents=True)
+        (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
+        source = Path(__file__).parent / "KafkaTool.java"
+        with (folder / "log.txt").open("wb") as log:
+            self._process = subprocess.Popen(
+                ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
+                 "-cp", f"{jars()}/*", str(source), address],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=folder,
+            )  # fmt: skip
+        self._log = folder / "log.txt"
+
+    def ask(self, verb: str, **what: Any) -> Any:
+        """One question, answered. Raises KafkaError with what Kafka's client has thrown."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"do": verb, **what}).encode() + b"\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the tool has ended:\n{self._log.read_text()[-4000:]}")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise KafkaError(reply["error"])
+        return reply["answer"]
+
+    def encoded(self, kind: str, data: bytes) -> bytes:
+        """What Kafka writes for the values that it reads from ``data``: a state, topic, config or controller."""
+        return base64.b64decode(self.ask("encode", kind=kind, data=base64.b64encode(data).decode()))
+
+    def close(self) -> None:
+        """End the JVM."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def _log4j(folder: Path) -> str:
+    """Each of LOGS in a file of its own, laid out as Kafka's."""
+    lines = ["log4j.rootLogger=INFO, server", "log4j.logger.state.change.logger=TRACE, state-change"]
+    lines += ["log4j.logger.kafka.controller=INFO, controller"]
+    for name, logger in LOGS.items():
+        lines += [
+            f"log4j.appender.{name}=org.apache.log4j.FileAppender",
+            f"log4j.appender.{name}.File={folder / name}.log",
+            f"log4j.appender.{name}.layout=org.apache.log4j.PatternLayout",
+            f"log4j.appender.{name}.layout.ConversionPattern=[%d] %p %m (%c)%n",
+        ]
+        if logger:
+            lines.append(f"log4j.additivity.{logger}=false")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,73 @@
+"""Programs that tests run as processes of their own, each ended by its handle."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+_LOOK_S: Final = 0.02
+_END_S: Final = 10.0
+
+
+class Process:
+    """A program that can be stopped, killed and frozen, and started again."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the running process; None while there is none."""
+        return None if self._process is None or self._process.poll() is not None else self._process.pid
+
+    def stop(self) -> None:
+        """Ask the process to end, and wait until it has."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process as a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Freeze the process (SIGSTOP): connections stay open, nothing is answered."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a frozen process go on (SIGCONT)."""
+        self._signal(signal.SIGCONT)
+
+    def _launch(self, command: list[str], folder: Path) -> None:
+        """Start the process in ``folder``, where log.txt takes what it says."""
+        assert self.pid is None, "running already"
+        with (folder / "log.txt").open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "not started"
+        self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(number)
+        self._process.send_signal(signal.SIGCONT)  # a frozen process hears nothing but SIGKILL
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
+    """Wait until ``holds``; False if it still does not after so many ``seconds``."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK_S)
+    return True
