@@ -26,6 +26,9 @@ _PORTS: Final = range(15_000, 32_000)
 #: A server that is not up by then will not be: it takes a second or two.
 _START_S: Final = 15.0
 _STARTS_MAX: Final = 3
+#: What a server says, once, when it is started.
+_STARTED: Final = "ZooKeeper audit is disabled."
+_LOGGED: Final = ("defaultLogLevel=warn", "log.org.apache.zookeeper.audit.ZKAuditProvider=info", "showDateTime=true")
 
 
 def jars() -> Path:
@@ -76,6 +79,7 @@ class ServerHandle(Process):
         self.port, self.secure_port = free_ports(2)
         self._members = members or {}
         self._number = number
+        self._starts = 0
         self._write_files()
 
     @property
@@ -90,13 +94,14 @@ class ServerHandle(Process):
 
     @property
     def log(self) -> str:
-        """What the server has said, warnings and worse."""
+        """What the server has said: that it is started, warnings and worse."""
         path = self.folder / "log.txt"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def start(self, *, wait: bool = True) -> None:
         """Start the process, and return when it serves clients (``wait``)."""
         main = "quorum.QuorumPeerMain" if self._members else "ZooKeeperServerMain"
+        self._starts = self.log.count(_STARTED) + 1
         self._launch(
             ["java", *JVM, "-Xmx768m", *self._properties(), *self.options.jvm, "-cp", f"{jars()}/*",
              f"org.apache.zookeeper.server.{main}", str(self.folder / "zoo.cfg")],
@@ -108,16 +113,20 @@ class ServerHandle(Process):
     def await_serving(self) -> None:
         """Return when the server serves clients. Raises RuntimeError, with its log, if it does not in three starts.
 
-        A 3.8.4 server that is asked something while it starts may choke on the question, and then never answers.
+        A 3.8.4 server that is asked something while it starts may choke on the question, and then never answers: so
+        nothing is asked before it has said that it is started.
         """
         for _ in range(_STARTS_MAX):
-            if until(lambda: self.mode() is not None or self.pid is None, _START_S) and self.pid is not None:
+            if until(lambda: self._answers() or self.pid is None, _START_S) and self.pid is not None:
                 return
             if self.pid is None:
                 break
             self.kill()
             self.start(wait=False)
         raise RuntimeError(f"ZooKeeper at {self.address} does not serve:\n{self.log[-4000:]}")
+
+    def _answers(self) -> bool:
+        return self.log.count(_STARTED) >= self._starts and self.mode() is not None
 
     def restart(self) -> None:
         """Stop, and start again on the same data."""
@@ -144,7 +153,7 @@ class ServerHandle(Process):
             return ""
 
     def _properties(self) -> list[str]:
-        logged = [f"-Dorg.slf4j.simpleLogger.{key}" for key in ("defaultLogLevel=warn", "showDateTime=true")]
+        logged = [f"-Dorg.slf4j.simpleLogger.{key}" for key in _LOGGED]
         return (
             [*logged, f"-Djava.security.auth.login.config={self.folder / 'jaas.conf'}"]
             if self.options.users
