@@ -41,9 +41,9 @@ class Controller:
         self.active_controller = -1
         """Id of whoever is controller as far as we know; -1 for nobody."""
         self.counters: Counter[str] = Counter()
+        """Meters by Kafka's name, across all our times in office."""
         self.failures = 0
         """Operations that failed, each of which has cost us the role."""
-        """Meters by Kafka's name, across all our times in office."""
         self._context: Context | None = None
         self._operation: Operation[None] | None = None
         self._event: Event | None = None
