@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import pytest
@@ -11,60 +11,22 @@ from kframe.model.brokers import Registration
 from kframe.model.changes import WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
-from kframe.model.events import Event, TopicPartition
+from kframe.model.events import Event
 from kframe.model.ids import RecoveryState
 from kframe.model.ports import Store
-from kframe.model.tables import Targets, TopicTable
+from kframe.model.surroundings import Surroundings
+from kframe.model.tables import TopicTable
 from kframe.testing.clusters import PartitionSpec, StateSpec, cluster_of, healthy, registration
 
 
-class StoreWorld(Protocol):
+class StoreWorld(Surroundings, Protocol):
     """The storage that the suite plays with, and what befalls it from outside."""
-
-    def connect(self) -> Store:
-        """A store for one more controller, not open yet."""
 
     def expire(self, store: Any) -> None:
         """End the session of a store that is open; return when it has another one."""
 
-    def drop_controller(self) -> None:
-        """Delete the record of who is controller; its holder's session goes on."""
-
-    def register_brokers(self, registrations: Iterable[Registration]) -> tuple[int, ...]:
-        """Register brokers in one instant; return the broker epochs that they got."""
-
-    def unregister_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Let registrations vanish in one instant."""
-
-    def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
-        """Replace registrations in one instant; return the new broker epochs."""
-
     def modify_broker(self, registration: Registration) -> None:
         """Replace the content of a registration."""
-
-    def write_state(self, topic: str, partition: int, *, isr: Sequence[int]) -> int:
-        """Write another ISR as a broker does, past the controller; return the version that the state now has."""
-
-    def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
-        """Change settings of a topic as ``kafka-configs`` does, with the notification."""
-
-    def mark_for_deletion(self, names: Iterable[str]) -> None:
-        """Mark topics for deletion in one instant."""
-
-    def leave_reassignments(self, targets: Targets) -> None:
-        """Leave partitions to be reassigned in storage, where nothing is left yet."""
-
-    def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leave partitions whose preferred leaders are wanted, where nothing is left yet."""
-
-    def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leave word of ISRs that a leader has changed in storage."""
-
-    def notify_log_dir_event(self, broker_id: int) -> None:
-        """Leave word of a broker that lost a log directory."""
-
-    def settle(self) -> None:
-        """Return when all that has happened has been notified."""
 
 
 WorldFactory: TypeAlias = Callable[[ClusterState], StoreWorld]
