@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -96,6 +97,13 @@ class Client:
         return False
 
 
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
 @pytest.fixture
 def server() -> Iterator[EchoServer]:
     one = EchoServer()
@@ -121,6 +129,17 @@ def connected(proxy: Proxy) -> Iterator[Client]:
 def test_it_forwards(proxy: Proxy) -> None:
     with connected(proxy) as client:
         assert [client.ask(number, GET_DATA) for number in (1, 2, 3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("lingering", [None, (1, 0)], ids=["ends", "is reset"])
+def test_a_connection_that_its_client_leaves_is_closed(proxy: Proxy, lingering: tuple[int, int] | None) -> None:
+    """Not left to the garbage collector, which would tell some later test of an unclosed socket."""
+    with connected(proxy) as client:
+        (link,) = proxy.links
+        if lingering is not None:
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", *lingering))
+    until(lambda: all(end.fileno() == -1 for end in link.sockets))
+    assert proxy.links == []
 
 
 def test_large_frames_pass_whole(proxy: Proxy) -> None:

@@ -96,9 +96,10 @@ class Link:
 
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self._proxy = proxy
-        self._sockets = {Direction.TO_SERVER: (client, server), Direction.TO_CLIENT: (server, client)}
+        self.sockets: Final = (client, server)
         self._greeted = dict.fromkeys(BOTH, False)
         self._muted: set[Direction] = set()
+        self._ended: set[Direction] = set()
         self.closed = False
         for direction in BOTH:
             threading.Thread(target=self._pump, args=(direction,), daemon=True).start()
@@ -106,7 +107,7 @@ class Link:
     def cut(self, *, gently: bool = False) -> None:
         """End the connection on both sides. ``gently``: what was passed on still arrives; without, that may be lost."""
         self.closed = True
-        for end in self._sockets[Direction.TO_SERVER]:
+        for end in self.sockets:
             with suppress(OSError):
                 if not gently:
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
@@ -118,20 +119,28 @@ class Link:
         """Send an end of stream in one direction, and nothing after it; the other direction goes on."""
         self._muted.add(direction)
         with suppress(OSError):
-            self._sockets[direction][1].shutdown(socket.SHUT_WR)
+            self._ends(direction)[1].shutdown(socket.SHUT_WR)
 
     def mute(self, direction: Direction) -> None:
         """Swallow what comes from now on in one direction."""
         self._muted.add(direction)
 
+    def _ends(self, direction: Direction) -> tuple[socket.socket, socket.socket]:
+        """Where bytes come from and where they go."""
+        client, server = self.sockets
+        return (client, server) if direction is Direction.TO_SERVER else (server, client)
+
     def _pump(self, direction: Direction) -> None:
-        source, sink = self._sockets[direction]
-        with suppress(OSError):
+        source, sink = self._ends(direction)
+        try:
             for piece in self._pieces(source):
                 self._pass_on(direction, sink, piece)
             self.half_close(direction)
-            return
-        self.closed = True
+        except OSError:  # one side is gone: the other is to know
+            self.cut(gently=True)
+        self._ended.add(direction)
+        if len(self._ended) == len(BOTH):
+            self.cut(gently=True)
 
     def _pieces(self, source: socket.socket) -> Iterator[bytes]:
         """Whole frames, or whatever comes."""
@@ -290,3 +299,5 @@ class Proxy:
         link = Link(self, client, server)
         with self._lock:
             self._links.append(link)
+        if self._refusing:  # since this connection came
+            link.cut()
