@@ -196,6 +196,7 @@ class Proxy:
         self.flowing = {direction: threading.Event() for direction in BOTH}
         self.dropping: set[Direction] = set()
         self._refusing = False
+        self._over = threading.Event()
         self._breaks: list[Break] = []
         self._links: list[Link] = []
         self._lock = threading.Lock()
@@ -213,7 +214,7 @@ class Proxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._refusing = True
+        self._over.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -286,7 +287,7 @@ class Proxy:
 
     def _connect(self, client: socket.socket) -> None:
         """Join a client to the server, or leave it."""
-        if self._refusing:
+        if self._refusing or self._over.is_set():
             client.close()
             return
         try:
@@ -299,5 +300,5 @@ class Proxy:
         link = Link(self, client, server)
         with self._lock:
             self._links.append(link)
-        if self._refusing:  # since this connection came
+        if self._over.is_set():  # since this connection came
             link.cut()
