@@ -1,0 +1,95 @@
+"""The tables of a fleet, written down once in Arrow's terms and given in Spark's.
+
+A *cluster* is one snapshot of one cluster, by a name of the user's choice; a fleet over time names them like
+``east@2026-11-21``. Rows of one cluster may stand anywhere. Null means not known, except where a column says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from kframe.snapshot.tables import schemas
+
+TEXT: Final = pa.string()
+INT: Final = pa.int32()
+LONG: Final = pa.int64()
+FLAG: Final = pa.bool_()
+INTS: Final = pa.list_(pa.int32())
+
+_SPARK_NAMES: Final = {
+    TEXT: "string", INT: "int", LONG: "bigint", FLAG: "boolean", pa.float64(): "double", pa.binary(): "binary",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One kind of rows: its name, its columns as Arrow has them, and which of them together are unique."""
+
+    name: str
+    schema: pa.Schema
+    key: tuple[str, ...] = ()
+
+    @property
+    def ddl(self) -> str:
+        """The columns as Spark writes them, for ``mapInArrow``, ``applyInArrow`` and readers."""
+        return ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in self.schema)
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """An Arrow type as Spark writes it. Raises KeyError for one that no table uses."""
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{one.name}:{spark_type(one.type)}' for one in kind)}>"
+    return _SPARK_NAMES[kind]
+
+
+def of_cluster(schema: pa.Schema) -> pa.Schema:
+    """A table of one cluster as a table of many."""
+    return pa.schema([pa.field("cluster", TEXT), *schema])
+
+
+_SNAPSHOT: Final = schemas()
+
+#: A row a partition, with what of its topic a controller goes by: ``unclean`` and ``min_insync_replicas`` are the
+#: topic's own settings, null where it has none or ``configs_known`` is false; an all-zero topic id is null.
+PARTITIONS: Final = Table(
+    "partitions",
+    pa.schema(
+        [*of_cluster(_SNAPSHOT["partitions"]), pa.field("topic_id", TEXT), pa.field("deleting", FLAG),
+         pa.field("configs_known", FLAG), pa.field("unclean", FLAG), pa.field("min_insync_replicas", INT)]
+    ),
+    ("cluster", "topic", "partition"),
+)  # fmt: skip
+BROKERS: Final = Table("brokers", of_cluster(_SNAPSHOT["brokers"]), ("cluster", "broker_id"))
+TOPICS: Final = Table("topics", of_cluster(_SNAPSHOT["topics"]), ("cluster", "topic"))
+#: A row a cluster. ``controller_epoch`` is that of the controller, or the highest that any partition names.
+CLUSTERS: Final = Table(
+    "clusters",
+    pa.schema(
+        [("cluster", TEXT), ("cluster_id", TEXT), ("controller_id", INT), ("controller_epoch", INT),
+         ("broker_default_configs", pa.map_(TEXT, TEXT)), ("source_format", TEXT), ("source_name", TEXT),
+         ("partitions", LONG), ("topics", INT), ("brokers", INT), ("provenance", pa.map_(TEXT, TEXT))]
+    ),
+    ("cluster",),
+)  # fmt: skip
+#: What befalls a cluster: ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` say to whom,
+#: ``together`` whether in one instant. A null ``cluster`` means every cluster.
+SCENARIOS: Final = Table(
+    "scenarios",
+    pa.schema(
+        [("cluster", TEXT), ("scenario", TEXT), ("verb", TEXT), ("brokers", INTS), ("racks", pa.list_(TEXT)),
+         ("together", FLAG)]
+    ),
+    ("cluster", "scenario"),
+)  # fmt: skip
+#: Input that was not taken, each with where it stood, what was found and what was expected.
+QUARANTINE: Final = Table(
+    "quarantine",
+    pa.schema([("cluster", TEXT), ("source", TEXT), ("place", TEXT), ("found", TEXT), ("expected", TEXT)]),
+)

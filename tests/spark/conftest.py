@@ -1,0 +1,27 @@
+"""One real Spark session for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kframe.spark.session import session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two local cores; few shuffle partitions, since the tables are small."""
+    place = tmp_path_factory.mktemp("spark")
+    conf = {
+        "spark.sql.shuffle.partitions": 2,
+        "spark.default.parallelism": 2,
+        "spark.sql.warehouse.dir": str(place),
+        "spark.local.dir": str(place),
+        "spark.driver.memory": "1g",
+    }
+    one = session("local[2]", app_name="kframe-tests", conf=conf)
+    one.sparkContext.setLogLevel("ERROR")
+    yield one
+    one.stop()

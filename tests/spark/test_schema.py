@@ -1,0 +1,23 @@
+"""Spark and Arrow have the same idea of every table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kframe.spark import schema
+from kframe.spark.schema import Table
+
+TABLES = [value for value in vars(schema).values() if isinstance(value, Table)]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
+def test_the_ddl_is_the_arrow_schema(spark: Any, table: Table) -> None:
+    assert spark.createDataFrame([], table.ddl).schema == from_arrow_schema(table.schema)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
+def test_the_key_is_of_the_table(table: Table) -> None:
+    assert set(table.key) <= set(table.schema.names)
