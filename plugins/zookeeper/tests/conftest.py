@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+
+from kframe.model.cluster import ClusterState
 
 USERS = {"kafka": "its secret", "other": "another"}
 
@@ -81,3 +88,23 @@ def running_three(servers: Ensemble) -> Iterator[Ensemble]:
     finally:
         for server in servers.servers:
             server.kill()
+
+
+@pytest.fixture
+def worlds(zookeeper: ServerHandle) -> Iterator[Callable[..., ZooKeeperWorld]]:
+    made: list[ZooKeeperWorld] = []
+
+    def make(cluster: ClusterState, **others: Any) -> ZooKeeperWorld:
+        settings = replace(settings_of_url(f"zookeeper://{zookeeper.address}"), **others)
+        made.append(ZooKeeperWorld(settings, cluster))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+@pytest.fixture
+def proxy(zookeeper: ServerHandle) -> Iterator[Proxy]:
+    with Proxy(zookeeper.address) as made:
+        yield made

@@ -6,235 +6,26 @@ from Kafka's controller, which reads all of that when it takes the role back.
 
 from __future__ import annotations
 
-import itertools
-import json
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
-from kframe_zookeeper.testing.process import Process, until
-from kframe_zookeeper.testing.servers import ServerHandle
-
-PATIENCE_S: Final = 60.0
-OURS: Final = 1001
-ALL: Final = [1, 2, 3]
-#: What brokers complain of as well where Kafka's own controllers follow each other: in ``by_kafka``, and of ``doomed``
-#: where the first of them is deposed before its StopReplica requests are answered.
-USUAL: Final = re.compile(
-    "|".join(
-        [
-            # A broker that has just started, is dead or sleeps.
-            r"\[.+\] Connection to node -?\d (\(.+\) )?could not be established",
-            r"\[RequestSendThread controllerId=\d\] Controller \d's connection to broker .+ was unsuccessful",
-            r"\[RequestSendThread controllerId=\d\] Controller \d epoch \d+ fails to send request",
-            r"\[ReplicaFetcher .+\] Error in response for fetch request",
-            # One broker has heard of a change, another has not yet.
-            r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_ID from the leader",
-            r"\[ReplicaFetcher .+\] Partition .+ marked as failed",
-            # Nobody who is alive has the partition, or its topic is half deleted.
-            r"\[Broker .+\] Received LeaderAndIsrRequest .+ partition (lone|risky|doomed)-.+ leader -1 is unavailable",
-            r"\[Controller .+\] .+ change state for partition (lone|risky)-.+ from OfflinePartition to OnlinePartition",
-            # A controller that takes up a move that another began says so of each replica that is added.
-            r"\[Controller .+\] .+ partition (moving|risky)-.+ from OnlineReplica to NewReplica failed",
-        ]
-    )
+from kframe_zookeeper.testing.handover import (
+    ALL,
+    OURS,
+    PATIENCE_S,
+    USUAL,
+    Contender,
+    World,
+    eventually,
+    kframe,
+    rises,
 )
-
-State = dict[str, Any]
-_numbers = itertools.count()
-
-
-class Contender(Process):
-    """One ``kframe controller run``."""
-
-    def __init__(self, place: str, folder: Path, *arguments: str) -> None:
-        super().__init__()
-        self._path = folder / "log.txt"
-        folder.mkdir()
-        (folder / "server.properties").write_text(f"zookeeper.session.timeout.ms=4000\nbroker.id={OURS}\n")
-        self._launch(
-            [sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config",
-             str(folder / "server.properties"), *arguments],
-            folder,
-        )  # fmt: skip
-
-    @property
-    def log(self) -> str:
-        return self._path.read_text()
-
-
-@dataclass
-class World:
-    """A cluster of three brokers, and those who look at it."""
-
-    cluster: Cluster
-    tool: Tool
-    client: KazooClient
-    folder: Path
-    contenders: list[Contender] = field(default_factory=list)
-
-    # -- who is controller
-
-    def controller(self) -> tuple[int, int]:
-        """Its broker id, or -1, and the controller epoch."""
-        try:
-            found = int(json.loads(self.client.get(paths.CONTROLLER)[0])["brokerid"])
-        except NoNodeError:
-            found = -1
-        return found, int(self.client.get(paths.CONTROLLER_EPOCH)[0])
-
-    def await_kframe(self, contender: Contender) -> int:
-        """Return the controller epoch when kframe has the role and has taken it up."""
-        until(lambda: "takes over with epoch" in contender.log or contender.pid is None, PATIENCE_S)
-        controller_id, controller_epoch = self.controller()
-        assert controller_id == OURS, contender.log
-        assert f"takes over with epoch {controller_epoch}" in contender.log
-        return controller_epoch
-
-    def await_kafka(self, controller_epoch: int) -> int:
-        """Return which broker has the role under this very epoch."""
-        assert until(lambda: self.controller()[0] in ALL, PATIENCE_S), self.controller()
-        assert self.controller()[1] == controller_epoch
-        return self.controller()[0]
-
-    def take_over(self) -> Contender:
-        """kframe takes the role from a broker."""
-        _, before = self.controller()
-        contender = Contender(self.cluster.zookeeper, self.folder / f"kframe-{next(_numbers)}", "--takeover")
-        self.contenders.append(contender)
-        assert self.await_kframe(contender) == before + 1
-        return contender
-
-    # -- what is stored
-
-    def get(self, path: str) -> Any:
-        return json.loads(self.client.get(path)[0])
-
-    def replicas(self, topic: str) -> Any:
-        """Of partition 0."""
-        return self.get(f"/brokers/topics/{topic}")["partitions"]["0"]
-
-    def put(self, path: str, value: Any) -> None:
-        self.client.create(path, b"" if value is None else json.dumps(value).encode(), makepath=True)
-
-    def move(self, topics: dict[str, list[int]]) -> None:
-        """Ask for other replicas of partition 0, as Kafka's tools did up to 2.8."""
-        parts = [{"topic": topic, "partition": 0, "replicas": replicas} for topic, replicas in topics.items()]
-        self.put(paths.REASSIGN_PARTITIONS, {"version": 1, "partitions": parts})
-
-    def grow(self, topic: str, replicas: list[int]) -> None:
-        """Add a partition, as Kafka's tools did up to 2.8."""
-        assignment = self.get(f"/brokers/topics/{topic}")
-        assignment["partitions"][str(len(assignment["partitions"]))] = replicas
-        self.client.set(f"/brokers/topics/{topic}", json.dumps(assignment, separators=(",", ":")).encode())
-
-    def elect_preferred(self, topic: str) -> None:
-        """Ask for the preferred leader of partition 0, as Kafka's tools did up to 2.8."""
-        part = {"topic": topic, "partition": 0}
-        self.put(paths.PREFERRED_ELECTION, {"version": 1, "partitions": [part]})
-
-    def tree(self) -> dict[str, tuple[bytes | None, int]]:
-        """All that a controller may write: data, and which change wrote it."""
-        found: dict[str, tuple[bytes | None, int]] = {}
-        for one in ("/controller", "/controller_epoch", "/brokers/topics", "/admin", "/config/topics"):
-            waiting = [one]
-            while waiting:
-                here = waiting.pop()
-                data, stat = self.client.get(here)
-                found[here] = (data, stat.mzxid)
-                waiting += [f"{here}/{child}" for child in self.client.get_children(here)]
-        return found
-
-    def states(self) -> dict[str, dict[int, State]]:
-        """Of all topics, by name and partition; read again when a topic goes away meanwhile."""
-        while True:
-            try:
-                return {topic: self.states_of(topic) for topic in self.client.get_children(paths.TOPICS)}
-            except NoNodeError:
-                continue
-
-    def states_of(self, topic: str) -> dict[int, State]:
-        """None for a topic that no controller has taken up yet."""
-        under = f"/brokers/topics/{topic}/partitions"
-        numbers = self.client.get_children(under) if self.client.exists(under) else []
-        return {int(number): self.get(f"{under}/{number}/state") for number in numbers}
-
-    def state(self, topic: str, partition: int = 0) -> State | None:
-        try:
-            found: State = self.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
-        except NoNodeError:
-            return None
-        return found
-
-    def leader_and_isr(self, topic: str, partition: int = 0) -> tuple[int, list[int]] | None:
-        found = self.state(topic, partition)
-        return None if found is None else (found["leader"], found["isr"])
-
-    def unlike_kafkas(self) -> dict[str, tuple[bytes, bytes]]:
-        """Znodes whose bytes are not those that Kafka writes for the same values: found, and written by Kafka."""
-        found: dict[str, tuple[bytes, bytes]] = {}
-
-        def look(kind: str, path: str) -> None:
-            data = self.client.get(path)[0]
-            again = self.tool.encoded(kind, data)
-            if data != again:
-                found[path] = (data, again)
-
-        look("controller", paths.CONTROLLER)
-        for topic, partitions in self.states().items():
-            look("topic", f"/brokers/topics/{topic}")
-            for number in partitions:
-                look("state", f"/brokers/topics/{topic}/partitions/{number}/state")
-        for topic in self.client.get_children("/config/topics"):
-            look("config", f"/config/topics/{topic}")
-        return found
-
-    # -- what clients see
-
-    def create(self, topic: str, replicas: list[list[int]]) -> None:
-        """By Kafka's own admin client; returns when it is stored and all brokers know it."""
-        self.tool.ask("create", topic=topic, replicas=replicas)
-        self.await_agreement(topic)
-
-    def disagreement(self, *topics: str) -> list[Any]:
-        """Where what Kafka's admin client describes of these topics, or of all, is not what is stored."""
-        try:
-            described, stored = _seen(self.tool.ask("describe")), _seen(self.states())
-        except KafkaError as error:
-            return [f"a topic came or went: {error}"]
-        both = {one[0] for one in described & stored}
-        return [topic for topic in topics if topic not in both] + sorted(
-            one for one in described ^ stored if not topics or one[0] in topics
-        )
-
-    def await_agreement(self, *topics: str) -> None:
-        assert until(lambda: not self.disagreement(*topics), PATIENCE_S), self.disagreement(*topics)
-
-    def produce(self, topic: str, partition: int, *values: str) -> None:
-        """Acknowledged by all in-sync replicas."""
-        assert self.tool.ask("produce", topic=topic, partition=partition, values=values) == len(values)
-
-    def consume(self, topic: str) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = self.tool.ask("consume", topic=topic)
-        return found
-
-
-def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[int, ...]]]:
-    """Topic, partition, leader and ISR of each partition."""
-    return {
-        (topic, int(partition), one["leader"], tuple(sorted(one["isr"])))
-        for topic, partitions in topics.items()
-        for partition, one in partitions.items()
-    }
+from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle
 
 
 @pytest.fixture(scope="module")
@@ -269,29 +60,6 @@ def world(running: World) -> Iterator[World]:
             broker.resume()
     new = [one for one in running.cluster.complaints() if one not in before]
     assert [one for one in new if not USUAL.match(one.message)] == []
-
-
-def kframe(*arguments: object) -> Any:
-    """What a command of kframe says, as JSON."""
-    command = [sys.executable, "-m", "kframe", *map(str, arguments), "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]]) -> None:
-    """No epoch of a partition ever falls."""
-    for topic, partitions in before.items():
-        for number, one in partitions.items():
-            if topic in after:
-                for epoch in ("leader_epoch", "controller_epoch"):
-                    assert after[topic][number][epoch] >= one[epoch], (topic, number, epoch)
-
-
-def eventually(expected: Any, look: Callable[..., Any], *arguments: Any) -> None:
-    """Wait until this is what a look finds."""
-    until(lambda: look(*arguments) == expected, PATIENCE_S)
-    assert look(*arguments) == expected
 
 
 def by_kframe(world: World) -> Callable[[], int]:

@@ -6,227 +6,60 @@ takes the role over, and only then does the request arrive."""
 
 from __future__ import annotations
 
-import struct
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Callable, Iterator
 from functools import partial
-from operator import methodcaller
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
+from kframe_zookeeper.testing.killing import (
+    BROKERS,
+    CLUSTER,
+    CREATED,
+    DELETED,
+    WRITTEN,
+    Case,
+    Scene,
+    Way,
+    until,
+    wrong,
+)
+from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.trees import Tree, changes, children, faults, read_tree
-from kframe_zookeeper.testing.victims import Task, Victim, build, settle
-from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_state, decode_topic, encode_topics
+from kframe_zookeeper.testing.trees import changes, read_tree
+from kframe_zookeeper.testing.troubles import (
+    allocated,
+    asks,
+    configured,
+    deletes,
+    fails,
+    gets_producer_ids,
+    gone,
+    grown,
+    grows_while_deleted,
+    leaves_partition_without_state,
+    led,
+    loses_log_dir,
+    moved_or_stayed,
+    moves,
+    moves_and_cancels,
+    nothing,
+    notifies,
+    placed,
+    prefers,
+    registers,
+    state,
+    synced,
+    writes_topic,
+)
+from kframe_zookeeper.testing.victims import build, settle
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
-from kframe.model.events import AlterConfigsRequested, ElectionType, ProducerIdsRequested
-from kframe.model.tables import Targets, TopicTable
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.testing.store_world import ONE, TWO
-
-PATIENCE_S: Final = 30.0
-_OPERATION: Final = struct.Struct(">i?i")
-CREATED, DELETED, WRITTEN = 1, 2, 5
-
-#: Brokers 1 to 5 are registered; partition stuck-0 waits for a leader when the first controller takes office.
-BROKERS: Final = (1, 2, 3, 4, 5)
-CLUSTER: Final = {
-    "orders": [healthy(1, 2, 3), healthy(2, 3, 1)],
-    "moving": [healthy(1, 2), healthy(3, 1)],
-    "doomed": [healthy(2, 3), healthy(3, 2)],
-    "stuck": [PartitionSpec((4, 2), isr=(4, 2), leader_epoch=3)],
-}
-
-
-class Way(Enum):
-    """How the controller and its request come to part."""
-
-    UNSENT = "killed before the request is sent on"
-    UNANSWERED = "killed when the server has done it"
-    ANSWERED = "killed when it has the answer"
-    OVERTAKEN = "frozen, and the request arrives when another is controller"
-
-
-MOMENTS: Final = {
-    Way.UNSENT: Moment.BEFORE_REQUEST,
-    Way.UNANSWERED: Moment.BEFORE_ANSWER,
-    Way.ANSWERED: Moment.AFTER_ANSWER,
-    Way.OVERTAKEN: Moment.BEFORE_REQUEST,
-}  # fmt: skip
-
-#: Has a controller do something.
-Do = Callable[[Task], None]
-#: What operators and brokers do, and what clients ask of the controller.
-Trouble = Callable[[ZooKeeperWorld, Do], None]
-
-
-def nothing(*_: object) -> None:
-    """Taking office is trouble enough."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A write, and what leads to it."""
-
-    point: int
-    name: str
-    operation: int
-    path: str
-    trouble: Trouble = nothing
-    nth: int = 1
-    before: Trouble = nothing
-    """What the first controller finds, and is asked, before it is watched."""
-    topics: Mapping[str, Sequence[PartitionSpec]] = field(default_factory=dict)
-    slow: tuple[int, ...] = ()
-    mend: Trouble = nothing
-    """What happens once the next controller is at work."""
-    asked: bool = False
-    """The trouble is a client's, who asks the next controller again."""
-    fenced: bool = True
-    reached: Callable[[Tree], bool] = bool
-
-    def frame(self, root: str) -> bytes:
-        """How the operation begins in a request."""
-        path = (root + self.path).encode()
-        return _OPERATION.pack(self.operation, False, -1) + struct.pack(">i", len(path)) + path
-
-
-# -- troubles
-
-
-def fails(*brokers: int) -> Trouble:
-    return lambda world, _: world.unregister_brokers(brokers)
-
-
-def registers(broker: int) -> Trouble:
-    def register(world: ZooKeeperWorld, _: Do) -> None:
-        world.register_brokers([registration(broker)])
-
-    return register
-
-
-def loses_log_dir(world: ZooKeeperWorld, _: Do) -> None:
-    world.notify_log_dir_event(2)
-
-
-def notifies(world: ZooKeeperWorld, _: Do) -> None:
-    world.notify_isr_changes([("orders", 0)])
-
-
-def asks(name: str, *arguments: Any, **others: Any) -> Trouble:
-    return lambda _, do: do(methodcaller(name, *arguments, **others))
-
-
-def writes_topic(name: str, *replicas: tuple[int, ...]) -> Trouble:
-    """As tools before topic ids write it, who do not know of the id."""
-
-    def write(world: ZooKeeperWorld, _: Do) -> None:
-        (data,) = encode_topics(TopicTable.of((name,), [replicas]))
-        if world.operator.exists(paths.topic_path(name)):
-            world.operator.set(paths.topic_path(name), data)
-        else:
-            world.operator.create(paths.topic_path(name), data)
-
-    return write
-
-
-def leaves_partition_without_state(world: ZooKeeperWorld, _: Do) -> None:
-    (data,) = encode_topics(TopicTable.of(("new",), [[(1, 2), (2, 3)]]))
-    transaction = world.operator.transaction()
-    transaction.create(paths.topic_path("new"), data)
-    transaction.create(paths.partitions_path("new"))
-    transaction.create(paths.partition_path("new", 0))
-    transaction.commit()
-
-
-def grows_while_deleted(world: ZooKeeperWorld, do: Do) -> None:
-    deletes("halted")(world, do)
-    writes_topic("halted", (2, 6), (2, 3))(world, do)
-
-
-def moves_and_cancels(_: ZooKeeperWorld, do: Do) -> None:
-    for wanted in ((3, 4), None):
-        do(methodcaller("reassign", {("moving", 0): wanted}))
-
-
-def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Trouble:
-    return lambda world, _: world.leave_reassignments(Targets.of(list(targets.items())))
-
-
-def deletes(*names: str) -> Trouble:
-    return lambda world, _: world.mark_for_deletion(names)
-
-
-def prefers(*partitions: tuple[str, int]) -> Trouble:
-    return lambda world, _: world.leave_preferred_election(partitions)
-
-
-def gets_producer_ids(world: ZooKeeperWorld, do: Do) -> None:
-    epoch = world.operator.exists(paths.broker_path(1)).czxid
-    do(methodcaller("submit", partial(ProducerIdsRequested, 1, epoch)))
-
-
-# -- goals
-
-
-def stored(tree: Tree, partition: str) -> Any:
-    path = state(partition)
-    return decode_state(tree[path].data, path)[0]
-
-
-def replicas(tree: Tree, partition: str) -> list[int]:
-    topic, _, number = partition.rpartition("-")
-    return decode_topic(topic, tree[paths.topic_path(topic)].data).replicas[int(number)]
-
-
-def led(partition: str, leader: int) -> Callable[[Tree], bool]:
-    return lambda tree: bool(stored(tree, partition).leader == leader)
-
-
-def synced(partition: str, *isr: int) -> Callable[[Tree], bool]:
-    return lambda tree: set(stored(tree, partition).isr) == set(isr)
-
-
-def placed(partition: str, *wanted: int) -> Callable[[Tree], bool]:
-    return lambda tree: replicas(tree, partition) == list(wanted) and set(stored(tree, partition).isr) == set(wanted)
-
-
-def moved_or_stayed(tree: Tree) -> bool:
-    """Whether the cancellation was stored or not."""
-    return any(placed("moving-0", *wanted)(tree) for wanted in ((3, 4), (1, 2)))
-
-
-def gone(topic: str) -> Callable[[Tree], bool]:
-    return lambda tree: not any(f"/{topic}/" in f"{path}/" for path in tree)
-
-
-def grown(topic: str, count: int) -> Callable[[Tree], bool]:
-    return lambda tree: len(children(tree, paths.partitions_path(topic))) == count
-
-
-def configured(tree: Tree) -> bool:
-    path = paths.config_path("topics", "orders")
-    said = [node.data for path, node in tree.items() if path.startswith(paths.CONFIG_CHANGE)]
-    return decode_config(tree[path].data, path)[0].get("retention.ms") == "5" and any(b"orders" in one for one in said)
-
-
-def allocated(tree: Tree) -> bool:
-    block = decode_producer_ids(tree[paths.PRODUCER_IDS].data)
-    return block is not None and block.first % 1000 == 0
-
-
-def state(partition: str) -> str:
-    topic, _, number = partition.rpartition("-")
-    return paths.state_path(topic, int(number))
-
+from kframe.model.events import AlterConfigsRequested, ElectionType
+from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.testing.store_world import TWO
 
 RETENTION: Final = ConfigChange("orders", ((ConfigOperation.SET, "retention.ms", "5"),))
 MOVE: Final = moves({("moving", 0): (3, 4)})
@@ -322,21 +155,12 @@ ENDS: Final = (
 )
 
 
-# -- the test
-
-
 KILLS: Final = [
     pytest.param(case, way, id=f"W{case.point}-{case.name}-{way.name.lower()}".replace(" ", "-"))
     for case in (*OFFICE, *STATES, *ASSIGNMENTS, *ENDS)
     for way in Way
     if case.fenced or way is not Way.OVERTAKEN
 ]
-
-
-@pytest.fixture
-def proxy(zookeeper: ServerHandle) -> Iterator[Proxy]:
-    with Proxy(zookeeper.address) as made:
-        yield made
 
 
 @pytest.fixture
@@ -352,58 +176,6 @@ def worlds(zookeeper: ServerHandle) -> Iterator[Callable[[Case], ZooKeeperWorld]
     yield make
     for world in made:
         world.close()
-
-
-class Scene:
-    """The first controller, and the moment at which it and its request part."""
-
-    def __init__(self, case: Case, way: Way, world: ZooKeeperWorld, proxy: Proxy) -> None:
-        self._way = way
-        self._parted, self._arrives = threading.Event(), threading.Event()
-        frame = case.frame(world.settings().chroot)
-        self._answered = Break(Moment.BEFORE_ANSWER, case.nth, MULTI, nothing, frame)
-        script = (Break(MOMENTS[way], case.nth, MULTI, self._part, frame), self._answered)
-        self.victim = Victim(ONE, world.settings(proxy.address), slow=case.slow)
-        if case.trouble is nothing:
-            proxy.script(*script)
-            self.victim.stand()
-        else:
-            self.victim.stand()
-            assert self.victim.settle()
-            proxy.script(*script)
-            case.trouble(world, self.victim.do)
-        assert self._parted.wait(PATIENCE_S), "it does not write that"
-        if way is not Way.OVERTAKEN:
-            world.end_session(self.victim.client_id)
-
-    def deliver(self) -> None:
-        """Let the request of the frozen controller arrive, and wake it."""
-        self._arrives.set()
-        assert self._answered.happened.wait(PATIENCE_S)
-        self.victim.wake()
-        assert not self.victim.settle()
-
-    def close(self) -> None:
-        self._arrives.set()
-        self.victim.close()
-
-    def _part(self, link: Link) -> None:
-        if self._way is Way.OVERTAKEN:
-            self.victim.freeze()
-            self._parted.set()
-            self._arrives.wait(PATIENCE_S)
-            return
-        self.victim.kill()
-        if self._way is Way.UNSENT:
-            link.cut()
-        self._parted.set()
-
-
-def wrong(case: Case, before: Tree, world: ZooKeeperWorld) -> list[str]:
-    """What there is to say against the tree as it is now."""
-    after = read_tree(world.operator)
-    found = faults(before, after)
-    return found or ([] if case.reached(after) else ["the goal is not reached"])
 
 
 @pytest.mark.parametrize("case, way", KILLS)
@@ -435,10 +207,3 @@ def test_the_next_controller_finds_a_whole_cluster(
             following.stop()
     finally:
         scene.close()
-
-
-def until(holds: Callable[[], bool], missing: Callable[[], str] = lambda: "it does not happen") -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, missing()
-        time.sleep(0.02)

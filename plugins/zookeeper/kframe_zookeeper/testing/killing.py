@@ -1,0 +1,137 @@
+"""A controller and its request part at one moment of one write: the cases, and the scene."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from kframe.testing.clusters import PartitionSpec, healthy
+from kframe.testing.store_world import ONE
+from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.trees import Tree, faults, read_tree
+from kframe_zookeeper.testing.troubles import Trouble, nothing
+from kframe_zookeeper.testing.victims import Victim
+
+PATIENCE_S: Final = 30.0
+_OPERATION: Final = struct.Struct(">i?i")
+CREATED, DELETED, WRITTEN = 1, 2, 5
+
+#: Brokers 1 to 5 are registered; partition stuck-0 waits for a leader when the first controller takes office.
+BROKERS: Final = (1, 2, 3, 4, 5)
+CLUSTER: Final = {
+    "orders": [healthy(1, 2, 3), healthy(2, 3, 1)],
+    "moving": [healthy(1, 2), healthy(3, 1)],
+    "doomed": [healthy(2, 3), healthy(3, 2)],
+    "stuck": [PartitionSpec((4, 2), isr=(4, 2), leader_epoch=3)],
+}
+
+
+class Way(Enum):
+    """How the controller and its request come to part."""
+
+    UNSENT = "killed before the request is sent on"
+    UNANSWERED = "killed when the server has done it"
+    ANSWERED = "killed when it has the answer"
+    OVERTAKEN = "frozen, and the request arrives when another is controller"
+
+
+MOMENTS: Final = {
+    Way.UNSENT: Moment.BEFORE_REQUEST,
+    Way.UNANSWERED: Moment.BEFORE_ANSWER,
+    Way.ANSWERED: Moment.AFTER_ANSWER,
+    Way.OVERTAKEN: Moment.BEFORE_REQUEST,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A write, and what leads to it."""
+
+    point: int
+    name: str
+    operation: int
+    path: str
+    trouble: Trouble = nothing
+    nth: int = 1
+    before: Trouble = nothing
+    """What the first controller finds, and is asked, before it is watched."""
+    topics: Mapping[str, Sequence[PartitionSpec]] = field(default_factory=dict)
+    slow: tuple[int, ...] = ()
+    mend: Trouble = nothing
+    """What happens once the next controller is at work."""
+    asked: bool = False
+    """The trouble is a client's, who asks the next controller again."""
+    fenced: bool = True
+    reached: Callable[[Tree], bool] = bool
+
+    def frame(self, root: str) -> bytes:
+        """How the operation begins in a request."""
+        path = (root + self.path).encode()
+        return _OPERATION.pack(self.operation, False, -1) + struct.pack(">i", len(path)) + path
+
+
+class Scene:
+    """The first controller, and the moment at which it and its request part."""
+
+    def __init__(self, case: Case, way: Way, world: ZooKeeperWorld, proxy: Proxy) -> None:
+        self._way = way
+        self._parted, self._arrives = threading.Event(), threading.Event()
+        frame = case.frame(world.settings().chroot)
+        self._answered = Break(Moment.BEFORE_ANSWER, case.nth, MULTI, nothing, frame)
+        script = (Break(MOMENTS[way], case.nth, MULTI, self._part, frame), self._answered)
+        self.victim = Victim(ONE, world.settings(proxy.address), slow=case.slow)
+        if case.trouble is nothing:
+            proxy.script(*script)
+            self.victim.stand()
+        else:
+            self.victim.stand()
+            assert self.victim.settle()
+            proxy.script(*script)
+            case.trouble(world, self.victim.do)
+        assert self._parted.wait(PATIENCE_S), "it does not write that"
+        if way is not Way.OVERTAKEN:
+            world.end_session(self.victim.client_id)
+
+    def deliver(self) -> None:
+        """Let the request of the frozen controller arrive, and wake it."""
+        self._arrives.set()
+        assert self._answered.happened.wait(PATIENCE_S)
+        self.victim.wake()
+        assert not self.victim.settle()
+
+    def close(self) -> None:
+        """End the first controller."""
+        self._arrives.set()
+        self.victim.close()
+
+    def _part(self, link: Link) -> None:
+        if self._way is Way.OVERTAKEN:
+            self.victim.freeze()
+            self._parted.set()
+            self._arrives.wait(PATIENCE_S)
+            return
+        self.victim.kill()
+        if self._way is Way.UNSENT:
+            link.cut()
+        self._parted.set()
+
+
+def wrong(case: Case, before: Tree, world: ZooKeeperWorld) -> list[str]:
+    """What there is to say against the tree as it is now."""
+    after = read_tree(world.operator)
+    found = faults(before, after)
+    return found or ([] if case.reached(after) else ["the goal is not reached"])
+
+
+def until(holds: Callable[[], bool], missing: Callable[[], str] = lambda: "it does not happen") -> None:
+    """Return when ``holds``; fail with what is ``missing`` if it does not within PATIENCE_S."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, missing()
+        time.sleep(0.02)

@@ -1,0 +1,65 @@
+"""Stores for tests of what befalls them: open, behind a proxy, in the role, with partitions to write in bulk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Event
+from kframe.model.ids import NO_STATE
+from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, healthy
+from kframe.testing.store_world import ONE
+from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.proxy import Moment, Proxy
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+
+TOPICS, PARTITIONS = 12, 100
+PATIENCE_S = 20.0
+MOMENTS = pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name.lower())
+
+
+def big_cluster() -> ClusterState:
+    """1,200 partitions, half of them with a state at version 0: three batches of writes."""
+    specs = [healthy(1, 2) if number % 2 else PartitionSpec((1, 2)) for number in range(PARTITIONS)]
+    return cluster_of({f"topic-{number:02}": specs for number in range(TOPICS)}, registered=[1, 2, 3])
+
+
+def every_row(cluster: ClusterState, leader: int, leader_epoch: int, *, stored: int = 0) -> Any:
+    """A change of every partition; ``stored`` is the version of those that had a state to begin with."""
+    names = [cluster.name(row) for row in range(len(cluster))]
+    states = {
+        name: StateSpec(
+            leader, (leader, 3), leader_epoch, NO_STATE if int(name.rpartition("-")[2]) % 2 == 0 else stored
+        )
+        for name in names
+    }
+    return change_of(cluster, states, 1)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Return when ``holds``; it must within PATIENCE_S."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.01)
+
+
+def opened(world: ZooKeeperWorld, proxy: Proxy | None = None, heard: list[Event] | None = None) -> ZooKeeperStore:
+    """An open store, maybe behind a proxy."""
+    store = world.connect(None if proxy is None else proxy.address)
+    store.open((list[Event]() if heard is None else heard).append)
+    return store
+
+
+def controller(
+    world: ZooKeeperWorld, proxy: Proxy, heard: list[Event] | None = None
+) -> tuple[ZooKeeperStore, ClusterState]:
+    """A controller behind a proxy, and what it has loaded."""
+    store = opened(world, proxy, heard)
+    assert store.claim(ONE) == 1
+    store.prepare()
+    return store, store.load()

@@ -1,0 +1,178 @@
+"""What befalls a cluster that has a controller: what operators, brokers and clients do, and what has come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import methodcaller
+from typing import Any
+
+from kframe.model.events import ProducerIdsRequested
+from kframe.model.tables import Targets, TopicTable
+from kframe.testing.clusters import registration
+from kframe_zookeeper import paths
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.trees import Tree, children
+from kframe_zookeeper.testing.victims import Task
+from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_state, decode_topic, encode_topics
+
+#: Has a controller do something.
+Do = Callable[[Task], None]
+#: What operators and brokers do, and what clients ask of the controller.
+Trouble = Callable[[ZooKeeperWorld, Do], None]
+
+
+def nothing(*_: object) -> None:
+    """Taking office is trouble enough."""
+
+
+# -- troubles
+
+
+def fails(*brokers: int) -> Trouble:
+    """These brokers lose their registrations in one instant."""
+    return lambda world, _: world.unregister_brokers(brokers)
+
+
+def registers(broker: int) -> Trouble:
+    """A broker comes, or comes back."""
+
+    def register(world: ZooKeeperWorld, _: Do) -> None:
+        world.register_brokers([registration(broker)])
+
+    return register
+
+
+def loses_log_dir(world: ZooKeeperWorld, _: Do) -> None:
+    """Broker 2 says that it has lost a log directory."""
+    world.notify_log_dir_event(2)
+
+
+def notifies(world: ZooKeeperWorld, _: Do) -> None:
+    """A leader says that it has changed an ISR."""
+    world.notify_isr_changes([("orders", 0)])
+
+
+def asks(name: str, *arguments: Any, **others: Any) -> Trouble:
+    """A client calls this method of the controller."""
+    return lambda _, do: do(methodcaller(name, *arguments, **others))
+
+
+def writes_topic(name: str, *replicas: tuple[int, ...]) -> Trouble:
+    """As tools before topic ids write it, who do not know of the id."""
+
+    def write(world: ZooKeeperWorld, _: Do) -> None:
+        (data,) = encode_topics(TopicTable.of((name,), [replicas]))
+        if world.operator.exists(paths.topic_path(name)):
+            world.operator.set(paths.topic_path(name), data)
+        else:
+            world.operator.create(paths.topic_path(name), data)
+
+    return write
+
+
+def leaves_partition_without_state(world: ZooKeeperWorld, _: Do) -> None:
+    """A controller has died while it created a topic."""
+    (data,) = encode_topics(TopicTable.of(("new",), [[(1, 2), (2, 3)]]))
+    transaction = world.operator.transaction()
+    transaction.create(paths.topic_path("new"), data)
+    transaction.create(paths.partitions_path("new"))
+    transaction.create(paths.partition_path("new", 0))
+    transaction.commit()
+
+
+def grows_while_deleted(world: ZooKeeperWorld, do: Do) -> None:
+    """A topic under deletion gets a partition and a replica that is not there."""
+    deletes("halted")(world, do)
+    writes_topic("halted", (2, 6), (2, 3))(world, do)
+
+
+def moves_and_cancels(_: ZooKeeperWorld, do: Do) -> None:
+    """A client asks for a move, and then for its end."""
+    for wanted in ((3, 4), None):
+        do(methodcaller("reassign", {("moving", 0): wanted}))
+
+
+def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Trouble:
+    """An operator leaves these moves, as Kafka's tools did up to 2.8."""
+    return lambda world, _: world.leave_reassignments(Targets.of(list(targets.items())))
+
+
+def deletes(*names: str) -> Trouble:
+    """An operator marks these topics."""
+    return lambda world, _: world.mark_for_deletion(names)
+
+
+def prefers(*partitions: tuple[str, int]) -> Trouble:
+    """An operator leaves partitions whose preferred leaders are wanted."""
+    return lambda world, _: world.leave_preferred_election(partitions)
+
+
+def gets_producer_ids(world: ZooKeeperWorld, do: Do) -> None:
+    """Broker 1 asks for a block of producer ids."""
+    epoch = world.operator.exists(paths.broker_path(1)).czxid
+    do(methodcaller("submit", partial(ProducerIdsRequested, 1, epoch)))
+
+
+# -- goals
+
+
+def stored(tree: Tree, partition: str) -> Any:
+    """The state of a partition."""
+    path = state(partition)
+    return decode_state(tree[path].data, path)[0]
+
+
+def replicas(tree: Tree, partition: str) -> list[int]:
+    """The assignment of a partition."""
+    topic, _, number = partition.rpartition("-")
+    return decode_topic(topic, tree[paths.topic_path(topic)].data).replicas[int(number)]
+
+
+def led(partition: str, leader: int) -> Callable[[Tree], bool]:
+    """Whether this broker leads."""
+    return lambda tree: bool(stored(tree, partition).leader == leader)
+
+
+def synced(partition: str, *isr: int) -> Callable[[Tree], bool]:
+    """Whether these are in sync."""
+    return lambda tree: set(stored(tree, partition).isr) == set(isr)
+
+
+def placed(partition: str, *wanted: int) -> Callable[[Tree], bool]:
+    """Whether these are the replicas, all in sync."""
+    return lambda tree: replicas(tree, partition) == list(wanted) and set(stored(tree, partition).isr) == set(wanted)
+
+
+def moved_or_stayed(tree: Tree) -> bool:
+    """Whether the cancellation was stored or not."""
+    return any(placed("moving-0", *wanted)(tree) for wanted in ((3, 4), (1, 2)))
+
+
+def gone(topic: str) -> Callable[[Tree], bool]:
+    """Whether nothing has the topic's name any more."""
+    return lambda tree: not any(f"/{topic}/" in f"{path}/" for path in tree)
+
+
+def grown(topic: str, count: int) -> Callable[[Tree], bool]:
+    """Whether so many partitions have a state."""
+    return lambda tree: len(children(tree, paths.partitions_path(topic))) == count
+
+
+def configured(tree: Tree) -> bool:
+    """Whether RETENTION is stored and told."""
+    path = paths.config_path("topics", "orders")
+    said = [node.data for path, node in tree.items() if path.startswith(paths.CONFIG_CHANGE)]
+    return decode_config(tree[path].data, path)[0].get("retention.ms") == "5" and any(b"orders" in one for one in said)
+
+
+def allocated(tree: Tree) -> bool:
+    """Whether the block of producer ids makes sense."""
+    block = decode_producer_ids(tree[paths.PRODUCER_IDS].data)
+    return block is not None and block.first % 1000 == 0
+
+
+def state(partition: str) -> str:
+    """Path of a partition's state."""
+    topic, _, number = partition.rpartition("-")
+    return paths.state_path(topic, int(number))
