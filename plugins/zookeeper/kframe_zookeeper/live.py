@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 from urllib.parse import parse_qsl
 
 from kazoo.exceptions import KazooException
@@ -24,6 +25,9 @@ from kframe_zookeeper.session import Session
 from kframe_zookeeper.settings import KEYS, PREFIX, ConnectSettings, settings_of_config, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.znodes import decode_controller, decode_controller_epoch
+
+#: Nodes open to the world that are told one by one.
+WARNINGS_MOST: Final = 50
 
 
 def open_cluster(url: str, config: Mapping[str, str]) -> ZooKeeperCluster:
@@ -121,7 +125,8 @@ class ZooKeeperCluster:
 
 def _warnings(session: Session) -> tuple[str, ...]:
     exposed = audit(session.client)
-    return tuple(f"anybody may {'change' if one.changeable else 'read'} {one.path}" for one in exposed)
+    said = [f"anybody may {'change' if one.changeable else 'read'} {one.path}" for one in exposed[:WARNINGS_MOST]]
+    return (*said, f"and {len(exposed) - len(said)} more") if len(exposed) > len(said) else tuple(said)
 
 
 def _elected_ms(holder: Node) -> int | None:

@@ -38,6 +38,10 @@ class Claim:
         """The operation that fails once anybody has claimed the role after us."""
         return check(root + CONTROLLER_EPOCH, self.epoch_version)
 
+    def stands(self, epoch: Node | None) -> bool:
+        """Whether the record of the controller epoch is as we left it, so that it lets our writes pass."""
+        return epoch is not None and epoch.version == self.epoch_version
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

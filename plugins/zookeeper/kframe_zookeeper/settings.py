@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from kframe.api.kafka_keys import KAFKA_KEYS
 from kframe.errors import ConfigError
 from kframe.model.config import Key, boolean, nearest, text, whole
 from kframe.snapshot.checks import shown
 from kframe_zookeeper.jaas import SaslLogin, read_jaas
+
+_log = logging.getLogger("kframe.config")
 
 SCHEME: Final = "zookeeper"
 PREFIX: Final = "zookeeper."
@@ -30,7 +33,6 @@ REPLY_BYTES_MAX: Final = 16 * 2**20
 _CONNECT: Final = "zookeeper.connect"
 _JAAS: Final = "java.security.auth.login.config"
 _HOST_PORT: Final = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/?#@\s]+))(?::([0-9]{1,5}))?")
-_LOG: Final = logging.getLogger(__name__)
 
 
 def _any_text(where: str, value: object) -> str:
@@ -86,6 +88,8 @@ KEYS: Final[Mapping[str, Key]] = {
         Key(_JAAS, _any_text, "", "JAAS file with user name and password for SASL DIGEST-MD5."),
     )
 }
+#: Those, and what else Kafka itself knows about ZooKeeper.
+_KNOWN: Final = frozenset({*KEYS, *(name for name in KAFKA_KEYS if name.startswith(PREFIX))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +145,21 @@ def settings_of_url(url: str) -> ConnectSettings:
             raise ConfigError(where, f"a password ({name})", "a properties file that has it")
         if key not in KEYS or key in values:
             short = [one.removeprefix(PREFIX) for one in KEYS]
-            raise ConfigError(where, f"key {name!r} {'twice' if key in values else 'unknown'}", nearest(name, short))
+            problem = "twice" if key in values else "of a broker" if key in _KNOWN else "unknown"
+            raise ConfigError(where, f"key {name!r} {problem}", nearest(name, short))
         values[key] = value
     return settings_of_config(values, where)
 
 
 def settings_of_config(values: Mapping[str, object], source: str = "config") -> ConnectSettings:
-    """Settings from configuration: keys that are not about ZooKeeper are passed over, unknown ones with a warning.
+    """Settings from configuration: keys that are not about ZooKeeper are passed over, and those that Kafka knows but
+    only its brokers act on; unknown ones with a warning.
 
     ``source`` names where the values come from in errors. Raises ConfigError.
     """
     for name in values:
-        if name.startswith(PREFIX) and name not in KEYS:
-            _LOG.warning("%s: unknown key %r; %s", source, name, nearest(name, KEYS))
+        if name.startswith(PREFIX) and name not in _KNOWN:
+            _log.warning("%s: unknown key %r; %s", source, name, nearest(name, _KNOWN))
     read = {name: key.read(f"{source} key {name}", values.get(name, key.default)) for name, key in KEYS.items()}
     hosts, chroot = _hosts_and_chroot(read[_CONNECT], f"{source} key {_CONNECT}")
     wait = read["zookeeper.connection.timeout.ms"]

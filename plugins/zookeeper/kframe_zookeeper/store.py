@@ -202,6 +202,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
 
     def _claim(self, controller_id: int, *, takeover: bool) -> int | None:
         connection = self._connected()
+        connection.take_role(None)  # an old claim is not to be taken for the new one
         acl = connection.acl_of(paths.CONTROLLER)
         candidate = Candidate(connection.session, connection.root, acl, controller_id, time.time_ns() // 1_000_000)
         try:
@@ -263,17 +264,27 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         return timeout_s / HEARTBEATS
 
     def _beat(self) -> None:
-        """Ask for a sign of life: it proves that the session lives, and its lack that it may not."""
+        """Ask for a sign of life: it proves that the session lives, and its lack that it may not.
+
+        What is asked for tells whether the role is of any use. Whoever wrote ``/controller_epoch`` without taking
+        ``/controller`` from us fences us and everybody else out: then we end the session, so that one is elected.
+        """
         connection = self._connection
         if connection is None:
             return
+        claim = connection.claim
         try:
-            connection.node(paths.CONTROLLER_EPOCH)
+            epoch, holder = connection.nodes([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
             connection.watches.rearm()
         except SessionOver:
             self._expire(connection)
         except RequestLost:
             _log.info("ZooKeeper did not answer; the session lives for %.1f s more", connection.session.fence.left_s())
+        else:
+            ours = holder is not None and holder.owner == connection.session.session_id
+            if ours and claim is not None and claim is connection.claim and not claim.stands(epoch):
+                _log.error("somebody who is not controller has written %s; we resign", paths.CONTROLLER_EPOCH)
+                self._expire(connection)
 
     def _expire(self, connection: Connection) -> None:
         """The session is over or may be: say so, and get another one. In the worker."""

@@ -1,8 +1,17 @@
-"""Kafka's ACLs, and what the audit finds open."""
+"""Kafka's ACLs, those of all that a controller creates, and what the audit finds open."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
 import pytest
+from kazoo.client import KazooClient
+from kazoo.security import ACL, Id
+from kframe_zookeeper import acls, paths
 from kframe_zookeeper.acls import (
     ADMIN,
     CREATOR_AND_READERS,
@@ -13,8 +22,23 @@ from kframe_zookeeper.acls import (
     Exposed,
     Permit,
     acl_of,
+    audit,
     find_exposed,
 )
+from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.jaas import SaslLogin
+from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.stores import until
+from kframe_zookeeper.testing.trees import read_tree
+from kframe_zookeeper.testing.victims import build, settle
+from kframe_zookeeper.znodes import encode_broker
+
+from kframe.model.admin import ConfigChange, ConfigOperation, NewTopic
+from kframe.model.events import AlterConfigsRequested, ProducerIdsRequested
+from kframe.testing.clusters import registration
+from kframe.testing.store_world import ONE
 
 
 @pytest.mark.parametrize(
@@ -52,3 +76,121 @@ def test_what_is_exposed() -> None:
             "/migration": [],
         }
     ) == (Exposed("/admin", True), Exposed("/brokers", True), Exposed("/config/users", False))
+
+
+#: What Kafka 3.9 ``ZkData.defaultAcls`` gives when the brokers log in as kafka.
+KAFKAS = [ACL(31, Id("sasl", "kafka")), ACL(1, Id("world", "anyone"))]
+SECRET = [ACL(31, Id("sasl", "kafka"))]
+ANYBODYS = [ACL(31, Id("world", "anyone"))]
+
+
+@contextmanager
+def started(settings: ConnectSettings) -> Iterator[KazooClient]:
+    """A client that is connected, in its chroot."""
+    client = make_client(settings)
+    try:
+        client.start()
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
+    """Where a controller of a secured cluster has created all that one ever creates."""
+    settings = replace(
+        settings_of_url(f"zookeeper://{sasl_zookeeper.address}/all-that-is-created"),
+        secure_acl=True,
+        sasl=SaslLogin("kafka", "its secret"),
+    )
+    controller, loop = build(ONE, ZooKeeperStore(settings))
+    controller.open()
+    loop.start()
+    with started(settings) as client:
+        for broker in (1, 2):
+            client.create(f"/brokers/ids/{broker}", encode_broker(registration(broker), 0), KAFKAS)
+        until(lambda: controller.status().active)
+        settle(controller)
+        for topic, replicas in (("kept", (1, 2)), ("marked", (1, 2))):
+            controller.create_topics([NewTopic(topic, assignments=((0, replicas), (1, replicas)))]).result(20)
+        change = ConfigChange("kept", ((ConfigOperation.SET, "retention.ms", "5"),))
+        everywhere = ConfigChange(None, ((ConfigOperation.SET, "unclean.leader.election.enable", "false"),))
+        controller.submit(partial(AlterConfigsRequested, (change,), False, False)).result(20)
+        controller.submit(partial(AlterConfigsRequested, (everywhere,), False, False)).result(20)
+        epoch = client.exists("/brokers/ids/1").czxid
+        controller.submit(partial(ProducerIdsRequested, 1, epoch)).result(20)
+        client.delete("/brokers/ids/2")
+        settle(controller)
+        controller.delete_topics(["marked"], timeout_ms=0).result(20)  # broker 2 is away: the mark stays
+        settle(controller)
+        controller.stop()
+    return settings
+
+
+def test_all_that_a_controller_creates_has_kafkas_acl(whole: ConnectSettings) -> None:
+    with started(whole) as client:
+        found = {path or "/": client.get_acls(path or "/")[0] for path in read_tree(client)}
+    secret = {path for path in found if path.startswith(("/config/users", "/config/brokers"))}
+    assert {path: acl for path, acl in found.items() if path not in {*secret, "/consumers"} and acl != KAFKAS} == {}
+    assert {path: acl for path, acl in found.items() if path in secret and acl != SECRET} == {}
+    assert found["/consumers"] == ANYBODYS
+    assert {
+        "/", "/controller_epoch", "/feature", "/latest_producer_id_block", "/brokers/topics/kept/partitions/1/state",
+        "/config/topics/kept", "/config/brokers/<default>", "/config/changes/config_change_0000000000",
+        "/admin/delete_topics/marked",
+    } <= found.keys()  # fmt: skip
+
+
+class TestAudit:
+    def test_open_nodes_are_told_in_one_warning(
+        self, zookeeper: ServerHandle, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        settings = settings_of_url(f"zookeeper://{zookeeper.address}/open-acls")
+        ensure_chroot(settings)
+        with started(settings) as client, caplog.at_level(logging.WARNING, "kframe.zookeeper"):
+            assert audit(client) == (Exposed("/", True),)
+            caplog.clear()
+            for path in paths.PERSISTENT:
+                client.ensure_path(path)
+            found = audit(client)
+        assert Exposed("/brokers", True) in found
+        assert Exposed("/config/users", True) in found
+        assert paths.CONSUMERS not in {one.path for one in found}
+        assert len([one for one in caplog.messages if "anybody who reaches ZooKeeper may change" in one]) == 1
+
+    def test_kafkas_own_acls_pass(self, whole: ConnectSettings, caplog: pytest.LogCaptureFixture) -> None:
+        with started(whole) as client, caplog.at_level(logging.WARNING, "kframe.zookeeper"):
+            assert audit(client) == ()
+        assert caplog.messages == []
+
+    @pytest.mark.parametrize(
+        "path",
+        ["/", "/controller_epoch", "/brokers/topics/kept", "/brokers/topics/kept/partitions/0/state", "/admin",
+         "/config/topics/kept", "/admin/reassign_partitions", "/feature", "/latest_producer_id_block"],
+    )  # fmt: skip
+    def test_one_node_that_is_open_is_told(self, whole: ConnectSettings, path: str) -> None:
+        with started(whole) as client:
+            if not client.exists(path):
+                client.create(path, b"", [ACL(31, Id("sasl", "kafka"))])
+            before, _ = client.get_acls(path)
+            try:
+                client.set_acls(path, [*before, ACL(WRITE, Id("world", "anyone"))])
+                assert audit(client) == (Exposed(path, True),)
+            finally:
+                client.set_acls(path, before)
+                if path == "/admin/reassign_partitions":
+                    client.delete(path)
+
+    def test_of_very_many_topics_some_are_looked_at(
+        self, whole: ConnectSettings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(acls, "TOPICS_MOST", 1)
+        with started(whole) as client:
+            for topic in ("kept", "marked"):
+                client.set_acls(f"/brokers/topics/{topic}", [*KAFKAS, ACL(WRITE, Id("world", "anyone"))])
+            try:
+                assert audit(client) == (Exposed("/brokers/topics/kept", True),)
+            finally:
+                for topic in ("kept", "marked"):
+                    client.set_acls(f"/brokers/topics/{topic}", KAFKAS)

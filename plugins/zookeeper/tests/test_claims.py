@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import pytest
 from kframe_zookeeper import paths
+from kframe_zookeeper.role import EPOCH_MOST
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.stores import opened
+from kframe_zookeeper.testing.stores import opened, until
+from kframe_zookeeper.testing.victims import build
 
 from kframe.errors import ControllerFenced, StoreError
-from kframe.model.events import Elect, Event
+from kframe.model.events import Elect, Event, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of
 from kframe.testing.store_world import ONE, TWO, small_cluster
 
@@ -61,4 +64,42 @@ def test_a_controller_epoch_that_nobody_can_follow_stops_the_claim(
     with pytest.raises(StoreError):
         store.claim(ONE)
     assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == epoch
+    assert world.operator.exists(paths.CONTROLLER) is None
+
+
+@pytest.mark.parametrize("written", [b"50", b"1", b"no number"], ids=["ahead", "the same again", "nonsense"])
+def test_who_writes_the_controller_epoch_without_the_role_makes_us_resign(
+    worlds: Callable[..., ZooKeeperWorld], written: bytes
+) -> None:
+    """Nobody's writes would pass any more, and nobody could be elected as long as ours is the record."""
+    world, heard = worlds(small_cluster(), session_timeout_ms=1500), list[Event]()
+    store = opened(world, heard=heard)
+    assert store.claim(ONE) == 1
+    cluster, before = store.load(), store._connection
+    world.operator.set(paths.CONTROLLER_EPOCH, written)
+    with pytest.raises(ControllerFenced):
+        store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
+    until(lambda: heard[-2:] == [SessionExpired(), Elect()])
+    assert store._connection is not before
+    assert world.operator.exists(paths.CONTROLLER) is None
+    if written.isdigit():
+        assert store.claim(ONE) == int(written) + 1
+        store.prepare()
+
+
+def test_a_controller_stops_and_says_so_where_the_controller_epochs_end(
+    worlds: Callable[..., ZooKeeperWorld], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = worlds(small_cluster())
+    world.operator.create(paths.CONTROLLER_EPOCH, str(EPOCH_MOST - 1).encode())
+    controller, loop = build(ONE, world.connect())
+    with caplog.at_level(logging.ERROR, "kframe"):
+        controller.open()
+        loop.start()
+        until(lambda: controller.status().controller_epoch == EPOCH_MOST)
+        world.drop_controller()
+        until(lambda: any("no higher controller epoch can be sent" in one for one in caplog.messages))
+        assert not controller.status().active
+        controller.stop()
+    assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == str(EPOCH_MOST).encode()
     assert world.operator.exists(paths.CONTROLLER) is None

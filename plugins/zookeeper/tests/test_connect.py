@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import socket
 import struct
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -14,15 +14,14 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, ConnectionClosedError, ConnectionLoss, NoAuthError
+from kazoo.exceptions import AuthFailedError, ConnectionClosedError, ConnectionDropped, ConnectionLoss, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, Id
-from kframe_zookeeper import paths
-from kframe_zookeeper.acls import Exposed, acl_of, audit
+from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.jaas import SaslLogin
-from kframe_zookeeper.settings import ConnectSettings, TlsSettings, settings_of_url
+from kframe_zookeeper.settings import REPLY_BYTES_MAX, ConnectSettings, TlsSettings, settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.proxy import HOST, Break, Moment, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions
@@ -148,6 +147,7 @@ OPENED = struct.pack(">iiiqi", 37, 0, 6000, 1, 16) + bytes(17)
         pytest.param(b"\x00\x00\x00\x10" + struct.pack(">iqi", 77, 1, 0), id="another number"),
         pytest.param(b"\x00\x00\x00\x10" + struct.pack(">iqi", 1, 1, -999), id="unknown error"),
         pytest.param(b"\x00\x00\x00\x10" + struct.pack(">iqi", -1, 1, 0), id="watch of nothing"),
+        pytest.param(b"\x15\x03\x03\x00\x02\x02\x28", id="TLS alert"),
         pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", id="another protocol"),
     ],
 )
@@ -179,6 +179,25 @@ def test_nonsense_costs_the_connection_only(sent: bytes, opened: bytes) -> None:
     finally:
         listener.close()
         client.stop()
+        client.close()
+
+
+def test_a_reply_takes_memory_as_it_comes() -> None:
+    """However long it claims to be."""
+    client = make_client(replace(settings_for(f"{HOST}:1"), chroot=""))
+    client._connection._socket, server = socket.socketpair()
+    try:
+        server.sendall(bytes(1000))
+        tracemalloc.start()
+        with pytest.raises(KazooTimeoutError):
+            client._connection._read(REPLY_BYTES_MAX, 0.05)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+        with pytest.raises(ConnectionDropped, match=f"at most {REPLY_BYTES_MAX} are read"):
+            client._connection._read(REPLY_BYTES_MAX + 1, 0.05)
+    finally:
+        tracemalloc.stop()
+        client._connection._socket.close()
+        server.close()
         client.close()
 
 
@@ -355,30 +374,3 @@ def test_a_secured_ensemble_takes_tls_and_a_login(secured_ensemble: Ensemble, au
         secured_ensemble.leader()
         assert client.retry(client.exists, "/x") is not None
     secured_ensemble.start()
-
-
-class TestAudit:
-    def test_open_nodes_are_told_in_one_warning(
-        self, zookeeper: ServerHandle, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        settings = settings_for(zookeeper.address)
-        ensure_chroot(settings)
-        with started(settings) as (client, _), caplog.at_level(logging.WARNING, "kframe_zookeeper"):
-            assert audit(client) == ()
-            for path in paths.PERSISTENT:
-                client.ensure_path(path)
-            found = audit(client)
-        assert Exposed("/brokers", True) in found
-        assert Exposed("/config/users", True) in found
-        assert paths.CONSUMERS not in {one.path for one in found}
-        assert len([one for one in caplog.messages if "anybody who reaches ZooKeeper may change" in one]) == 1
-
-    def test_kafkas_own_acls_pass(self, sasl_zookeeper: ServerHandle, caplog: pytest.LogCaptureFixture) -> None:
-        settings = replace(settings_for(sasl_zookeeper.address), secure_acl=True, sasl=SaslLogin("kafka", "its secret"))
-        ensure_chroot(settings)
-        with started(settings) as (client, _), caplog.at_level(logging.WARNING, "kframe_zookeeper"):
-            for path in paths.PERSISTENT:
-                acl = [ACL(one.permissions, Id(one.scheme, one.identity)) for one in acl_of(path, True)]
-                client.ensure_path(path, acl)
-            assert audit(client) == ()
-        assert caplog.messages == []

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from kframe_zookeeper.jaas import SaslLogin, read_jaas
-from kframe_zookeeper.settings import ConnectSettings, TlsSettings, settings_of_config, settings_of_url
+from kframe_zookeeper.settings import KEYS, ConnectSettings, TlsSettings, settings_of_config, settings_of_url
 
+from kframe.api.kafka_keys import KAFKA_KEYS
 from kframe.errors import ConfigError
 
 JAAS = """
@@ -63,6 +64,7 @@ def test_url(url: str, expected: ConnectSettings) -> None:
         ("zookeeper://kafka:secret@h", "a user name or password before @", "a JAAS file"),
         ("zookeeper://h?ssl.keystore.password=secret", "a password (ssl.keystore.password)", "a properties file"),
         ("zookeeper://h?session.timeuot.ms=1", "key 'session.timeuot.ms' unknown", "'session.timeout.ms' perhaps"),
+        ("zookeeper://h?metadata.migration.enable=true", "key 'metadata.migration.enable' of a broker", "one of "),
         ("zookeeper://h?set.acl=true&set.acl=false", "key 'set.acl' twice", "'set.acl' perhaps"),
         ("zookeeper://h?connect=i", "key 'connect' twice", ""),
         ("zookeeper://h?session.timeout.ms=soon", "'soon'", "a whole number"),
@@ -100,12 +102,29 @@ def test_kafkas_configuration(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages == []
 
 
-def test_an_unknown_key_is_told_with_the_nearest(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        settings_of_config({"zookeeper.connect": "h", "zookeeper.sesion.timeout.ms": "1"}, "server.properties")
-    assert caplog.messages == [
-        "server.properties: unknown key 'zookeeper.sesion.timeout.ms'; 'zookeeper.session.timeout.ms' perhaps"
-    ]
+@pytest.mark.parametrize(
+    "key, value, said",
+    [
+        ("zookeeper.sesion.timeout.ms", "1", "'zookeeper.session.timeout.ms' perhaps"),
+        ("zookeeper.metadata.migration.enabled", "1", "'zookeeper.metadata.migration.enable' perhaps"),
+        ("zookeeper.ssl.keystore", "k.pem", "'zookeeper.ssl.keystore.type' perhaps"),
+        ("zookeeper.Set.Acl", "true", "'zookeeper.set.acl' perhaps"),
+    ],
+)
+def test_an_unknown_key_is_told_with_the_nearest(
+    caplog: pytest.LogCaptureFixture, key: str, value: str, said: str
+) -> None:
+    with caplog.at_level(logging.WARNING, "kframe.config"):
+        settings_of_config({"zookeeper.connect": "h", key: value}, "server.properties")
+    assert caplog.messages == [f"server.properties: unknown key {key!r}; {said}"]
+
+
+@pytest.mark.parametrize("key", sorted(key for key in KAFKA_KEYS if key.startswith("zookeeper.")))
+def test_what_kafka_knows_is_not_unknown(caplog: pytest.LogCaptureFixture, key: str) -> None:
+    values = {key: KEYS[key].default if key in KEYS else "true", "zookeeper.connect": "h"}
+    with caplog.at_level(logging.WARNING, "kframe.config"):
+        settings_of_config(values, "server.properties")
+    assert caplog.messages == []
 
 
 def test_configuration_without_a_place_is_refused() -> None:

@@ -1,0 +1,73 @@
+"""A store whose login is refused, at the start and while it is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kframe_zookeeper import paths
+from kframe_zookeeper.jaas import SaslLogin
+from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+from kframe_zookeeper.testing.stores import until
+
+from kframe.errors import StoreError
+from kframe.model.events import Elect, Event, SessionExpired
+from kframe.testing.store_world import ONE
+
+
+def settings_for(server: ServerHandle, password: str) -> ConnectSettings:
+    login = SaslLogin("kafka", password)
+    url = f"zookeeper://{server.address}/login?session.timeout.ms=6000"
+    return replace(settings_of_url(url), secure_acl=True, sasl=login)
+
+
+@pytest.fixture
+def own_sasl(folder: Path, tmp_path: Path) -> Iterator[ServerHandle]:
+    """A server for one test, which may change passwords."""
+    server = ServerHandle(tmp_path / "sasl", ServerOptions(users={"kafka": "its secret"}))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+def change_password(server: ServerHandle, password: str) -> None:
+    """Restart the server with another password of kafka's."""
+    server.stop()
+    server.options = replace(server.options, users={"kafka": password})
+    server._write_files()
+    server.start()
+
+
+def test_a_wrong_password_is_told_and_not_tried_again(sasl_zookeeper: ServerHandle) -> None:
+    store = ZooKeeperStore(settings_for(sasl_zookeeper, "wrong"))
+    with pytest.raises(StoreError) as caught:
+        store.open(list[Event]().append)
+    assert "login" in str(caught.value)
+    assert "wrong" not in str(caught.value)
+
+
+def test_a_login_that_is_refused_later_ends_the_session_and_is_tried_again(own_sasl: ServerHandle) -> None:
+    """As when an operator changes passwords in two steps, whichever comes first."""
+    heard = list[Event]()
+    store = ZooKeeperStore(settings_for(own_sasl, "its secret"))
+    store.open(heard.append)
+    try:
+        assert store.claim(ONE) == 1
+        store.load()
+        change_password(own_sasl, "another")
+        until(lambda: SessionExpired() in heard)
+        assert Elect() not in heard
+        change_password(own_sasl, "its secret")
+        until(lambda: heard.count(Elect()) == 2)  # the second when the server has ended the old session
+        assert store.claim(ONE) == 2
+        assert store.controller() == ONE
+        assert store._connection is not None
+        assert store._connection.node(paths.CONTROLLER_EPOCH) is not None
+    finally:
+        store.close()

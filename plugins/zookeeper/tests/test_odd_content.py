@@ -1,0 +1,106 @@
+"""Every znode that is decoded, with each thing in it that a parser might take for something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import pytest
+from kframe_zookeeper import znodes
+
+from kframe.errors import ZnodeError
+
+
+class Kind(NamedTuple):
+    """A znode: its decoder, what Kafka writes there, and the bytes of one number in it with its key."""
+
+    decode: Callable[[bytes], Any]
+    raw: bytes
+    number: bytes
+
+
+STATE: Final = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'
+KINDS: Final = {
+    "state": Kind(lambda raw: znodes.decode_state(raw, "/x"), STATE, b'"leader":1'),
+    "state, number in the ISR": Kind(lambda raw: znodes.decode_state(raw, "/x"), STATE, b'"isr":[1'),
+    "topic": Kind(
+        lambda raw: znodes.decode_topic("t", raw),
+        b'{"version":2,"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{}}', b'"0":[1'),
+    "broker": Kind(
+        lambda raw: znodes.decode_broker("1", raw, 5),
+        b'{"version":5,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1","endpoints":["PLAINTEXT://h:9092"],'
+        b'"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"}}', b'"version":5'),
+    "controller": Kind(znodes.decode_controller, b'{"version":2,"brokerid":1,"timestamp":"17"}', b'"brokerid":1'),
+    "features": Kind(
+        znodes.decode_features, b'{"version":2,"status":1,"features":{"f":{"max_version_level":3}}}',
+        b'"max_version_level":3'),
+    "producer ids": Kind(
+        znodes.decode_producer_ids, b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}', b'"broker":1'),
+    "cluster id": Kind(znodes.decode_cluster_id, b'{"version":"1","id":"x"}', b""),
+    "config": Kind(
+        lambda raw: znodes.decode_config(raw, "/c"), b'{"version":1,"config":{"a":"1"}}', b'"version":1'),
+    "config change": Kind(
+        lambda raw: znodes.decode_config_change(raw, "/c"), b'{"version":2,"entity_path":"topics/t"}', b'"version":2'),
+    "log dir event": Kind(
+        lambda raw: znodes.decode_log_dir_event(raw, "/l"), b'{"version":1,"broker":1,"event":1}', b'"broker":1'),
+    "partitions": Kind(
+        znodes.decode_partitions, b'{"version":1,"partitions":[{"topic":"t","partition":3}]}', b'"partition":3'),
+    "targets": Kind(
+        znodes.decode_targets, b'{"version":1,"partitions":[{"topic":"t","partition":3,"replicas":[1]}]}',
+        b'"partition":3'),
+}  # fmt: skip
+#: In place of a number.
+NUMBERS: Final = {
+    "NaN": b"NaN", "infinity": b"Infinity", "true": b"true", "null": b"null", "a text": b'"1"', "a fraction": b"1.0",
+    "an exponent": b"1e0", "2^31": b"2147483648", "2^63": b"9223372036854775808", "2^64": b"18446744073709551616",
+    "1e400": b"1e400", "endless": b"9" * 5000, "below -2^31": b"-2147483649", "octal": b"01", "hexadecimal": b"0x1",
+    "a list": b"[1]", "Arabic": b"\xd9\xa1",
+}  # fmt: skip
+#: In place of the whole, made of what Kafka writes.
+WHOLES: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "too long": lambda raw: raw + b" " * znodes.ZNODE_BYTES_MAX,
+    "a list": lambda raw: b"[" + raw + b"]",
+    "twice": lambda raw: raw + raw,
+    "torn": lambda raw: raw[:-1],
+    "an unknown key twice": lambda raw: raw[:-1] + b',"x":1,"x":1}',
+    "a known key twice": lambda raw: raw[:-1] + b"," + raw[1:],
+    "deep": lambda raw: raw[:-1] + b',"x":' + b"[" * 17 + b"]" * 17 + b"}",
+    "very deep": lambda raw: raw[:-1] + b',"x":' + b'{"a":' * 100_000,
+    "NaN in an unknown field": lambda raw: raw[:-1] + b',"x":NaN}',
+    "no UTF-8": lambda raw: raw[:-1] + b',"x":"\xff"}',
+    "UTF-16": lambda raw: raw.decode().encode("utf-16"),
+    "a byte order mark": lambda raw: b"\xef\xbb\xbf" + raw,
+}
+
+NUMBERED: Final = {name: kind for name, kind in KINDS.items() if kind.number}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_what_kafka_writes_is_taken(kind: Kind) -> None:
+    kind.decode(kind.raw)
+
+
+@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("kind", NUMBERED.values(), ids=NUMBERED)
+def test_what_is_no_number_is_refused(kind: Kind, number: bytes) -> None:
+    assert kind.raw.count(kind.number) == 1
+    raw = kind.raw.replace(kind.number, re.sub(rb"[0-9]+$", lambda _: number, kind.number))
+    assert raw != kind.raw
+    with pytest.raises(ZnodeError) as caught:
+        kind.decode(raw)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("kind", [kind for kind in NUMBERED.values() if b'"version"' not in kind.number])
+def test_what_is_below_any_id_is_refused(kind: Kind) -> None:
+    with pytest.raises(ZnodeError):
+        kind.decode(kind.raw.replace(kind.number, re.sub(rb"[0-9]+$", b"-2", kind.number)))
+
+
+@pytest.mark.parametrize("bend", WHOLES.values(), ids=WHOLES)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_what_is_no_record_is_refused(kind: Kind, bend: Callable[[bytes], bytes]) -> None:
+    with pytest.raises(ZnodeError) as caught:
+        kind.decode(bend(kind.raw))
+    assert len(str(caught.value)) < 400
