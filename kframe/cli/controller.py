@@ -62,15 +62,17 @@ def run(
 
 @group.command()
 @live_options
+@click.option("--quick", is_flag=True, help="Do not read topics: neither count partitions nor look for broken ones.")
 @plugin_options
 @output_option
-def status(settings: Settings, plugins: PluginSettings, output: str) -> None:
+def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str) -> None:
     """Say who is controller, which brokers are registered, what cannot be read and what anybody may change.
 
-    Reads the whole tree, and writes nothing.
+    Reads the whole tree, because only that tells what cannot be read, and writes nothing. With --quick it reads a
+    handful of nodes, however large the cluster is.
     """
     with progress("reading") as tick, settings.located():
-        found = cluster_of(settings, plugins).standing(tick)
+        found = cluster_of(settings, plugins).standing(tick, quick=quick)
     record: dict[str, Any] = {
         "controller_id": found.controller_id,
         "controller_epoch": found.controller_epoch,
@@ -79,6 +81,7 @@ def status(settings: Settings, plugins: PluginSettings, output: str) -> None:
         "brokers": list(found.broker_ids),
         "topics": found.topics,
         "partitions": found.partitions,
+        "quick": quick,
         "quarantined": [{"path": path, "reason": reason} for path, reason in found.quarantined.items()],
         "warnings": list(found.warnings),
     }

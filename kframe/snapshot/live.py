@@ -22,7 +22,7 @@ class Standing:
     cluster_id: str | None
     broker_ids: tuple[int, ...]
     topics: int
-    partitions: int
+    partitions: int | None
     quarantined: Mapping[str, str] = field(default_factory=dict)
     """What cannot be read, by path, with the reason; controllers leave it out."""
     warnings: tuple[str, ...] = ()
@@ -49,8 +49,11 @@ class LiveCluster(Protocol):
         Raises SnapshotError where there is no cluster.
         """
 
-    def standing(self, progress: Progress = ignore_progress) -> Standing:
-        """Read everything once, and look at access rights. Raises SnapshotError where there is no cluster."""
+    def standing(self, progress: Progress = ignore_progress, *, quick: bool = False) -> Standing:
+        """Read everything once, and look at access rights. Raises SnapshotError where there is no cluster.
+
+        ``quick`` reads topics' names only: partitions are not counted, and what is broken in topics is not found.
+        """
 
     def audit(self) -> tuple[str, ...]:
         """Look at access rights, log a warning if they are too wide, and return what was found, a line each."""

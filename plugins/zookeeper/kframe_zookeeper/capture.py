@@ -75,12 +75,14 @@ def capture(session: Session, where: str, progress: Progress) -> Snapshot:
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
     """One reading. ``nodes`` are those that matter, by path, None where there is none; ``states`` stand beside the
-    partitions of ``table``. ``still``: no transaction at all happened while it was read."""
+    partitions of ``table``. ``listed`` is how many topics there were, ``still``: no transaction at all happened while
+    it was read."""
 
     nodes: dict[str, Node | None]
     table: TopicTable
     states: StateRows
     broken: dict[str, str]
+    listed: int
     zxid: int
     still: bool
 
@@ -109,12 +111,16 @@ class Reader:
         self._session, self._where, self._progress = session, where, progress
         self._root: str = session.client.chroot
 
-    def read(self) -> Tree:
-        """Read everything once. Raises SnapshotError where there is no cluster."""
+    def read(self, quick: bool = False) -> Tree:
+        """Read everything once; all but topics and what belongs to them if ``quick``.
+
+        Raises SnapshotError where there is no cluster.
+        """
         begun = self._zxid()
         nodes = self._nodes(_SINGLE)
         lists = read_children(self._session, [self._root + path for path in _LISTS])
-        brokers, topics, marks, configs = (names or () for names in lists)
+        brokers, names, marks, configs = (one or () for one in lists)
+        topics, marks = ((), ()) if quick else (names, marks)
         if lists[0] is None or lists[1] is None:
             raise SnapshotError(self._where, f"no {paths.BROKER_IDS} or {paths.TOPICS}", "the tree of a Kafka cluster")
         nodes |= self._nodes([f"{paths.BROKER_IDS}/{name}" for name in brokers])
@@ -124,7 +130,7 @@ class Reader:
         table, broken = _decoded(topics, assigned)
         states = self._states(table)
         ended = self._zxid()
-        return Tree(nodes | assigned, table, states, broken, ended, begun == ended)
+        return Tree(nodes | assigned, table, states, broken, len(names), ended, begun == ended)
 
     def _zxid(self) -> int:
         """The last transaction that the server has done by now, as any answer tells."""

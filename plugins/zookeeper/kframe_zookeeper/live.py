@@ -60,10 +60,10 @@ class ZooKeeperCluster:
         with self._session() as session:
             return capture(session, self._name, progress)
 
-    def standing(self, progress: Progress = ignore_progress) -> Standing:
+    def standing(self, progress: Progress = ignore_progress, *, quick: bool = False) -> Standing:
         """Read once; see ``LiveCluster.standing``."""
         with self._session() as session:
-            tree = Reader(session, self._name, progress).read()
+            tree = Reader(session, self._name, progress).read(quick)
             warnings = _warnings(session)
         snapshot, broken = Sifted(tree, self._name).snapshot()
         holder = tree.nodes.get(paths.CONTROLLER)
@@ -74,8 +74,8 @@ class ZooKeeperCluster:
             elected,
             snapshot.cluster_id,
             tuple(one.broker_id for one in snapshot.brokers if one.registered),
-            len(snapshot.topics),
-            len(snapshot),
+            tree.listed if quick else len(snapshot.topics),
+            None if quick else len(snapshot),
             broken,
             warnings,
         )

@@ -231,6 +231,24 @@ def test_logs_are_laid_out_as_kafkas(start: Start, operator: KazooClient, tmp_pa
         assert re.fullmatch(pattern, first), first
 
 
+def test_no_name_from_storage_breaks_a_line_of_the_log(start: Start, operator: KazooClient, place: str) -> None:
+    odd = ["line\u2028break", "\u202eright to left", "a b"]
+    for name in odd:
+        operator.create(f"{paths.TOPICS}/{name}", b'{"partitions":{"0":[1]}}')
+        operator.create(f"{paths.BROKER_IDS}/{name}", b"")
+    operator.create(paths.PREFERRED_ELECTION, b'{"version":1,"partitions":[{"topic":"a\\nb","partition":0}]}')
+    running = start(1001)
+    assert says(running, "takes over with epoch 2")
+    assert says(running, "preferred_replica_election is left out")
+    assert running.end(signal.SIGTERM) == 0
+    lines = running.log.read_text().splitlines()
+    assert [line for line in lines if not re.match(r"\[\d{4}-.+\] [A-Z]+ \[Controller id=1001", line)] == []
+    assert [line for line in lines if not line.isprintable()] == []
+    assert sum("is left out" in line for line in lines) == 2 * len(odd) + 1
+    shown = kframe("controller", "status", "--zookeeper", place).stdout.split("\n")
+    assert [line for line in shown if not line.isprintable()] == []
+
+
 # -- controller status and resign
 
 
@@ -250,6 +268,19 @@ def test_status_and_resign(place: str, start: Start, operator: KazooClient) -> N
     ended = document("controller", "resign", "--zookeeper", place, "--id", 1001)
     assert (ended["controller_id"], ended["controller_epoch"]) == (1001, 2)
     assert says(running, "takes over with epoch 3"), "it stands for election again"
+
+
+def test_quick_status_reads_no_topic(place: str, operator: KazooClient) -> None:
+    operator.create("/brokers/topics/torn", b'{"partitions":{"0":[1,')
+    operator.create("/brokers/ids/9", b"not JSON")
+    whole = document("controller", "status", "--zookeeper", place)
+    quick = document("controller", "status", "--zookeeper", place, "--quick")
+    assert [one["path"] for one in whole["quarantined"]] == ["/brokers/ids/9", "/brokers/topics/torn"]
+    assert [one["path"] for one in quick["quarantined"]] == ["/brokers/ids/9"]
+    assert (whole["quick"], quick["quick"]) == (False, True)
+    assert (quick["partitions"], quick["topics"]) == (None, whole["topics"] + 1), "the torn one is a topic to it"
+    others = ("controller_id", "controller_epoch", "elected", "cluster_id", "brokers", "warnings")
+    assert {key: quick[key] for key in others} == {key: whole[key] for key in others}
 
 
 # -- configuration
