@@ -56,16 +56,20 @@ class Candidate:
     def claim(self, *, takeover: bool = False) -> Claim | None:
         """Become controller; None if the role is taken or somebody else was faster.
 
-        ``takeover`` takes the role from a controller that holds it, too: it is told by the deletion of its record.
+        ``takeover`` takes the role from the controller that holds it now, too: it is told by the deletion of its
+        record. Not from one that comes while we try: who is late, or was asleep, has lost.
         Raises RequestLost where that cannot be found out, StoreError where the records make no sense.
         """
         claim: Claim | None = None
+        deposed: Node | None = None
         code = 0
         for _ in range(TRIES_MOST):
             epoch, holder = self._read()
             if claim is not None and self._is_ours(epoch, holder, claim):
                 return claim
-            if holder is not None and not takeover:
+            if claim is None and takeover:
+                deposed = holder
+            if holder is not None and (deposed is None or holder.czxid != deposed.czxid):
                 return None
             claim = Claim(_decoded(epoch) + 1, epoch.version + 1)
             if claim.controller_epoch > EPOCH_MOST:

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.commands import ControllerRun
 from kframe_zookeeper.testing.handover import (
     ALL,
     OURS,
     PATIENCE_S,
     USUAL,
-    Contender,
     World,
     eventually,
     kframe,
@@ -188,7 +188,7 @@ def test_kafka_ends_what_was_begun(world: World, take: Callable[[World], Callabl
 def test_back_and_forth(world: World) -> None:
     """Three times to kframe and back: it is asked to end, killed, and killed with work undone."""
     values: dict[str, list[str]] = {}
-    for reign, end in enumerate((Contender.stop, Contender.kill, Contender.kill)):
+    for reign, end in enumerate((ControllerRun.stop, ControllerRun.kill, ControllerRun.kill)):
         contender = world.take_over()
         before, (_, controller_epoch) = world.states(), world.controller()
         assert world.unlike_kafkas() == {}

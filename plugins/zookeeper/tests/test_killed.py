@@ -22,17 +22,17 @@ from kframe_zookeeper.testing.killing import (
     Case,
     Scene,
     Way,
-    until,
-    wrong,
+    play,
 )
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.trees import changes, read_tree
 from kframe_zookeeper.testing.troubles import (
     allocated,
+    another_rules,
     asks,
     configured,
+    configures,
     deletes,
     fails,
     gets_producer_ids,
@@ -49,17 +49,16 @@ from kframe_zookeeper.testing.troubles import (
     notifies,
     placed,
     prefers,
+    rebalances,
     registers,
     state,
     synced,
     writes_topic,
 )
-from kframe_zookeeper.testing.victims import build, settle
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
 from kframe.model.events import AlterConfigsRequested, ElectionType
 from kframe.testing.clusters import PartitionSpec, cluster_of
-from kframe.testing.store_world import TWO
 
 RETENTION: Final = ConfigChange("orders", ((ConfigOperation.SET, "retention.ms", "5"),))
 MOVE: Final = moves({("moving", 0): (3, 4)})
@@ -72,6 +71,7 @@ GROW: Final = asks("create_partitions", [NewPartitions("orders", 3, ((3, 1, 2),)
 CONFIGURE: Final = asks("submit", partial(AlterConfigsRequested, (RETENTION,), False, False))
 DELETE: Final = deletes("doomed")
 ELECT: Final = asks("elect_leaders", ElectionType.PREFERRED)
+ELECT_ANY: Final = asks("elect_leaders", ElectionType.UNCLEAN, [("lost", 0)])
 ASK_MOVE: Final = asks("reassign", {("moving", 0): (3, 4)})
 ASK_DELETE: Final = asks("delete_topics", ["doomed"])
 STOP: Final = asks("controlled_shutdown", 1)
@@ -81,6 +81,9 @@ APART: Final = {"apart": [PartitionSpec((1, 2), leader=2, isr=(2, 1))]}
 BEHIND: Final = {"behind": [PartitionSpec((1, 2), leader=1, isr=(1,))]}
 #: A topic of which one replica cannot be reached, so that its deletion waits.
 HALTED: Final = {"halted": [PartitionSpec((2, 6), leader=2, isr=(2,))]}
+#: All that are in sync are away, and another replica is not.
+LOST: Final = {"lost": [PartitionSpec((6, 2), isr=(6,))]}
+ALLOW_UNCLEAN: Final = configures("lost", {"unclean.leader.election.enable": "true"})
 #: Its only replica is away.
 AWAY: Final = {"away": [PartitionSpec((6,), isr=(6,))]}
 
@@ -96,6 +99,7 @@ RECORD: Final = paths.REASSIGN_PARTITIONS
 OFFICE: Final = (
     Case(1, "office", CREATED, paths.CONTROLLER_EPOCH),
     Case(2, "office", CREATED, paths.CONTROLLER),
+    Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_rules, takeover=True),
     Case(3, "office", CREATED, paths.FEATURE),
     Case(4, "office", DELETED, LOG_DIR, before=loses_log_dir),
     Case(4, "heard", DELETED, LOG_DIR, loses_log_dir),
@@ -112,6 +116,10 @@ STATES: Final = (
     Case(8, "topic", CREATED, state("new-0"), NEW, reached=led("new-1", 2)),
     Case(8, "orphan", CREATED, state("new-0"), leaves_partition_without_state, nth=2, reached=led("new-0", 1)),
     Case(9, "office", WRITTEN, state("stuck-0"), reached=led("stuck-0", 4)),
+    Case(9, "takeover", WRITTEN, state("stuck-0"), before=another_rules, takeover=True, reached=led("stuck-0", 4)),
+    Case(9, "unclean", WRITTEN, state("lost-0"), ALLOW_UNCLEAN, topics=LOST, reached=led("lost-0", 2)),
+    Case(9, "asked unclean", WRITTEN, state("lost-0"), ELECT_ANY, topics=LOST, asked=True, reached=led("lost-0", 2)),
+    Case(9, "rebalance", WRITTEN, state("apart-0"), rebalances, topics=APART, asked=True, reached=led("apart-0", 1)),
     Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=led("orders-0", 2)),
     Case(9, "failures", WRITTEN, state("moving-0"), fails(1, 3), reached=led("moving-0", 2)),
     Case(9, "return", WRITTEN, state("away-0"), registers(6), topics=AWAY, reached=led("away-0", 6)),
@@ -183,27 +191,4 @@ def test_the_next_controller_finds_a_whole_cluster(
     case: Case, way: Way, worlds: Callable[[Case], ZooKeeperWorld], proxy: Proxy
 ) -> None:
     world = worlds(case)
-    scene = Scene(case, way, world, proxy)
-    try:
-        before = read_tree(world.operator)
-        following, loop = build(TWO, world.connect())
-        following.open(takeover=way is Way.OVERTAKEN)
-        loop.start()
-        try:
-            until(lambda: following.status().active)
-            case.mend(world, nothing)
-            if case.asked:
-                case.trouble(world, lambda task: task(following))
-            until(lambda: not wrong(case, before, world), lambda: str(wrong(case, before, world)))
-            world.settle()
-            assert settle(following)
-            assert wrong(case, before, world) == []
-            if way is Way.OVERTAKEN:
-                settled = read_tree(world.operator)
-                scene.deliver()
-                assert changes(settled, read_tree(world.operator)) == []
-                assert following.status().active
-        finally:
-            following.stop()
-    finally:
-        scene.close()
+    play(Scene(case, way, world, proxy), case, way, world)

@@ -16,8 +16,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.commands import ControllerRun
 from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
-from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.process import until
 
 PATIENCE_S: Final = 60.0
 OURS: Final = 1001
@@ -48,26 +49,6 @@ State = dict[str, Any]
 _numbers = itertools.count()
 
 
-class Contender(Process):
-    """One ``kframe controller run``."""
-
-    def __init__(self, place: str, folder: Path, *arguments: str) -> None:
-        super().__init__()
-        self._path = folder / "log.txt"
-        folder.mkdir()
-        (folder / "server.properties").write_text(f"zookeeper.session.timeout.ms=4000\nbroker.id={OURS}\n")
-        self._launch(
-            [sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config",
-             str(folder / "server.properties"), *arguments],
-            folder,
-        )  # fmt: skip
-
-    @property
-    def log(self) -> str:
-        """All that it has said."""
-        return self._path.read_text()
-
-
 @dataclass
 class World:
     """A cluster of three brokers, and those who look at it."""
@@ -76,7 +57,7 @@ class World:
     tool: Tool
     client: KazooClient
     folder: Path
-    contenders: list[Contender] = field(default_factory=list)
+    contenders: list[ControllerRun] = field(default_factory=list)
 
     # -- who is controller
 
@@ -88,7 +69,7 @@ class World:
             found = -1
         return found, int(self.client.get(paths.CONTROLLER_EPOCH)[0])
 
-    def await_kframe(self, contender: Contender) -> int:
+    def await_kframe(self, contender: ControllerRun) -> int:
         """Return the controller epoch when kframe has the role and has taken it up."""
         until(lambda: "takes over with epoch" in contender.log or contender.pid is None, PATIENCE_S)
         controller_id, controller_epoch = self.controller()
@@ -102,10 +83,12 @@ class World:
         assert self.controller()[1] == controller_epoch
         return self.controller()[0]
 
-    def take_over(self) -> Contender:
+    def take_over(self) -> ControllerRun:
         """Kframe takes the role from a broker."""
         _, before = self.controller()
-        contender = Contender(self.cluster.zookeeper, self.folder / f"kframe-{next(_numbers)}", "--takeover")
+        folder = self.folder / f"kframe-{next(_numbers)}"
+        contender = ControllerRun(OURS, self.cluster.zookeeper, folder, "--takeover", timeout_ms=4000)
+        contender.stand()
         self.contenders.append(contender)
         assert self.await_kframe(contender) == before + 1
         return contender

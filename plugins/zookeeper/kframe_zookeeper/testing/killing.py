@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from kframe.testing.clusters import PartitionSpec, healthy
-from kframe.testing.store_world import ONE
+from kframe.testing.store_world import ONE, TWO
 from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.trees import Tree, faults, read_tree
+from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
 from kframe_zookeeper.testing.troubles import Trouble, nothing
-from kframe_zookeeper.testing.victims import Victim
+from kframe_zookeeper.testing.victims import Task, Victim, build, settle
 
 PATIENCE_S: Final = 30.0
 _OPERATION: Final = struct.Struct(">i?i")
@@ -63,6 +63,8 @@ class Case:
     """What the first controller finds, and is asked, before it is watched."""
     topics: Mapping[str, Sequence[PartitionSpec]] = field(default_factory=dict)
     slow: tuple[int, ...] = ()
+    takeover: bool = False
+    """The first controller takes the role from another one, which ``before`` has given it."""
     mend: Trouble = nothing
     """What happens once the next controller is at work."""
     asked: bool = False
@@ -76,16 +78,48 @@ class Case:
         return _OPERATION.pack(self.operation, False, -1) + struct.pack(">i", len(path)) + path
 
 
+class Mortal(Protocol):
+    """A controller in a process of its own: ``victims.Victim``, or ``commands.ControllerRun``."""
+
+    @property
+    def client_id(self) -> tuple[int, bytes] | None:
+        """Number and password of its session, where they are known."""
+
+    def stand(self) -> None:
+        """Let it stand for election."""
+
+    def settle(self) -> bool:
+        """Wait until what it has heard of is handled; whether it is the active controller then."""
+
+    def do(self, task: Task, /) -> None:
+        """Have something done there."""
+
+    def kill(self) -> None:
+        """-9."""
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+
+    def wake(self) -> None:
+        """SIGCONT."""
+
+    def close(self) -> None:
+        """End it if it runs."""
+
+
 class Scene:
     """The first controller, and the moment at which it and its request part."""
 
-    def __init__(self, case: Case, way: Way, world: ZooKeeperWorld, proxy: Proxy) -> None:
+    def __init__(self, case: Case, way: Way, world: ZooKeeperWorld, proxy: Proxy, victim: Mortal | None = None) -> None:
+        """``victim`` reaches the server by ``proxy``; without, it is a Victim."""
         self._way = way
         self._parted, self._arrives = threading.Event(), threading.Event()
         frame = case.frame(world.settings().chroot)
         self._answered = Break(Moment.BEFORE_ANSWER, case.nth, MULTI, nothing, frame)
         script = (Break(MOMENTS[way], case.nth, MULTI, self._part, frame), self._answered)
-        self.victim = Victim(ONE, world.settings(proxy.address), slow=case.slow)
+        self.victim = victim or Victim(
+            ONE, world.settings(proxy.address), slow=case.slow, takeover=case.takeover
+        )  # fmt: skip
         if case.trouble is nothing:
             proxy.script(*script)
             self.victim.stand()
@@ -95,7 +129,7 @@ class Scene:
             proxy.script(*script)
             case.trouble(world, self.victim.do)
         assert self._parted.wait(PATIENCE_S), "it does not write that"
-        if way is not Way.OVERTAKEN:
+        if way is not Way.OVERTAKEN and self.victim.client_id is not None:
             world.end_session(self.victim.client_id)
 
     def deliver(self) -> None:
@@ -135,3 +169,30 @@ def until(holds: Callable[[], bool], missing: Callable[[], str] = lambda: "it do
     while not holds():
         assert time.monotonic() < end, missing()
         time.sleep(0.02)
+
+
+def play(scene: Scene, case: Case, way: Way, world: ZooKeeperWorld) -> None:
+    """Let the next controller come, and see that it finds a whole cluster and ends what was begun."""
+    try:
+        before = read_tree(world.operator)
+        following, loop = build(TWO, world.connect())
+        following.open(takeover=case.takeover or way is Way.OVERTAKEN)
+        loop.start()
+        try:
+            until(lambda: following.status().active)
+            case.mend(world, nothing)
+            if case.asked:
+                case.trouble(world, lambda task: task(following))
+            until(lambda: not wrong(case, before, world), lambda: str(wrong(case, before, world)))
+            world.settle()
+            assert settle(following)
+            assert wrong(case, before, world) == []
+            if way is Way.OVERTAKEN:
+                settled = read_tree(world.operator)
+                scene.deliver()
+                assert changes(settled, read_tree(world.operator)) == []
+                assert following.status().active
+        finally:
+            following.stop()
+    finally:
+        scene.close()

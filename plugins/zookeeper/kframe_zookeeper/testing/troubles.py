@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import Any
+from typing import Any, Final
 
-from kframe.model.events import ProducerIdsRequested
+from kframe.api.controller import Controller
+from kframe.model.events import ProducerIdsRequested, RebalanceLeaders
 from kframe.model.tables import Targets, TopicTable
 from kframe.testing.clusters import registration
 from kframe_zookeeper import paths
@@ -15,6 +16,9 @@ from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.trees import Tree, children
 from kframe_zookeeper.testing.victims import Task
 from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_state, decode_topic, encode_topics
+
+#: The id of a controller that is neither of those in the scene.
+THREE: Final = 103
 
 #: Has a controller do something.
 Do = Callable[[Task], None]
@@ -106,6 +110,27 @@ def deletes(*names: str) -> Trouble:
 def prefers(*partitions: tuple[str, int]) -> Trouble:
     """An operator leaves partitions whose preferred leaders are wanted."""
     return lambda world, _: world.leave_preferred_election(partitions)
+
+
+def another_rules(world: ZooKeeperWorld, _: Do) -> None:
+    """Another controller has the role, and does not stand again when it loses it."""
+    store = world.connect()
+    store.open(nothing)
+    assert store.claim(THREE) == 1
+
+
+def configures(topic: str, config: Mapping[str, str]) -> Trouble:
+    """An operator changes settings of a topic."""
+    return lambda world, _: world.configure_topic(topic, config)
+
+
+def rebalances(_: ZooKeeperWorld, do: Do) -> None:
+    """The timer for moving leaders back to their preferred replicas goes off."""
+    do(_look_at_balance)
+
+
+def _look_at_balance(controller: Controller) -> None:
+    controller._loop.queue.put(RebalanceLeaders())
 
 
 def gets_producer_ids(world: ZooKeeperWorld, do: Do) -> None:

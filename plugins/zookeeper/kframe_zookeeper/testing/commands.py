@@ -1,0 +1,62 @@
+"""``kframe controller run`` in a process of its own, to be killed and frozen as users' are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.victims import Task
+
+
+class ControllerRun(Process):
+    """One ``kframe controller run``, not started yet."""
+
+    #: Nobody but the process knows what its session goes by: the server ends it in its own time.
+    client_id = None
+
+    def __init__(self, controller_id: int, place: str, folder: Path, *arguments: str, timeout_ms: int = 2000) -> None:
+        """``place`` is HOST:PORT/CHROOT; ``folder`` is made for what it reads and says."""
+        super().__init__()
+        self._folder = folder
+        folder.mkdir()
+        config = folder / "server.properties"
+        config.write_text(f"zookeeper.session.timeout.ms={timeout_ms}\nbroker.id={controller_id}\n")
+        self._command = [
+            sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config", str(config),
+            *arguments,
+        ]  # fmt: skip
+        self._woken = False
+
+    @property
+    def log(self) -> str:
+        """All that it has said."""
+        return (self._folder / "log.txt").read_text()
+
+    def stand(self) -> None:
+        """Start it."""
+        self._launch(self._command, self._folder)
+
+    def settle(self) -> bool:
+        """Wait until it has taken office, and, once woken from a freeze, lost it; whether it has the role then."""
+        last = "resigns" if self._woken else "takes over with epoch"
+        assert until(lambda: last in self.log or self.pid is None), self.log
+        return self.log.rfind("takes over with epoch") > self.log.rfind("resigns")
+
+    def do(self, _task: Task) -> NoReturn:
+        """Nobody can ask the command for anything but by ZooKeeper."""
+        raise AssertionError("the command takes no requests")
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.pause()
+
+    def wake(self) -> None:
+        """SIGCONT."""
+        self._woken = True
+        self.resume()
+
+    def close(self) -> None:
+        """End it if it runs."""
+        self.kill()

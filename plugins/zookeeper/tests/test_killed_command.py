@@ -1,0 +1,64 @@
+"""``kframe controller run`` itself dies, or is overtaken, at points at which it writes; see ``test_killed``.
+
+It has no brokers that answer, and hears what is wanted of it by ZooKeeper only. The one that follows has both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+from kframe_zookeeper import paths
+from kframe_zookeeper.testing.commands import ControllerRun
+from kframe_zookeeper.testing.killing import BROKERS, CLUSTER, CREATED, DELETED, WRITTEN, Case, Scene, Way, play
+from kframe_zookeeper.testing.proxy import Proxy
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.troubles import (
+    another_rules,
+    deletes,
+    fails,
+    gone,
+    grown,
+    led,
+    moves,
+    placed,
+    state,
+    writes_topic,
+)
+
+from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.testing.store_world import ONE
+
+#: No broker has to say that its replicas are gone.
+EMPTY: Final[dict[str, list[PartitionSpec]]] = {"empty": []}
+NEW: Final = writes_topic("new", (1, 2), (2, 3))
+MOVE: Final = moves({("moving", 0): (3, 4)})
+OFFICE: Final = (
+    Case(2, "office", CREATED, paths.CONTROLLER),
+    Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_rules, takeover=True),
+)
+WORK: Final = (
+    Case(8, "topic", CREATED, state("new-0"), NEW, reached=grown("new", 2)),
+    Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=led("orders-0", 2)),
+    Case(13, "move begun", WRITTEN, paths.topic_path("moving"), MOVE, reached=placed("moving-0", 3, 4)),
+    Case(18, "topic", DELETED, paths.topic_path("empty"), deletes("empty"), topics=EMPTY, reached=gone("empty")),
+)
+KILLS: Final = [
+    pytest.param(case, way, id=f"W{case.point}-{case.name}-{way.name.lower()}".replace(" ", "-"))
+    for case in (*OFFICE, *WORK)
+    for way in Way
+    if case in WORK or way is not Way.OVERTAKEN
+]
+
+
+@pytest.mark.parametrize("case, way", KILLS)
+def test_the_next_controller_finds_a_whole_cluster(
+    case: Case, way: Way, worlds: Callable[..., ZooKeeperWorld], proxy: Proxy, tmp_path: Path
+) -> None:
+    world = worlds(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
+    case.before(world, lambda _: None)
+    place = world.settings(proxy.address).connect_string
+    victim = ControllerRun(ONE, place, tmp_path / "victim", *(["--takeover"] if case.takeover else []))
+    play(Scene(case, way, world, proxy, victim), case, way, world)
