@@ -145,8 +145,8 @@ def settings_of_url(url: str) -> ConnectSettings:
             raise ConfigError(where, f"a password ({name})", "a properties file that has it")
         if key not in KEYS or key in values:
             short = [one.removeprefix(PREFIX) for one in KEYS]
-            problem = "twice" if key in values else "of a broker" if key in _KNOWN else "unknown"
-            raise ConfigError(where, f"key {name!r} {problem}", nearest(name, short))
+            fault = "twice" if key in values else "of a broker" if key in _KNOWN else "unknown"
+            raise ConfigError(where, f"key {name!r} {fault}", nearest(name, short))
         values[key] = value
     return settings_of_config(values, where)
 

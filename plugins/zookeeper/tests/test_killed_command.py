@@ -1,6 +1,7 @@
 """``kframe controller run`` itself dies, or is overtaken, at points at which it writes; see ``test_killed``.
 
-It has no brokers that answer, and hears what is wanted of it by ZooKeeper only. The one that follows has both.
+That is before the request is sent on, when it is done, and frozen there until another has taken over. The command has
+no brokers that answer, and hears what is wanted of it by ZooKeeper only. The one that follows has both.
 """
 
 from __future__ import annotations
@@ -48,8 +49,7 @@ WORK: Final = (
 KILLS: Final = [
     pytest.param(case, way, id=f"W{case.point}-{case.name}-{way.name.lower()}".replace(" ", "-"))
     for case in (*OFFICE, *WORK)
-    for way in Way
-    if case in WORK or way is not Way.OVERTAKEN
+    for way in (Way.UNSENT, Way.UNANSWERED, *([Way.OVERTAKEN] if case in WORK else []))
 ]
 
 
