@@ -27,7 +27,7 @@ _START_S: Final = 90.0
 _COMPLAINT: Final = re.compile(r"^\[([-0-9 :,]+)\] (WARN|ERROR|FATAL) (.*)$", re.MULTILINE)
 #: A broker in tests serves one client, and shares two cores with two others and ZooKeeper.
 _SETTINGS: Final = {
-    "zookeeper.session.timeout.ms": "6000",
+    "zookeeper.session.timeout.ms": "12000",
     "controlled.shutdown.max.retries": "1",
     "replica.lag.time.max.ms": "5000",
     "replica.socket.timeout.ms": "5000",
