@@ -18,6 +18,7 @@ one whose far end can say what it has received to ``RecordingContract``, one who
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -59,6 +60,13 @@ class RecordingWorld(CountingWorld, Protocol):
 
 class AnsweringWorld(RecordingWorld, Protocol):
     """A transport whose brokers answer every request without error."""
+
+
+@dataclass(slots=True)
+class Role:
+    """Whether the controller that sends may act."""
+
+    held: bool = True
 
 
 def counts_of(received: Sequence[Request]) -> Counts:
@@ -110,10 +118,17 @@ class CountingContract:
         return []
 
     @pytest.fixture
-    def world(self, make_world: Callable[[ClusterState], Any], cluster: ClusterState, heard: list[Event]) -> Any:
+    def role(self) -> Role:
+        """The role of the controller that sends."""
+        return Role()
+
+    @pytest.fixture
+    def world(
+        self, make_world: Callable[[ClusterState], Any], cluster: ClusterState, heard: list[Event], role: Role
+    ) -> Any:
         """A world whose transport is open and connected to brokers 1 to 4."""
         world = make_world(cluster)
-        world.transport.open(heard.append)
+        world.transport.open(heard.append, lambda: role.held)
         world.transport.connect(cluster, _indexes(cluster, 1, 2, 3, 4))
         return world
 
@@ -174,7 +189,7 @@ class CountingContract:
     def test_closed_transport_has_no_connections(self, world: CountingWorld, cluster: ClusterState) -> None:
         """It may be opened again, and then starts with none."""
         world.transport.close()
-        world.transport.open(lambda _event: None)
+        world.transport.open(lambda _event: None, lambda: True)
         _send(world, cluster, requests_of(cluster, metadata=([1, 2], [])))
         assert world.counts() == {}
         world.transport.connect(cluster, _indexes(cluster, 2))
@@ -327,6 +342,17 @@ class AnsweringContract(RecordingContract):
         assert isinstance(answer, StopReplicaAnswered)
         assert (answer.broker_id, answer.error, answer.partition_errors) == (1, ErrorCode.NONE, ())
         assert (answer.rows.tolist(), answer.controller_epoch) == ([1], 1)
+
+    def test_nothing_leaves_while_the_controller_may_not_act(
+        self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event], role: Role
+    ) -> None:
+        """What has waited in a queue meanwhile is dropped (``reliability.md`` I3)."""
+        role.held = False
+        _send(world, cluster, _big_batch(cluster))
+        assert (world.counts(), heard) == ({}, [])
+        role.held = True
+        _send(world, cluster, requests_of(cluster, metadata=([1], [])))
+        assert world.counts() == {1: {"UpdateMetadata": (1, 0)}}
 
     def test_nothing_is_told_after_close(
         self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event]
