@@ -7,6 +7,7 @@ import logging
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -24,7 +25,7 @@ from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.jaas import SaslLogin
 from kframe_zookeeper.settings import ConnectSettings, TlsSettings, settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.proxy import HOST, Break, Moment, Proxy
+from kframe_zookeeper.testing.proxy import HOST, Break, Direction, Moment, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions
 
 from kframe.errors import ConfigError
@@ -195,6 +196,25 @@ def test_a_host_that_swallows_packets_costs_a_share_of_the_timeout() -> None:
         client.handler.create_connection(address=address, timeout=3600.0)
     for one in (*fillers, full):
         one.close()
+
+
+def test_a_server_that_accepts_and_says_nothing_costs_a_share_of_the_timeout(zookeeper: ServerHandle) -> None:
+    """The next attempt still finds the session; one that waited for an answer to the end would not."""
+    with Proxy(zookeeper.address) as proxy:
+        settings = replace(settings_for(proxy.address, session_timeout_ms=3000), chroot="")
+        with started(settings) as (client, states):
+            session = client.client_id
+            proxy.drop(*Direction)
+            proxy.cut()
+            states.wait_for(KazooState.SUSPENDED)
+            while not proxy.links:
+                time.sleep(0.001)
+            (silent,) = proxy.links
+            for direction in Direction:
+                silent.mute(direction)
+            proxy.drop()
+            states.wait_for(KazooState.CONNECTED)
+            assert client.client_id == session
 
 
 class TestTls:
