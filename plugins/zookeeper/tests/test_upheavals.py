@@ -23,7 +23,7 @@ from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_world import ONE, TWO
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 EVERYTHING = os.environ.get("KFRAME_FAULTS") == "all"
 #: Each takes some seconds; by default two of the four run.
 MOMENTS = pytest.mark.parametrize(
