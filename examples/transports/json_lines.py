@@ -10,7 +10,7 @@ from typing import TextIO
 from kframe.embedded.describe import describe_requests
 from kframe.hookspecs import TransportSpec, hookimpl
 from kframe.model.cluster import ClusterState
-from kframe.model.ports import BrokerQueue, Notify
+from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 
 
@@ -23,8 +23,9 @@ class JsonLinesTransport:
         self._lines: TextIO | None = None
         self._connected: set[int] = set()
 
-    def open(self, notify: Notify) -> None:
-        """Get ready. A transport whose brokers answer would keep ``notify``, and tell it of each answer."""
+    def open(self, notify: Notify, may_act: MayAct) -> None:
+        """Get ready. A transport whose brokers answer would keep ``notify``, and tell it of each answer; one that lets
+        requests wait would keep ``may_act``, and drop those that leave when it says no."""
         self._lines = Path(self._path).open("a", encoding="utf-8")  # noqa: SIM115  # close closes it
 
     def close(self) -> None:

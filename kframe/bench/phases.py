@@ -14,7 +14,7 @@ import numpy as np
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.events import StopReplicaAnswered
-from kframe.model.ports import BrokerQueue, Notify, Store
+from kframe.model.ports import BrokerQueue, MayAct, Notify, Store
 from kframe.model.requests import ControlRequests
 from kframe.wire.encode import Encoder
 from kframe.wire.request import EncodedRequest
@@ -101,7 +101,7 @@ class EncodingTransport:
         self.digest = blake2b(digest_size=8)
         """Over api, broker and size of all requests: pins the work that was timed."""
 
-    def open(self, notify: Notify) -> None:
+    def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready; ``notify`` hears of deletions, if anything is to be answered."""
         self._notify = notify
 

@@ -132,7 +132,7 @@ class Controller:
         except StopIteration:
             self._operation = None
         except KframeError as error:
-            if type(error) not in CONSEQUENCE:
+            if not isinstance(error, tuple(CONSEQUENCE)):
                 raise
             self._operation = None
             self.failures += 1

@@ -199,8 +199,10 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
     if len(rows) == 0:
         return rows
     raised = yield from _announce(context, rows)
-    adding = _flagged(context, raised, ReplicaFlag.ADDING)
-    yield from replica_machine.move(context, adding, ReplicaState.NEW)
+    adding, p = _flagged(context, raised, ReplicaFlag.ADDING), context.cluster.partitions
+    # Of a reassignment that is resumed they are there already; Kafka moves them all the same, and logs that it cannot.
+    fresh = adding.where(p.replica_state[adding.slots(p)] == ReplicaState.NON_EXISTENT)
+    yield from replica_machine.move(context, fresh, ReplicaState.NEW)
     return np.setdiff1d(rows, raised).astype(np.int32)
 
 

@@ -17,7 +17,7 @@ from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, TopicPartition, UpdateMetadataAnswered
-from kframe.model.ports import BrokerQueue, Notify
+from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
 
@@ -122,13 +122,14 @@ class EmbeddedBrokers:
         self._clock = clock
         self._request_timeout_ms = request_timeout_ms
         self._notify: Notify | None = None
+        self._may_act: MayAct = _always
         self._channels: dict[int, _Channel] = {}
         self._answers = AnswerTable()
         self._received: dict[int, list[Request]] = {}
 
-    def open(self, notify: Notify) -> None:
-        """Get ready; ``notify`` hears the brokers' answers."""
-        self._notify = notify
+    def open(self, notify: Notify, may_act: MayAct) -> None:
+        """Get ready; ``notify`` hears the brokers' answers. Whoever may not act any more reaches no broker."""
+        self._notify, self._may_act = notify, may_act
 
     def close(self) -> None:
         """Drop every queue and connection; what was received stays to be read."""
@@ -197,7 +198,10 @@ class EmbeddedBrokers:
             self._receive(channel, delivery)
 
     def _receive(self, channel: _Channel, delivery: Delivery) -> None:
-        """The broker takes a request: for the first time, or again."""
+        """The broker takes a request: for the first time, or again; none from one who may not act."""
+        if not self._may_act():
+            channel.in_flight = None
+            return
         request = delivery.request
         broker_id = request["broker"]
         self._received.setdefault(broker_id, []).append(request)
@@ -218,6 +222,11 @@ class EmbeddedBrokers:
         if channel is not None:
             channel.waiting.clear()
             self._clock.cancel(_timer(broker_id))
+
+
+def _always() -> bool:
+    """Asked before there is a controller."""
+    return True
 
 
 def _timer(broker_id: int) -> str:

@@ -152,6 +152,14 @@ class MemoryStore(AdminCalls):
         stat = self._records.exists(self._connected(), CONTROLLER)
         return stat is not None and stat.owner == self._session
 
+    def may_act(self) -> bool:
+        """Whether the role was claimed in our present session, and is still ours."""
+        claim, session = self._claim, self._session
+        if claim is None or claim.session != session:
+            return False
+        stat = self._records.exists(session, CONTROLLER)
+        return stat is not None and stat.owner == session
+
     def prepare(self) -> None:
         """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications."""
         session = self._connected()

@@ -12,7 +12,7 @@ from kframe.embedded.describe import Api, Request, describe_requests
 from kframe.model.brokers import Brokers
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Int64
-from kframe.model.ports import BrokerQueue, Notify
+from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import BrokerRows, ControlRequests
 
 __all__ = ["Api", "CountingTransport", "RecordingTransport", "Request", "Sent", "drop_unconnected"]
@@ -32,7 +32,7 @@ class RecordingTransport:
         self._sent: dict[int, list[Request]] = {}
         self._connected: set[int] = set()
 
-    def open(self, notify: Notify) -> None:
+    def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready. Nothing is ever notified."""
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class CountingTransport:
         self._requests: dict[Api, Int64] = {api: np.empty(0, np.int64) for api in Api}
         self._partitions: dict[Api, Int64] = {api: np.empty(0, np.int64) for api in Api}
 
-    def open(self, notify: Notify) -> None:
+    def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready. Nothing is ever notified."""
 
     def close(self) -> None:

@@ -16,6 +16,8 @@ from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTabl
 
 #: How a port tells that something happened; safe to call from any thread.
 Notify = Callable[[Event], None]
+#: Whether what is done now is still done in the role: ``Store.may_act``. Safe to call from any thread.
+MayAct = Callable[[], bool]
 
 
 @runtime_checkable
@@ -46,6 +48,14 @@ class Store(Protocol):
 
     def owns_role(self) -> bool:
         """Whether our own session holds the controller record; an equal id alone proves nothing."""
+
+    def may_act(self) -> bool:
+        """Whether what is done now is still done in the role (``reliability.md`` I3).
+
+        True from a claim that was won until the role was given up, was heard to be lost, or may be lost because our
+        session may have ended: a controller that was asleep learns by this, not by an event, that it must be silent.
+        Answers at once, from what is known here. Callable from any thread.
+        """
 
     def prepare(self) -> None:
         """Settle the feature record, and drop pending log-dir and ISR notifications (failover steps 0 to 3)."""
@@ -155,8 +165,13 @@ class BrokerQueue:
 class Transport(Protocol):
     """How control requests reach brokers. Keeps one queue a broker, in order, one request in flight."""
 
-    def open(self, notify: Notify) -> None:
-        """Get ready; answers of brokers are notified as events."""
+    def open(self, notify: Notify, may_act: MayAct) -> None:
+        """Get ready; answers of brokers are notified as events.
+
+        ``send`` is called by one who may act (``Store.may_act``). That is to be asked again right before a request
+        leaves that has waited in a queue, or leaves once more; if the answer is no, it is dropped. The controller is
+        about to resign then, which closes the transport.
+        """
 
     def close(self) -> None:
         """Drop every queue and connection."""

@@ -71,7 +71,7 @@ class ControllerLoop:
     def open(self, *, takeover: bool = False) -> None:
         """Connect the store and the transport, and stand for election; ``takeover`` takes the role from its holder."""
         self.store.open(self.notify)
-        self.transport.open(self.queue.put)
+        self.transport.open(self.queue.put, self.store.may_act)
         self.queue.put(Elect(takeover))
 
     def adopt(self) -> None:
@@ -80,7 +80,7 @@ class ControllerLoop:
         For what-ifs, where the store is ours alone. Raises StoreError if another controller holds the role.
         """
         self.store.open(self.notify)
-        self.transport.open(self.queue.put)
+        self.transport.open(self.queue.put, self.store.may_act)
         controller_epoch = self.store.claim(self.controller.controller_id)
         if controller_epoch is None:
             raise StoreError(f"controller {self.store.controller()} holds the role")

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from kframe.core.controller import Controller
-from kframe.errors import BrokenInvariant, KframeError
+from kframe.errors import BrokenInvariant, KframeError, StoreError
 from kframe.model.asks import AskStore
 from kframe.model.cluster import ClusterState
 from kframe.model.effects import Ask, CloseChannels, Effect, Enqueue, OpenChannels, Reply, Resigned, Send, SetTimer
@@ -71,7 +71,7 @@ class Performer:
                     self._clock.cancel(name)
                 self._timers.clear()
                 self._transport.close()
-                self._transport.open(self._notify)
+                self._transport.open(self._notify, self._store.may_act)
                 if release:
                     self._store.release()
             case _:
@@ -81,6 +81,8 @@ class Performer:
         cluster = self._controller.cluster if self._controller.active else _NO_CLUSTER
         match effect:
             case Send(requests=requests):
+                if not self._store.may_act():
+                    raise StoreError("the role may be lost: brokers are told nothing more")
                 self._transport.send(cluster, requests)
                 return Done()
             case AskStore():

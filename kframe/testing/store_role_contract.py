@@ -145,6 +145,31 @@ class RoleContract(StoreSuite):
         first.release()
         assert second.controller() == TWO
 
+    def test_only_who_has_claimed_the_role_may_act(self, world: StoreWorld) -> None:
+        """A claim that was refused is none."""
+        first, second = world.connect(), opened(world)
+        assert not first.may_act()
+        first.open(lambda _event: None)
+        assert not first.may_act()
+        first.claim(ONE)
+        second.claim(TWO)
+        assert (first.may_act(), second.may_act()) == (True, False)
+
+    @pytest.mark.parametrize("end", ["release", "close", "expire", "drop", "takeover"])
+    def test_who_has_lost_the_role_may_not_act(self, world: StoreWorld, end: str) -> None:
+        """However it went, and before anybody asks who is controller (``reliability.md`` I3)."""
+        first, second = opened(world), opened(world)
+        first.claim(ONE)
+        if end == "takeover":
+            second.take_over(TWO)
+        else:
+            end_role(world, first, end)
+        world.settle()
+        assert not first.may_act()
+        if end not in ("close", "takeover"):
+            assert first.claim(ONE) == 2
+            assert first.may_act()
+
     def test_expired_session_is_told_and_may_elect_again(self, world: StoreWorld) -> None:
         """SessionExpired comes first, and Elect when there is a new session."""
         heard: list[Event] = []

@@ -18,19 +18,19 @@ one whose far end can say what it has received to ``RecordingContract``, one who
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
 import pytest
 
 from kframe.embedded.describe import Request
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
-from kframe.model.ids import ReplicaFlag
 from kframe.model.ports import Transport
 from kframe.model.requests import ControlRequests
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests_of, rows_of
+from kframe.testing.clusters import cluster_of, healthy, requests_of, rows_of
+from kframe.testing.transport_batches import big_batch, known, led, small_cluster, told
 
 #: (requests, partitions in them) by broker id and api.
 Counts: TypeAlias = dict[int, dict[str, tuple[int, int]]]
@@ -61,6 +61,13 @@ class AnsweringWorld(RecordingWorld, Protocol):
     """A transport whose brokers answer every request without error."""
 
 
+@dataclass(slots=True)
+class Role:
+    """Whether the controller that sends may act."""
+
+    held: bool = True
+
+
 def counts_of(received: Sequence[Request]) -> Counts:
     """How a RecordingWorld counts."""
     counts: Counts = {}
@@ -69,26 +76,6 @@ def counts_of(received: Sequence[Request]) -> Counts:
         requests, partitions = of_broker.get(request["api"], (0, 0))
         of_broker[request["api"]] = requests + 1, partitions + len(request["partitions"])
     return counts
-
-
-def small_cluster() -> ClusterState:
-    """Brokers 1 to 4 registered, 4 shutting down, 9 dead but assigned; one topic is being deleted."""
-    cluster = cluster_of(
-        {
-            "t": [
-                healthy(1, 2, 3, leader_epoch=4),
-                PartitionSpec((2, 9, 4), leader=2, isr=(4, 2), leader_epoch=7, partition_epoch=3, recovery=1),
-                PartitionSpec((9, 3), leader=9, isr=(9,), adding_replicas=(9,), removing_replicas=(3,)),
-                PartitionSpec((3,), leader=None, isr=(3,), leader_epoch=2, partition_epoch=5),
-            ],
-            "gone": [PartitionSpec((2, 1), leader=2, isr=(2, 1), leader_epoch=6, partition_epoch=8)],
-        },
-        registered=[1, 2, 3, 4],
-    )
-    cluster.brokers.shutting_down[cluster.brokers.index_of([4])] = 1
-    cluster.topics.deleting[1] = 1
-    cluster.flag_replicas(0, cluster.brokers.index_of([3]), ReplicaFlag.OFFLINE_DIR)
-    return cluster
 
 
 class CountingContract:
@@ -110,10 +97,17 @@ class CountingContract:
         return []
 
     @pytest.fixture
-    def world(self, make_world: Callable[[ClusterState], Any], cluster: ClusterState, heard: list[Event]) -> Any:
+    def role(self) -> Role:
+        """The role of the controller that sends."""
+        return Role()
+
+    @pytest.fixture
+    def world(
+        self, make_world: Callable[[ClusterState], Any], cluster: ClusterState, heard: list[Event], role: Role
+    ) -> Any:
         """A world whose transport is open and connected to brokers 1 to 4."""
         world = make_world(cluster)
-        world.transport.open(heard.append)
+        world.transport.open(heard.append, lambda: role.held)
         world.transport.connect(cluster, _indexes(cluster, 1, 2, 3, 4))
         return world
 
@@ -123,7 +117,7 @@ class CountingContract:
 
     def test_every_broker_gets_what_the_batch_says(self, world: CountingWorld, cluster: ClusterState) -> None:
         """All three requests, and metadata for all its brokers alike."""
-        _send(world, cluster, _big_batch(cluster))
+        _send(world, cluster, big_batch(cluster))
         assert world.counts() == {
             1: {"LeaderAndIsr": (1, 1), "UpdateMetadata": (1, 3)},
             2: {"LeaderAndIsr": (1, 3), "UpdateMetadata": (1, 3), "StopReplica": (1, 1)},
@@ -174,7 +168,7 @@ class CountingContract:
     def test_closed_transport_has_no_connections(self, world: CountingWorld, cluster: ClusterState) -> None:
         """It may be opened again, and then starts with none."""
         world.transport.close()
-        world.transport.open(lambda _event: None)
+        world.transport.open(lambda _event: None, lambda: True)
         _send(world, cluster, requests_of(cluster, metadata=([1, 2], [])))
         assert world.counts() == {}
         world.transport.connect(cluster, _indexes(cluster, 2))
@@ -183,7 +177,7 @@ class CountingContract:
 
     def test_queues_are_those_of_connected_brokers(self, world: CountingWorld, cluster: ClusterState) -> None:
         """Or there are none. Once all is settled nothing waits, and every request has waited once."""
-        _send(world, cluster, _big_batch(cluster))
+        _send(world, cluster, big_batch(cluster))
         queues = world.transport.queues()
         if queues:
             assert {broker: queue.times.count for broker, queue in queues.items()} == {1: 2, 2: 3, 3: 1, 4: 1}
@@ -217,11 +211,11 @@ class RecordingContract(CountingContract):
             "broker": 3, "api": "LeaderAndIsr", "controller_epoch": 8, "live_leaders": [1, 2],
         }  # fmt: skip
         assert request["partitions"] == {
-            "gone-0": _told(2, 6, [2, 1], 8, [2, 1]),
-            "t-0": _told(1, 4, [1, 2, 3], 0, [1, 2, 3]),
-            "t-1": _told(2, 7, [4, 2], 3, [2, 9, 4], is_new=True, leader_recovery_state=1),
-            "t-2": _told(9, 0, [9], 0, [9, 3], adding_replicas=[9], removing_replicas=[3]),
-            "t-3": _told(-1, 2, [3], 5, [3]),
+            "gone-0": told(2, 6, [2, 1], 8, [2, 1]),
+            "t-0": told(1, 4, [1, 2, 3], 0, [1, 2, 3]),
+            "t-1": told(2, 7, [4, 2], 3, [2, 9, 4], is_new=True, leader_recovery_state=1),
+            "t-2": told(9, 0, [9], 0, [9, 3], adding_replicas=[9], removing_replicas=[3]),
+            "t-3": told(-1, 2, [3], 5, [3]),
         }
 
     def test_is_new_is_told_to_each_broker_by_itself(self, world: RecordingWorld, cluster: ClusterState) -> None:
@@ -242,10 +236,10 @@ class RecordingContract(CountingContract):
         batch = requests_of(cluster, metadata=([4, 1], ["t-0", "t-1", "t-2", "gone-0"]), controller_epoch=8)
         _send(world, cluster, batch)
         expected = {
-            "gone-0": _known(-2, 0, [2, 1], 0, [2, 1], []),
-            "t-0": _known(1, 4, [1, 2, 3], 0, [1, 2, 3], [3]),
-            "t-1": _known(2, 7, [4, 2], 3, [2, 9, 4], [9, 4]),
-            "t-2": _known(9, 0, [9], 0, [9, 3], [9]),
+            "gone-0": known(-2, 0, [2, 1], 0, [2, 1], []),
+            "t-0": known(1, 4, [1, 2, 3], 0, [1, 2, 3], [3]),
+            "t-1": known(2, 7, [4, 2], 3, [2, 9, 4], [9, 4]),
+            "t-2": known(9, 0, [9], 0, [9, 3], [9]),
         }
         head = {"api": "UpdateMetadata", "controller_epoch": 8, "live_brokers": [1, 2, 3, 4], "partitions": expected}
         assert _by_broker(world) == {1: [{"broker": 1, **head}], 4: [{"broker": 4, **head}]}
@@ -267,7 +261,7 @@ class RecordingContract(CountingContract):
     def test_order_within_a_broker(self, world: RecordingWorld, cluster: ClusterState) -> None:
         """Batch after batch; within one LeaderAndIsr, UpdateMetadata, StopReplica."""
         for controller_epoch in (1, 2):
-            _send(world, cluster, _big_batch(cluster, controller_epoch))
+            _send(world, cluster, big_batch(cluster, controller_epoch))
         order = {
             broker: [(one["controller_epoch"], one["api"]) for one in got] for broker, got in _by_broker(world).items()
         }
@@ -288,9 +282,9 @@ class RecordingContract(CountingContract):
         world.settle()
         to_lead, metadata = world.received()
         assert to_lead["live_leaders"] == [1]
-        assert to_lead["partitions"] == {"t-0": _told(1, 4, [1, 2, 3], 0, [1, 2, 3])}
+        assert to_lead["partitions"] == {"t-0": told(1, 4, [1, 2, 3], 0, [1, 2, 3])}
         assert metadata["live_brokers"] == [1, 2, 3, 4]
-        assert metadata["partitions"] == {"t-0": _known(1, 4, [1, 2, 3], 0, [1, 2, 3], [3])}
+        assert metadata["partitions"] == {"t-0": known(1, 4, [1, 2, 3], 0, [1, 2, 3], [3])}
 
 
 class AnsweringContract(RecordingContract):
@@ -303,8 +297,8 @@ class AnsweringContract(RecordingContract):
         for _ in range(3):
             _send(world, cluster, requests_of(cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([1], [])))
         of_broker_1 = [event for event in heard if getattr(event, "broker_id", None) == 1]
-        assert of_broker_1 == [_led(1), UpdateMetadataAnswered(1, ErrorCode.NONE)] * 3
-        assert [event for event in heard if event not in of_broker_1] == [_led(2)] * 3
+        assert of_broker_1 == [led(1), UpdateMetadataAnswered(1, ErrorCode.NONE)] * 3
+        assert [event for event in heard if event not in of_broker_1] == [led(2)] * 3
         assert [event.rows.tolist() for event in heard if isinstance(event, LeaderAndIsrAnswered)] == [[0]] * 6
 
     def test_answers_name_the_controller_epoch_of_the_request(
@@ -314,7 +308,7 @@ class AnsweringContract(RecordingContract):
         for controller_epoch in (1, 5):
             batch = requests_of(cluster, leader_and_isr={1: ["t-0"]}, controller_epoch=controller_epoch)
             _send(world, cluster, batch)
-        assert heard == [_led(1, controller_epoch=1), _led(1, controller_epoch=5)]
+        assert heard == [led(1, controller_epoch=1), led(1, controller_epoch=5)]
 
     def test_only_deletions_of_stop_replica_are_answered(
         self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event]
@@ -328,6 +322,17 @@ class AnsweringContract(RecordingContract):
         assert (answer.broker_id, answer.error, answer.partition_errors) == (1, ErrorCode.NONE, ())
         assert (answer.rows.tolist(), answer.controller_epoch) == ([1], 1)
 
+    def test_nothing_leaves_while_the_controller_may_not_act(
+        self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event], role: Role
+    ) -> None:
+        """What has waited in a queue meanwhile is dropped (``reliability.md`` I3)."""
+        role.held = False
+        _send(world, cluster, big_batch(cluster))
+        assert (world.counts(), heard) == ({}, [])
+        role.held = True
+        _send(world, cluster, requests_of(cluster, metadata=([1], [])))
+        assert world.counts() == {1: {"UpdateMetadata": (1, 0)}}
+
     def test_nothing_is_told_after_close(
         self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event]
     ) -> None:
@@ -337,11 +342,6 @@ class AnsweringContract(RecordingContract):
         heard.clear()
         _send(world, cluster, requests_of(cluster, metadata=([1], [])))
         assert heard == []
-
-
-def _led(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrAnswered:
-    """An answer to LeaderAndIsr without errors; rows are not compared."""
-    return LeaderAndIsrAnswered(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
 
 
 def _indexes(cluster: ClusterState, *broker_ids: int) -> tuple[int, ...]:
@@ -358,30 +358,3 @@ def _by_broker(world: RecordingWorld) -> dict[int, list[Request]]:
     for request in world.received():
         requests.setdefault(request["broker"], []).append(request)
     return requests
-
-
-def _big_batch(cluster: ClusterState, controller_epoch: int = 1) -> ControlRequests:
-    return requests_of(
-        cluster,
-        leader_and_isr={2: ["t-0", "t-1", "gone-0"], 1: ["t-0"]},
-        metadata=([1, 2, 4], ["t-0", "t-1", "gone-0"]),
-        stop_replica={3: {"t-0": (4, False), "gone-0": (-2, True)}, 2: {"t-2": (0, False)}},
-        controller_epoch=controller_epoch,
-    )
-
-
-def _told(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
-          **more: Any) -> dict[str, Any]:  # fmt: skip
-    quiet = {"adding_replicas": [], "removing_replicas": [], "is_new": False, "leader_recovery_state": 0}
-    return {
-        "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "partition_epoch": partition_epoch,
-        "replicas": replicas, **quiet, **more,
-    }  # fmt: skip
-
-
-def _known(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
-           offline_replicas: list[int]) -> dict[str, Any]:  # fmt: skip
-    return {
-        "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "partition_epoch": partition_epoch,
-        "replicas": replicas, "offline_replicas": offline_replicas,
-    }  # fmt: skip

@@ -16,7 +16,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Int64, UInt8, distinct_rows
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
-from kframe.model.ports import BrokerQueue, Clock, Notify, Store
+from kframe.model.ports import BrokerQueue, Clock, MayAct, Notify, Store
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable
 from kframe.whatif.timeline import (
@@ -209,7 +209,7 @@ class MeasuringTransport:
         self.bytes_unknown: str | None = None
         self.encode_ms = 0.0
 
-    def open(self, notify: Notify) -> None:
+    def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready. Nothing is ever notified."""
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ from kframe.model.events import (
     ReassignmentRequested,
     StopReplicaAnswered,
 )
-from kframe.model.ports import Notify
+from kframe.model.ports import MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import Targets
 from kframe.runtime.loop import ControllerLoop
@@ -94,8 +94,8 @@ def traced_peak(act: Callable[[], object]) -> int:
 class Confirming(CountingTransport):
     """Every broker confirms at once what it is told to delete."""
 
-    def open(self, notify: Notify) -> None:
-        super().open(notify)
+    def open(self, notify: Notify, may_act: MayAct) -> None:
+        super().open(notify, may_act)
         self._notify = notify
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:

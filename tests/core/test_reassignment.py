@@ -168,6 +168,18 @@ def test_cancel_goes_back_to_the_origin() -> None:
     assert submit(driver, [(("t", 0), None)]) == [IDLE]
 
 
+@pytest.mark.parametrize("live", [ALL, (1, 2, 3, 4, 5)], ids=["all", "but one"])
+def test_cancel_of_a_resumed_reassignment_refuses_nothing(
+    live: tuple[int, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The adding replicas are Online, or Offline with their broker, when the next controller resumes it."""
+    driver = Driver(cluster_of({"t": [MOVING]}, live), {"auto.leader.rebalance.enable": False})
+    driver.handle(Elect())
+    assert submit(driver, [(("t", 0), None)]) == [NONE]
+    assert assigned(driver.stored("t-0")) == ((1, 2, 3), (), ())
+    assert refusals(caplog) == []
+
+
 def test_raced_epoch_bump_is_made_again() -> None:
     """controller 7.1: A1, retry on BADVERSION."""
     driver = quiet({"t": [RESTED]})
@@ -230,7 +242,7 @@ def test_start_of_another_broker_does_not() -> None:
 
 
 @pytest.mark.parametrize("isr, reached", [((1, 2, 3), False), ((1, 4, 5, 6), True)], ids=["behind", "in sync"])
-def test_failover_goes_on(isr: tuple[int, ...], reached: bool) -> None:
+def test_failover_goes_on(isr: tuple[int, ...], reached: bool, caplog: pytest.LogCaptureFixture) -> None:
     """controller 3.2: step 8, resume reassignments: storage keeps adding and removing until B6."""
     spec = PartitionSpec(MOVING.replicas, 1, isr, 5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3))
     driver = Driver(cluster_of({"t": [spec, RESTED]}, ALL), {"auto.leader.rebalance.enable": False})
@@ -239,6 +251,7 @@ def test_failover_goes_on(isr: tuple[int, ...], reached: bool) -> None:
     assert bool(driver.cluster.partitions.reassigning[0]) is not reached
     assert driver.stored("t-0").leader_epoch > 5
     assert driver.stored("t-1").leader_epoch == 5
+    assert refusals(caplog) == []
 
 
 def test_failover_takes_up_what_is_left_in_storage() -> None:

@@ -33,7 +33,8 @@ class World:
         self.clock, self.heard = VirtualClock(), list[Event]()
         self.cluster = cluster_of({"t": [healthy(1, 2, 3), healthy(2, 3, 1)]}, registered=[1, 2, 3])
         self.brokers = EmbeddedBrokers(self.clock)
-        self.brokers.open(self.heard.append)
+        self.may_act = True
+        self.brokers.open(self.heard.append, lambda: self.may_act)
         self.connect(1, 2, 3)
 
     def connect(self, *broker_ids: int) -> None:
@@ -276,11 +277,25 @@ def test_close_drops_all_queues_and_timers(world: World) -> None:
     world.brokers.close()
     assert world.clock.pending == {}
     world.brokers.answer(2, "NONE")
-    world.brokers.open(world.heard.append)
+    world.brokers.open(world.heard.append, lambda: True)
     world.connect(2)
     world.update(2, controller_epoch=2)
     assert world.received() == [(2, "UpdateMetadata", 1), (2, "UpdateMetadata", 2)]
     assert world.heard == [UpdateMetadataAnswered(2, NONE)]
+
+
+def test_what_waits_is_dropped_once_the_controller_may_not_act(world: World) -> None:
+    """Neither sent again after the request timeout, nor sent because the broker has answered at last."""
+    world.brokers.answer(2, SILENT)
+    world.brokers.answer(3, SILENT)
+    for broker_id in (2, 3):
+        world.update(broker_id)
+        world.update(broker_id)
+    assert world.received() == [(2, "UpdateMetadata", 1), (3, "UpdateMetadata", 1)]
+    world.may_act = False
+    world.clock.advance(3600.0)
+    world.brokers.answer(3, "NONE")
+    assert (world.received(), world.clock.pending) == ([], {})
 
 
 def test_listener_that_goes_on_at_once_does_not_disturb_the_order(world: World) -> None:
@@ -295,7 +310,7 @@ def test_listener_that_goes_on_at_once_does_not_disturb_the_order(world: World) 
             world.disconnect(2)
 
     world.brokers.answer(2, SILENT)
-    world.brokers.open(hear)
+    world.brokers.open(hear, lambda: True)
     for controller_epoch in (1, 2, 3, 4):
         world.lead(2, "t-0", controller_epoch=controller_epoch)
     world.brokers.answer(2, "NONE")
@@ -305,7 +320,7 @@ def test_listener_that_goes_on_at_once_does_not_disturb_the_order(world: World) 
 
 def test_whole_batch_says_what_the_columns_said_when_it_was_sent(world: World) -> None:
     """Also when an answer comes, and the controller goes on, before the last broker has its request."""
-    world.brokers.open(lambda _event: world.cluster.partitions.leader.fill(-1))
+    world.brokers.open(lambda _event: world.cluster.partitions.leader.fill(-1), lambda: True)
     batch = requests_of(world.cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([2], ["t-0"]))
     world.brokers.send(world.cluster, batch)
     assert [request["partitions"]["t-0"]["leader"] for request in world.brokers.take()] == [1, 1, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,16 +36,21 @@ ANSWER_S = 30.0
 
 
 class Flaky(MemoryStore):
-    """A store in memory that does something first, such as to fail, before a write."""
+    """A store in memory that does something first, such as to fail, before a write, and may forbid to act after it."""
 
     def __init__(self, ensemble: MemoryEnsemble) -> None:
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.before_write: list[Callable[[], object]] = []
+        self.asleep = False
+        """Whether its controller may be deposed for all that it knows."""
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         if self.before_write:
             self.before_write.pop(0)()
         return super().write_states(cluster, change)
+
+    def may_act(self) -> bool:
+        return super().may_act() and not self.asleep
 
 
 class World:
@@ -167,6 +173,72 @@ def test_a_failure_of_storage_leaves_nobody_waiting(
     future: Future[Any] = loop.submit(request_of)
     loop.run_until_idle()
     assert future.done()
+
+
+def test_what_was_stored_is_not_told_by_one_who_may_be_deposed(world: World) -> None:
+    """It was asleep since it wrote, say: brokers hear nothing, who waits is told, and the role is given up."""
+    loop = world.open()
+    world.transport.take()
+    world.store.before_write.append(partial(setattr, world.store, "asleep", True))
+    future = loop.submit(prefer)
+    loop.process(loop.queue.take() or BrokersChanged())
+    assert (world.transport.take(), loop.controller.active, world.store.owns_role()) == ([], False, False)
+    assert future.result(0).error is ErrorCode.NOT_CONTROLLER
+    world.store.asleep = False
+    loop.run_until_idle()
+    assert (loop.controller.active, loop.controller.controller_epoch) == (True, 2)
+    assert world.ensemble.states.cluster["t", 0].leader == 1
+    assert {request["controller_epoch"] for request in world.transport.take()} == {2}
+
+
+@pytest.mark.parametrize("end", ["drop", "takeover", "expire"])
+def test_whoever_has_lost_the_role_tells_nothing_of_what_it_stored(
+    world: World, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though events that say so still wait behind this one (I3)."""
+    loop = world.open()
+    world.transport.take()
+    rival = world.ensemble.connect()
+    rival.open(lambda _event: None)
+    lose: dict[str, Callable[[], object]] = {
+        "drop": world.ensemble.drop_controller,
+        "takeover": partial(rival.take_over, 7),
+        "expire": partial(world.ensemble.expire, world.store),
+    }
+    write_states = world.store.write_states
+
+    def write_and_lose(cluster: ClusterState, change: StateChange) -> WriteResult:
+        result = write_states(cluster, change)
+        lose[end]()
+        return result
+
+    monkeypatch.setattr(world.store, "write_states", write_and_lose)
+    future = loop.submit(prefer)
+    loop.process(loop.queue.take() or BrokersChanged())
+    assert world.transport.take() == []
+    assert future.result(0).error is ErrorCode.NOT_CONTROLLER
+    assert not loop.controller.active
+
+
+def test_the_transport_may_ask_whether_it_may_act(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose requests wait in queues does so before each of them, whatever thread it is in."""
+    asked: list[Callable[[], bool]] = []
+    monkeypatch.setattr(world.transport, "open", lambda _notify, may_act: asked.append(may_act))
+    loop = world.open()
+    assert [ask() for ask in asked] == [True]
+    world.ensemble.expire(world.store)
+    assert [ask() for ask in asked] == [False]
+    loop.run_until_idle()
+    assert [ask() for ask in asked] == [True, True], "it was opened again, and the role won again"
+
+
+@pytest.mark.parametrize("kind", [StoreError, type("OfAPlugin", (StoreError,), {})])
+def test_an_error_of_storage_may_be_of_a_plugins_own_kind(world: World, kind: type[StoreError]) -> None:
+    loop = world.open()
+    world.store.before_write.append(fail_with(kind("connection lost")))
+    future = loop.submit(prefer)
+    loop.run_until_idle()
+    assert future.result(0).error is ErrorCode.NOT_CONTROLLER
 
 
 def test_an_unexpected_failure_is_told_to_who_waits_and_costs_the_role(world: World) -> None:

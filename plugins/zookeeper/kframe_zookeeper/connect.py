@@ -1,7 +1,7 @@
 """The kazoo client that everything goes through: kazoo 2.11 with the holes stopped that a controller would fall into.
 
-- A TCP or TLS connection attempt may take a third of the host's share of the session timeout, not all of it: one host
-  that swallows packets does not cost the session.
+- To connect, and each answer of the handshake and the login, may take a third of the host's share of the session
+  timeout, not all of it: one host that swallows packets, or accepts and then says nothing, does not cost the session.
 - A reply longer than the cap, or one that is no reply, costs the connection; neither memory nor the client's thread.
 - Nothing is queued while there is no connection: kazoo would send it later, maybe in another session.
 - Over TLS the certificate has to be valid for the host name, and only the authorities named are trusted.
@@ -129,6 +129,8 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
     """Reads what the server sends, and takes nothing on trust."""
 
     reply_bytes_max: int
+    attempt_s: float
+    """How long the answer to each request of a handshake or login may take."""
 
     def _read(self, length: int, timeout: float) -> bytes:
         """Exactly ``length`` bytes, each wait at most ``timeout`` seconds. Raises ConnectionDropped."""
@@ -159,13 +161,13 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         try:
-            return super()._invoke(timeout, request, xid)
+            return super()._invoke(min(timeout, self.attempt_s), request, xid)
         except (struct.error, LookupError, RuntimeError, ValueError) as problem:
             raise ConnectionDropped(f"a reply that is none ({problem!r})") from problem
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
         try:
-            super()._authenticate_with_sasl(host, timeout)
+            super()._authenticate_with_sasl(host, min(timeout, self.attempt_s))
         except ConnectionDropped:
             raise
         except AuthFailedError as error:
@@ -186,13 +188,11 @@ class _Client(KazooClient):  # type: ignore[misc]
         self._gate = threading.Lock()
         self._refusal: type[Exception] | None = ConnectionClosedError
         sasl = settings.sasl
+        attempt_s = settings.session_timeout_ms / 1000 / (_ATTEMPTS * len(settings.hosts))
         super().__init__(
             settings.connect_string,
             timeout=settings.session_timeout_ms / 1000,
-            handler=_Handler(
-                settings.session_timeout_ms / 1000 / (_ATTEMPTS * len(settings.hosts)),
-                None if settings.tls is None else tls_context(settings.tls),
-            ),
+            handler=_Handler(attempt_s, None if settings.tls is None else tls_context(settings.tls)),
             connection_retry=_BACK_OFF,
             use_ssl=settings.tls is not None,
         )
@@ -203,6 +203,7 @@ class _Client(KazooClient):  # type: ignore[misc]
             sasl_options=sasl and {"mechanism": "DIGEST-MD5", "username": sasl.username, "password": sasl.password},
         )
         self._connection.reply_bytes_max = settings.reply_bytes_max
+        self._connection.attempt_s = attempt_s
 
     def start(self, timeout: float = 15) -> None:
         """Connect. Raises KazooTimeoutError, which tells why the last attempt failed, after ``timeout`` seconds."""

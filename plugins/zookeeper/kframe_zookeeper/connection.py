@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -11,7 +12,7 @@ from kazoo.protocol.states import EventType
 from kframe.errors import ControllerFenced, StoreError
 from kframe_zookeeper.multiread import Node, read_children, read_nodes
 from kframe_zookeeper.multiwrite import Fates, Writes, require, write_all
-from kframe_zookeeper.paths import TOPICS
+from kframe_zookeeper.paths import CONTROLLER, TOPICS
 from kframe_zookeeper.requests import create, delete
 from kframe_zookeeper.role import Claim
 from kframe_zookeeper.session import Session
@@ -35,25 +36,49 @@ class Connection:
         self.acl_of = acl_of
         self.claim: Claim | None = None
         self._writer: StateWriter | None = None
+        self._changing_role = threading.Lock()
 
     @property
     def guard(self) -> bytes:
         """The check that every write of a controller begins with. Raises ControllerFenced without a claim."""
-        if self.claim is None:
-            raise ControllerFenced("this session has not claimed the role")
-        return self.claim.guard(self.root)
+        claim = self.claim
+        if claim is None:
+            raise ControllerFenced("this session has not claimed the role, or has lost it")
+        return claim.guard(self.root)
+
+    @property
+    def may_act(self) -> bool:
+        """Whether we have the role for all we know, in a session that is certain to live."""
+        return self.claim is not None and self.session.fence.is_open()
 
     def take_role(self, claim: Claim | None) -> None:
         """Write under this claim from now on; None: no more."""
+        with self._changing_role:
+            self._set_role(claim)
+
+    def check_role(self) -> None:
+        """Something has happened to ``/controller``: if it is not ours any more, act no more, whatever waits to be done
+        before that is handled (``reliability.md`` I3). Raises StoreError if it cannot be read."""
+        claim = self.claim
+        if claim is None:
+            return
+        node = self.node(CONTROLLER)
+        with self._changing_role:
+            lost = node is None or node.owner != self.session.session_id
+            if lost and self.claim is claim:
+                self._set_role(None)
+
+    def _set_role(self, claim: Claim | None) -> None:
         self.claim = claim
-        self._writer = None if claim is None else StateWriter(self.session, self.guard, self.acl_of(TOPICS))
+        self._writer = None if claim is None else StateWriter(self.session, claim.guard(self.root), self.acl_of(TOPICS))
 
     @property
     def writer(self) -> StateWriter:
         """Writes states. Raises ControllerFenced without a claim."""
-        if self._writer is None:
-            raise ControllerFenced("this session has not claimed the role")
-        return self._writer
+        writer = self._writer
+        if writer is None:
+            raise ControllerFenced("this session has not claimed the role, or has lost it")
+        return writer
 
     def nodes(self, paths: Sequence[str]) -> list[Node | None]:
         """Data and stat of nodes, None where there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from kazoo.protocol.states import EventType
@@ -60,6 +61,8 @@ class Hearing:
         """Notify what a watch means; what a controller does not act on is passed over."""
         parent, _, name = path.rpartition("/")
         if path == paths.CONTROLLER:
+            with suppress(StoreError):  # the session is about to end, or writes will find out
+                self._connection.check_role()
             self._notify(Elect() if what == EventType.DELETED else ControllerChanged())
         elif not self._memory.follows:
             return

@@ -128,6 +128,11 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         node = connection.node(paths.CONTROLLER)
         return node is not None and node.owner == connection.session.session_id
 
+    def may_act(self) -> bool:
+        """Whether the role was claimed, not heard to be lost, and our session is certain to live by our own clock."""
+        connection = self._connection
+        return connection is not None and connection.may_act
+
     def prepare(self) -> None:
         """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications."""
         connection = self._connected()

@@ -125,7 +125,9 @@ class TopicCalls:
         fates = connection.write_freely([[set_data(connection.root + path, data)]], NO_NODE)
         if fates.code[0]:
             connection.create_missing([path.rpartition("/")[0]])
-            connection.write_freely([[connection.create(path, data)]])
+            if connection.write_freely([[connection.create(path, data)]], NODE_EXISTS).code[0]:
+                # Ours, whose answer was lost, or another's.
+                connection.write_freely([[set_data(connection.root + path, data)]])
         change = ConfigChange("brokers", paths.DEFAULT_ENTITY) if topic is None else ConfigChange("topics", topic)
         connection.write_freely([[connection.create(paths.CONFIG_CHANGE, encode_config_change(change), SEQUENTIAL)]])
 

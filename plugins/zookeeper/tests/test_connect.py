@@ -6,6 +6,7 @@ import itertools
 import socket
 import struct
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.jaas import SaslLogin
 from kframe_zookeeper.settings import REPLY_BYTES_MAX, ConnectSettings, TlsSettings, settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.proxy import HOST, Break, Moment, Proxy
+from kframe_zookeeper.testing.proxy import HOST, Break, Direction, Moment, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions
 
 from kframe.errors import ConfigError
@@ -214,6 +215,21 @@ def test_a_host_that_swallows_packets_costs_a_share_of_the_timeout() -> None:
         client.handler.create_connection(address=address, timeout=3600.0)
     for one in (*fillers, full):
         one.close()
+
+
+def test_a_server_that_accepts_and_says_nothing_costs_a_share_of_the_timeout(zookeeper: ServerHandle) -> None:
+    with Proxy(zookeeper.address) as way, started(replace(settings_for(way.address, 3000), chroot="")) as (one, states):
+        session = one.client_id
+        way.drop(*Direction)
+        way.cut()
+        states.wait_for(KazooState.SUSPENDED)
+        while not way.links:
+            time.sleep(0.001)
+        for direction in Direction:
+            way.links[0].mute(direction)
+        way.drop()
+        states.wait_for(KazooState.CONNECTED)
+        assert one.client_id == session, "the next attempt comes in time"
 
 
 class TestTls:

@@ -257,6 +257,22 @@ def test_a_server_that_is_gone_ends_connections(server: EchoServer, proxy: Proxy
         assert client.recv(1) == b""
 
 
+@pytest.mark.parametrize("lingering", [None, (1, 0)], ids=["ends", "is reset"])
+def test_a_connection_that_its_server_leaves_is_closed_at_once(lingering: tuple[int, int] | None) -> None:
+    """A client that learned of it by missing answers would take two thirds of its session's timeout for that."""
+    listener = socket.create_server((HOST, 0))
+    with (
+        listener,
+        Proxy(f"{HOST}:{listener.getsockname()[1]}") as proxy,
+        socket.create_connection((HOST, proxy.port), timeout=WAIT_S) as client,
+    ):
+        server, _ = listener.accept()
+        if lingering is not None:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", *lingering))
+        server.close()
+        assert client.recv(1) == b""
+
+
 def test_without_frames_anything_passes(server: EchoServer) -> None:
     with Proxy(server.address, framed=False) as proxy, connected(proxy) as client:
         client.socket.sendall(b"\x00\x00")

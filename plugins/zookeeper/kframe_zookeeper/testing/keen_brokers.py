@@ -11,7 +11,7 @@ from kframe.embedded import Api, EmbeddedBrokers, Request, VirtualClock
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, Event
-from kframe.model.ports import BrokerQueue, Notify
+from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 
 #: The last AlterPartition that names topics by name.
@@ -29,11 +29,13 @@ class KeenBrokers:
         self._brokers = EmbeddedBrokers(VirtualClock())
         self._slow = frozenset(slow)
         self._notify: Notify = _ignore
+        self.received = 0
+        """How many requests brokers have received."""
 
-    def open(self, notify: Notify) -> None:
+    def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready; ``notify`` hears answers and proposals."""
         self._notify = notify
-        self._brokers.open(notify)
+        self._brokers.open(notify, may_act)
 
     def close(self) -> None:
         """Drop every connection."""
@@ -52,6 +54,7 @@ class KeenBrokers:
         self._brokers.send(cluster, requests)
         live = cluster.brokers.ids_of(np.flatnonzero(cluster.brokers.live))
         for request in self._brokers.take():
+            self.received += 1
             if request["api"] != Api.STOP_REPLICA and request["broker"] in live:
                 self._propose(cluster, request, [one for one in live if one not in self._slow])
 

@@ -115,6 +115,11 @@ class Link:
             with suppress(OSError):
                 end.close()
 
+    def leave(self) -> None:
+        """End the client's side; the server is not told, and what is on its way to it may still arrive."""
+        with suppress(OSError):
+            self.sockets[0].shutdown(socket.SHUT_RDWR)
+
     def half_close(self, direction: Direction) -> None:
         """Send an end of stream in one direction, and nothing after it; the other direction goes on."""
         self._muted.add(direction)

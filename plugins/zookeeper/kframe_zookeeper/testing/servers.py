@@ -23,8 +23,10 @@ HOST: Final = "127.0.0.1"
 VERSION: Final = "3.8.4"
 #: Below the ports that the system gives to outgoing connections, which could otherwise take one between two starts.
 _PORTS: Final = range(15_000, 32_000)
-#: A server that is not up by then will not be: it takes a second or two.
-_START_S: Final = 15.0
+#: A server that is not up by then will not be: it takes a second or two, and ten times that where three of them share a
+#: core with others. Who ends one that is merely slow makes the others slower.
+_START_S: Final = 60.0
+_ANSWER_S: Final = 3.0
 _STARTS_MAX: Final = 3
 #: What a server says, once, when it is started.
 _STARTED: Final = "ZooKeeper audit is disabled."
@@ -143,7 +145,7 @@ class ServerHandle(Process):
     def ask(self, word: str) -> str:
         """What the server answers to one of its four-letter words; nothing if it does not."""
         try:
-            with socket.create_connection((HOST, self.port), timeout=1.0) as connection:
+            with socket.create_connection((HOST, self.port), timeout=_ANSWER_S) as connection:
                 connection.sendall(word.encode())
                 answer = bytearray()
                 while chunk := connection.recv(65_536):

@@ -49,6 +49,13 @@ def settle(controller: Controller) -> bool:
     return controller.status().active
 
 
+def told(controller: Controller) -> int:
+    """How many requests its brokers have received."""
+    transport = controller.transport
+    assert isinstance(transport, KeenBrokers)
+    return transport.received
+
+
 class Victim:
     """A controller in a process of its own."""
 
@@ -70,12 +77,16 @@ class Victim:
 
     def do(self, task: Task) -> None:
         """Have ``task`` done there, sometime."""
-        self._connection.send(task)
+        self._connection.send((task, False))
+
+    def ask(self, question: Task) -> Any:
+        """What ``question`` finds there."""
+        self._connection.send((question, True))
+        return self._receive()
 
     def settle(self) -> bool:
         """Wait until all that it has heard of is handled; whether it is the active controller then."""
-        self._connection.send(settle)
-        return bool(self._receive())
+        return bool(self.ask(settle))
 
     def kill(self) -> None:
         """End the process as -9 does; it is gone when this returns."""
@@ -117,7 +128,7 @@ def _run(
     connection.recv()
     loop.start()
     while True:
-        task = connection.recv()
+        task, asked = connection.recv()
         found = task(controller)
-        if task is settle:
+        if asked:
             connection.send(found)

@@ -1,0 +1,163 @@
+"""Writes whose answers were lost, and that land when they were looked for already, or when others have followed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_zookeeper import paths
+from kframe_zookeeper.connect import make_client
+from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
+from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.trees import Tree, changes, read_tree
+from kframe_zookeeper.znodes import decode_config, encode_state
+
+from kframe.core.stored import apply
+from kframe.model.ids import NO_STATE
+from kframe.testing.clusters import StateSpec, change_of, described
+from kframe.testing.store_world import ONE, codes, small_cluster
+
+PATIENCE_S = 20.0
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def worlds() -> Iterator[Callable[[str], ZooKeeperWorld]]:
+    made: list[ZooKeeperWorld] = []
+
+    def make(address: str) -> ZooKeeperWorld:
+        settings = settings_of_url(f"zookeeper://{address}?session.timeout.ms=20000")
+        made.append(ZooKeeperWorld(settings, small_cluster()))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+@pytest.mark.parametrize("landed", [0, 1, 2, 3])
+def test_what_lands_after_it_was_looked_for_is_still_known_for_ours(
+    worlds: Callable[[str], ZooKeeperWorld], zookeeper: ServerHandle, landed: int
+) -> None:
+    """A server that lags behind its ensemble shows what was there before: the write is tried again, refused, and looked
+    for again. ``landed`` of the three states are as the lost request would have left them."""
+    world = worlds(zookeeper.address)
+
+    def land(_: Link) -> None:
+        if landed > 0:
+            world.operator.set(paths.state_path("orders", 0), encode_state(2, 5, [2, 1], 1), version=7)
+        if landed > 1:
+            world.operator.set(paths.state_path("orders", 1), encode_state(3, 1, [2, 3], 1), version=0)
+        if landed > 2:
+            path = paths.state_path("empty.topic", 1)
+            world.operator.create(path, encode_state(1, 0, [1], 1), makepath=True)
+
+    with Proxy(zookeeper.address) as proxy:
+        store = world.connect(proxy.address)
+        store.open(lambda _event: None)
+        assert store.claim(ONE) == 1
+        store.prepare()
+        cluster = store.load()
+        states = {
+            "orders-0": StateSpec(2, (2, 1), 5, 7),
+            "orders-1": StateSpec(3, (2, 3), 1, 0),
+            "empty.topic-1": StateSpec(1, (1,), 0, NO_STATE),
+        }
+        change = change_of(cluster, states, 1)
+        # The first of these creates the parent of the partitions.
+        lost, tried_again = Break(Moment.BEFORE_REQUEST, 2, MULTI), Break(Moment.BEFORE_REQUEST, 3, MULTI, land)
+        proxy.script(lost, tried_again)
+        result = store.write_states(cluster, change)
+        assert (lost.happened.is_set(), tried_again.happened.is_set()) == (True, True)
+        assert (codes(result), result.partition_epoch.tolist()) == (["OK"] * 3, (change.expected + 1).tolist())
+        apply(cluster, change, result.partition_epoch)
+        assert described(store.load()) == described(cluster)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name.lower())
+def test_settings_are_stored_whatever_breaks(
+    worlds: Callable[[str], ZooKeeperWorld], zookeeper: ServerHandle, moment: Moment, nth: int
+) -> None:
+    """They had none: the write finds no node, creates it, and leaves word."""
+    world = worlds(zookeeper.address)
+    with Proxy(zookeeper.address) as proxy:
+        store = world.connect(proxy.address)
+        store.open(lambda _event: None)
+        broken = Break(moment, nth, MULTI)
+        proxy.script(broken)
+        store.write_configs(None, {"x": "1"})
+        assert broken.happened.wait(PATIENCE_S)
+        assert store.read_configs(None) == {"x": "1"}
+
+
+def late_lands_nowhere(world: ZooKeeperWorld, first: ServerHandle, following: ServerHandle) -> None:
+    """A request is still on its way to the server ``first`` when its client has gone on at ``following``, done it once
+    more, and something else after that: it is not performed. It has no condition that it could fail by."""
+    arrives = threading.Event()
+    links: list[Link] = []
+
+    def part(link: Link) -> None:
+        proxy.lead_to(following.address)
+        links.append(link)
+        link.leave()
+        arrives.wait(PATIENCE_S)
+
+    with Proxy(first.address) as proxy:
+        store = world.connect(proxy.address)
+        store.open(lambda _event: None)
+        store.write_configs("orders", {"x": "0"})
+        connection = store._connection
+        proxy.script(Break(Moment.BEFORE_REQUEST, 1, MULTI, part))
+        store.write_configs("orders", {"x": "1"})
+        store.write_configs("orders", {"x": "2"})
+        settled = read_tree(world.operator)
+        arrives.set()
+        until(lambda: links[0].closed)  # the server has read all that came, or hung up before
+        assert changes(settled, caught_up(world.settings(first.address))) == []
+        data, _ = world.operator.get(paths.config_path("topics", "orders"))
+        assert decode_config(data, "orders")[0] == {"x": "2"}
+        assert store._connection is connection, "all in one session"
+
+
+def caught_up(settings: ConnectSettings) -> Tree:
+    """What a server shows when all that it had been asked for before is done."""
+    client: KazooClient = make_client(settings)
+    client.start(PATIENCE_S)
+    try:
+        client.sync("/")
+        return read_tree(client)
+    finally:
+        client.stop()
+        client.close()
+
+
+def test_a_late_request_is_not_performed_by_one_server(
+    worlds: Callable[[str], ZooKeeperWorld], zookeeper: ServerHandle
+) -> None:
+    late_lands_nowhere(worlds(zookeeper.address), zookeeper, zookeeper)
+
+
+@pytest.mark.parametrize("way", ["follower to leader", "leader to follower", "follower to follower"])
+def test_a_late_request_is_not_performed_by_an_ensemble(
+    worlds: Callable[[str], ZooKeeperWorld], ensemble: Ensemble, way: str
+) -> None:
+    ensemble.start()
+    leader, (one, other) = ensemble.leader(), ensemble.followers()
+    servers = {
+        "follower to leader": (one, leader),
+        "leader to follower": (leader, one),
+        "follower to follower": (one, other),
+    }
+    late_lands_nowhere(worlds(ensemble.address), *servers[way])
