@@ -9,7 +9,9 @@ import os
 
 if os.environ.get("KFRAME_KERNELS", "compiled") == "naive":
     from kframe._naive import *  # noqa: F403
+    from kframe._naive_sweep import *  # noqa: F403
 else:
     from kframe._core import *  # noqa: F403
     from kframe._hosting import *  # noqa: F403
     from kframe._state import *  # noqa: F403
+    from kframe._sweep import *  # noqa: F403

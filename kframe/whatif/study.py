@@ -79,9 +79,7 @@ class WhatIf:
         if snapshot.partitions.leader is None:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
         self.snapshot = snapshot
-        given = dict(config or {})
-        dynamic = {key: value for key, value in (snapshot.broker_default_configs or {}).items() if key in DYNAMIC_KEYS}
-        self.config = ControllerConfig({**dynamic, **given})
+        self.config = config_of(snapshot, config)
         self._selectors = dict(selectors or {})
         self.election_watch: ElectionWatch | None = None
         """Told of every election, before anything of it is stored."""
@@ -359,6 +357,12 @@ class WhatIf:
             known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
             raise InputError("racks", f"rack {rack!r}", known)
         return there
+
+
+def config_of(snapshot: Snapshot, config: Mapping[str, object] | None = None) -> ControllerConfig:
+    """Settings of the controller of a what-if: ``config``, and what of DYNAMIC_KEYS the snapshot has besides."""
+    dynamic = {key: value for key, value in (snapshot.broker_default_configs or {}).items() if key in DYNAMIC_KEYS}
+    return ControllerConfig({**dynamic, **(config or {})})
 
 
 def _controller_id(snapshot: Snapshot) -> int:

@@ -1,0 +1,174 @@
+"""The naive twins of the kernels of ``_sweep.pyx``: same names, arguments and answers, to be read.
+
+Brokers that fail are a set here, and every pair of a row is looked at. Shapes, dtypes, what is IN, OUT and INOUT, and
+the source of each rule stand with the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from kframe.model.columns import Int8, Int16, Int32, Int64, UInt8
+from kframe.model.ids import NO_LEADER, NO_STATE
+
+__all__ = ["tally_failures", "tally_pairs"]
+
+_OFFLINE, _NEWLY_OFFLINE, _UNDER, _NEWLY_UNDER, _AT, _UNCLEAN, _NEEDED, _MOVED = range(8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fate:
+    """Who leads a row in the end, and the columns that it counts in."""
+
+    leader: int
+    columns: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row, in broker indexes, with what its topic asks for and who is registered."""
+
+    replicas: list[int]
+    isr: list[int]
+    leader: int
+    least: int
+    stated: bool
+    unclean: bool
+    registered: frozenset[int]
+
+    @property
+    def before(self) -> frozenset[int]:
+        """The columns that the row counts in as it stands."""
+        dead = not self.registered & set(self.isr)
+        needed = self.stated and dead and bool(self.registered & set(self.replicas))
+        if self.leader not in self.registered:
+            return frozenset({_OFFLINE, _UNDER, *([_NEEDED] if needed else [])})
+        if len(self.isr) < self.least:
+            return frozenset({_UNDER})
+        return frozenset({_AT} if len(self.isr) == self.least else ())
+
+    @property
+    def named(self) -> list[int]:
+        """The registered brokers that the row names: replicas, then other ISR members, then another leader."""
+        return [one for one in dict.fromkeys([*self.replicas, *self.isr, self.leader]) if one in self.registered]
+
+    def fate(self, failed: set[int]) -> _Fate:
+        """What becomes of the row when these registered brokers fail together."""
+        leader, in_sync, unclean, needed = self._outcome(self.registered - failed, failed)
+        columns = {_OFFLINE: leader == NO_LEADER, _UNCLEAN: unclean, _NEEDED: needed}
+        columns[_UNDER] = leader == NO_LEADER or in_sync < self.least
+        columns[_AT] = leader != NO_LEADER and in_sync == self.least
+        for now, newly in ((_OFFLINE, _NEWLY_OFFLINE), (_UNDER, _NEWLY_UNDER)):
+            columns[newly] = columns[now] and now not in self.before
+        columns[_MOVED] = NO_LEADER not in (self.leader, leader) and leader != self.leader
+        return _Fate(leader, frozenset(column for column, counts in columns.items() if counts))
+
+    def _outcome(self, live: frozenset[int], failed: set[int]) -> tuple[int, int, bool, bool]:
+        """Leader, ISR size, whether it was elected uncleanly, whether it would have to be."""
+        online = [one for one in self.replicas if one in live]
+        if self.leader in live:
+            left = [one for one in self.isr if one not in failed or one not in self.replicas]
+            return self.leader, max(len(left), min(1, len(self.isr))), False, False
+        if not self.stated:
+            return (online or [NO_LEADER])[0], len(online), False, False
+        members = [one for one in self.isr if one in live]
+        if clean := [one for one in online if one in members]:
+            return clean[0], len(members), False, False
+        if members or not online:
+            return NO_LEADER, 0, False, False
+        return (online[0], 1, True, False) if self.unclean else (NO_LEADER, 0, False, True)
+
+
+def tally_failures(
+    first: int, last: int, topic: Int32, leader: Int32, partition_epoch: Int32, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, registered: UInt8, rack: Int32,
+    deleting: UInt8, min_insync: Int32, unclean: UInt8, totals: Int32, brokers: Int32, racks: Int32, leads: Int32,
+    broker_leads: Int32, rack_leads: Int32,
+) -> int:  # fmt: skip
+    """Fates of each row when nobody, one broker or one rack fails, and how the latter differ from the first."""
+    counted = 0
+    for number, one in _rows(first, last, topic, leader, partition_epoch, slot_start, replica_count, isr_count,
+                             replica, isr, registered, min_insync, unclean):  # fmt: skip
+        if one.leader in one.registered:
+            leads[0, one.leader] += 1
+        if deleting[topic[number]]:
+            if one.leader in one.registered:
+                leads[1, one.leader] += 1
+            continue
+        counted += 1
+        none = one.fate(set())
+        _count(totals, 0, one.before, frozenset())
+        _count(totals, 1, none.columns, frozenset())
+        _lead(leads, 1, none.leader, NO_LEADER)
+        for broker in one.named:
+            found = one.fate({broker})
+            _count(brokers, broker, found.columns, none.columns)
+            _lead(broker_leads, broker, found.leader, none.leader)
+        for failed in dict.fromkeys(int(rack[broker]) for broker in one.named if rack[broker] >= 0):
+            found = one.fate({broker for broker in one.registered if rack[broker] == failed})
+            _count(racks, failed, found.columns, none.columns)
+            _lead(rack_leads, failed, found.leader, none.leader)
+    return counted
+
+
+def tally_pairs(
+    first: int, last: int, topic: Int32, leader: Int32, partition_epoch: Int32, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, registered: UInt8, rack: Int32,
+    deleting: UInt8, min_insync: Int32, unclean: UInt8, room: Int32, pairs: Int32, lead_key: Int64, lead_change: Int8,
+) -> int:  # fmt: skip
+    """Fates of each row when two brokers fail, and how they differ from the sum of what each does; ``rack`` and
+    ``room`` are the kernel's."""
+    filled, brokers = 0, len(registered)
+    order = {pair: number for number, pair in enumerate(combinations(range(brokers), 2))}
+    for number, one in _rows(first, last, topic, leader, partition_epoch, slot_start, replica_count, isr_count,
+                             replica, isr, registered, min_insync, unclean):  # fmt: skip
+        if deleting[topic[number]]:
+            continue
+        none, alone = one.fate(set()), {broker: one.fate({broker}) for broker in one.named}
+        for left, right in combinations(one.named, 2):
+            pair, both = order[min(left, right), max(left, right)], one.fate({left, right})
+            _count(pairs, pair, both.columns, alone[left].columns)
+            _count(pairs, pair, none.columns, alone[right].columns)
+            plus, minus = [both.leader, none.leader], [alone[left].leader, alone[right].leader]
+            if sorted(plus) == sorted(minus):
+                continue
+            for found, change in [*((found, 1) for found in plus), *((found, -1) for found in minus)]:
+                if found >= 0:
+                    lead_key[filled], lead_change[filled] = pair * brokers + found, change
+                    filled += 1
+    return filled
+
+
+def _rows(
+    first: int, last: int, topic: Int32, leader: Int32, partition_epoch: Int32, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, registered: UInt8, min_insync: Int32,
+    unclean: UInt8,
+) -> Iterator[tuple[int, _Row]]:  # fmt: skip
+    up = frozenset(broker for broker, here in enumerate(registered.tolist()) if here)
+    for row in range(first, last):
+        of = int(topic[row])
+        if of < 0:
+            continue
+        start, stated = int(slot_start[row]), int(partition_epoch[row]) != NO_STATE
+        replicas = replica[start : start + int(replica_count[row])].tolist()
+        members = isr[start : start + int(isr_count[row])].tolist() if stated else []
+        yield row, _Row(
+            replicas, members, int(leader[row]) if stated else NO_LEADER, min(int(min_insync[of]), len(replicas)),
+            stated, bool(unclean[of]), up,
+        )  # fmt: skip
+
+
+def _count(counts: Int32, line: int, plus: frozenset[int], minus: frozenset[int]) -> None:
+    for column in plus - minus:
+        counts[line, column] += 1
+    for column in minus - plus:
+        counts[line, column] -= 1
+
+
+def _lead(leads: Int32, line: int, plus: int, minus: int) -> None:
+    if plus != minus:
+        for found, change in ((plus, 1), (minus, -1)):
+            if found >= 0:
+                leads[line, found] += change

@@ -1,0 +1,48 @@
+"""See ``_sweep.pyx``, where shapes and what is IN, OUT or INOUT stand with every argument."""
+
+from kframe.model.columns import Int8, Int16, Int32, Int64, UInt8
+
+def tally_failures(
+    first: int,
+    last: int,
+    topic: Int32,
+    leader: Int32,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    registered: UInt8,
+    rack: Int32,
+    deleting: UInt8,
+    min_insync: Int32,
+    unclean: UInt8,
+    totals: Int32,
+    brokers: Int32,
+    racks: Int32,
+    leads: Int32,
+    broker_leads: Int32,
+    rack_leads: Int32,
+) -> int: ...
+def tally_pairs(
+    first: int,
+    last: int,
+    topic: Int32,
+    leader: Int32,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    registered: UInt8,
+    rack: Int32,
+    deleting: UInt8,
+    min_insync: Int32,
+    unclean: UInt8,
+    room: Int32,
+    pairs: Int32,
+    lead_key: Int64,
+    lead_change: Int8,
+) -> int: ...

@@ -1,0 +1,180 @@
+"""What the failure of each broker, pair of brokers and rack adds to what a cluster suffers, counted in one pass.
+
+The counts of parts of a cluster add up to those of the whole, however it is cut (``sweep_rows.py``); what they say of
+single failures is worked out in ``sweep.py``. The algebra stands in ``docs/sweep.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe import kernels
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, Int64, UInt8
+from kframe.model.config import ControllerConfig
+from kframe.model.ids import NO_STATE, ReplicaFlag
+from kframe.model.topics import UNSET
+from kframe.snapshot.files import Progress, ignore_progress
+
+#: What is counted of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
+#: ``unclean_elections`` were held, ``unclean_needed`` were not allowed (``Standing.unclean_needed``).
+METRICS: Final = (
+    "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
+    "unclean_needed", "leaders_moved",
+)  # fmt: skip
+
+#: Rows counted between two words about progress; it bounds what a pass over pairs needs besides the counts.
+CHUNK_ROWS: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Doomed:
+    """The topics under deletion that brokers host. The first failure that hits one of them lets all those go on that
+    were not halted (``TopicDeletionManager``): their leaders resign.
+
+    ``replicas`` and ``leads`` (d, b): replicas on a broker, and leaders there that will resign. ``halts`` (d,):
+    replicas that are not online, and partitions that are being reassigned; the topic goes on only if there are none.
+    """
+
+    topics: tuple[str, ...]
+    replicas: Int32
+    leads: Int32
+    halts: Int32
+
+    def resigned(self, hit: Bool) -> Int32:
+        """Leaders that resign on each broker, (m, b), when each of m failures hits these topics, (m, d)."""
+        goes_on = ~hit & (self.halts == 0) & hit.any(axis=1)[:, None]
+        found: Int32 = (goes_on.astype(np.float64) @ self.leads.astype(np.float64)).astype(np.int32)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FailureCounts:
+    """Counts by broker index (ids ascend), by pair, and by rack number. Columns are METRICS.
+
+    ``totals`` (2, 8): as the cluster stands, and after everything without a leader was tried, which every failure makes
+    the controller do. ``brokers`` (b, 8), ``racks`` (g, 8): what the failure adds to the second line of ``totals``.
+    ``pairs`` (b·(b−1)/2, 8), in the order (0, 1), (0, 2) …: what two failures add to all of these; None if not counted.
+    ``leads`` (2, b), ``broker_leads`` (b, b), ``rack_leads`` (g, b): the same of partitions led by each broker, a
+    failed one's own included. ``pair_lead_keys`` ascend: pair · b + broker, each beside ``pair_lead_changes``.
+    """
+
+    broker_ids: Int32
+    registered: UInt8
+    rack: Int32
+    rack_names: tuple[str, ...]
+    totals: Int32
+    brokers: Int32
+    racks: Int32
+    leads: Int32
+    broker_leads: Int32
+    rack_leads: Int32
+    pairs: Int32 | None
+    pair_lead_keys: Int64
+    pair_lead_changes: Int32
+    doomed: Doomed
+
+    @staticmethod
+    def none(
+        broker_ids: Int32, registered: UInt8, racks: Sequence[str | None], *, pairs: bool, doomed: Doomed | None = None
+    ) -> FailureCounts:
+        """Counts of no partition. ``racks`` stand beside the brokers; those of brokers that are gone do not count."""
+        count = len(broker_ids)
+        here = [name if up else None for name, up in zip(racks, registered.tolist(), strict=True)]
+        names = tuple(sorted({name for name in here if name is not None}))
+        number = {name: position for position, name in enumerate(names)}
+
+        def zeros(lines: int, columns: int) -> Int32:
+            return np.zeros((lines, columns), np.int32)
+
+        return FailureCounts(
+            broker_ids, registered, np.array([-1 if name is None else number[name] for name in here], np.int32), names,
+            zeros(2, len(METRICS)), zeros(count, len(METRICS)), zeros(len(names), len(METRICS)), zeros(2, count),
+            zeros(count, count), zeros(len(names), count),
+            zeros(count * (count - 1) // 2, len(METRICS)) if pairs else None,
+            np.empty(0, np.int64), np.empty(0, np.int32),
+            doomed or Doomed((), zeros(0, count), zeros(0, count), np.empty(0, np.int32)),
+        )  # fmt: skip
+
+
+def count_failures(
+    cluster: ClusterState, config: ControllerConfig, *, depth: int = 2, racks: bool = True,
+    progress: Progress = ignore_progress,
+) -> FailureCounts:  # fmt: skip
+    """Count failures of brokers, of pairs if ``depth`` is 2, and of ``racks``, in a cluster that a snapshot made.
+
+    Reads the columns once for each depth and changes nothing. It takes 32 bytes for each pair of brokers, and some
+    megabytes for a chunk of rows. Cost O(n · r³), r being the replicas of a partition.
+    """
+    brokers, topics = cluster.brokers, cluster.topics
+    enabled = bool(config["delete.topic.enable"])
+    deleting = topics.deleting if enabled else np.zeros(len(topics), np.uint8)
+    names = [None if one is None or not racks else one.rack for one in brokers.registrations]
+    counts = FailureCounts.none(
+        brokers.ids.copy(), brokers.registered.copy(), names, pairs=depth > 1, doomed=_doomed(cluster, deleting)
+    )
+    unclean = np.where(topics.unclean == UNSET, config.unclean_by_default, topics.unclean == 1)
+    least = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
+    p = cluster.partitions
+    columns = (p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
+               counts.registered, counts.rack, deleting, least.astype(np.int32), unclean.astype(np.uint8))  # fmt: skip
+    found = [(counts.pair_lead_keys, counts.pair_lead_changes)]
+    for first in range(0, len(p), CHUNK_ROWS):
+        last = min(first + CHUNK_ROWS, len(p))
+        kernels.tally_failures(
+            first, last, *columns, counts.totals, counts.brokers, counts.racks, counts.leads, counts.broker_leads,
+            counts.rack_leads,
+        )  # fmt: skip
+        if counts.pairs is not None:
+            width = int(p.replica_count.max()) + int(p.isr_count.max()) + 1
+            key, change = np.empty(4 * (last - first), np.int64), np.empty(4 * (last - first), np.int8)
+            filled = kernels.tally_pairs(
+                first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change
+            )  # fmt: skip
+            found.append(summed(key[:filled], change[:filled]))
+        progress(last, len(p))
+    keys, changes = summed(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return replace(counts, pair_lead_keys=keys, pair_lead_changes=changes)
+
+
+def summed(keys: Int64, changes: NDArray[Any]) -> tuple[Int64, Int32]:
+    """The distinct keys, ascending, each with the sum of its changes; those whose sum is 0 are left out."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    sums = np.add.reduceat(changes[order], first, dtype=np.int32) if len(first) else np.empty(0, np.int32)
+    return keys[first][sums != 0], sums[sums != 0]
+
+
+def _doomed(cluster: ClusterState, deleting: UInt8) -> Doomed:
+    """Topics under deletion, of which there are few: arrays of topics and brokers."""
+    p, brokers = cluster.partitions, len(cluster.brokers)
+    queued = np.flatnonzero(deleting)
+    place = np.full(len(deleting) + 1, -1, np.int64)
+    place[queued] = np.arange(len(queued))
+    rows = np.flatnonzero(place[p.topic] >= 0)
+    lists, flags = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)]
+    of_slots, of_rows = place[p.topic[rows]][lists.owners], place[p.topic[rows]]
+    moving = lists.any((flags & np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)) != 0)
+    away = cluster.brokers.registered[lists.values] == 0
+    leader, isr = p.leader[rows], p.lists("isr", rows)
+    assigned = lists.any(lists.values == np.repeat(leader, lists.counts))
+    in_sync = isr.any(isr.values == np.repeat(leader, isr.counts))
+    resigns = assigned & in_sync & (p.partition_epoch[rows] != NO_STATE) & (leader >= 0)
+    return Doomed(
+        tuple(cluster.topics.names[topic] for topic in queued.tolist()),
+        _table(of_slots, lists.values, len(queued), brokers),
+        _table(of_rows[resigns], leader[resigns], len(queued), brokers),
+        (_table(of_slots[away], None, len(queued), 1) + _table(of_rows[moving], None, len(queued), 1)).reshape(-1),
+    )
+
+
+def _table(line: Int64, column: Int32 | None, lines: int, columns: int) -> Int32:
+    """How often each (line, column) occurs, (lines, columns)."""
+    flat = line * columns + (0 if column is None else column)
+    return np.bincount(flat, minlength=lines * columns).astype(np.int32).reshape(lines, columns)

@@ -1,0 +1,141 @@
+"""On random clusters, a sweep says of every failure what playing it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kframe.model.columns import Ragged
+from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
+from kframe.whatif import FailOn, Outcome, WhatIf
+from kframe.whatif.sweep import sweep
+from tests.worlds import clusters
+
+#: (a topic's configs)
+CONFIGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "min.insync.replicas": st.integers(1, 4).map(str),
+        "unclean.leader.election.enable": st.sampled_from(["true", "false"]),
+    },
+)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    """A cluster of up to five brokers, some of them gone, whose partitions have lost any members and leaders; some have
+    no state yet, some are being moved, some topics are being deleted."""
+    ids = sorted(draw(st.sets(st.integers(0, 99), min_size=1, max_size=5)))
+    racks = st.sampled_from(["a", "b", "c", None])
+    brokers = tuple(
+        BrokerFacts(one, draw(st.integers(0, 4)) > 0, 7, (), draw(racks)) for one in ids
+    )
+    counts = draw(st.lists(st.integers(0, 5), max_size=4))
+    lists: dict[str, list[list[int]]] = {"replicas": [], "isr": [], "adding": [], "removing": []}
+    leader, version = [], []
+    for _ in range(sum(counts)):
+        replicas = draw(st.permutations(ids))[: draw(st.integers(1, len(ids)))]
+        stated = draw(st.integers(0, 7)) > 0
+        isr = [one for one in draw(st.permutations(replicas)) if draw(st.integers(0, 3)) > 0] if stated else []
+        lists["replicas"].append(list(replicas))
+        lists["isr"].append(isr)
+        moving = draw(st.integers(0, 5)) == 0
+        for name in ("adding", "removing"):
+            lists[name].append([one for one in replicas if moving and draw(st.booleans())])
+        leader.append(draw(st.sampled_from([-1, *replicas, *isr, *isr, *isr])) if stated else -1)
+        version.append(draw(st.integers(0, 9)) if stated else -1)
+    topics = TopicFacts(
+        tuple(f"t{number}" for number in range(len(counts))),
+        np.array(counts, np.int32),
+        deleting=np.array([draw(st.integers(0, 3)) == 0 for _ in counts], np.uint8),
+        configs=draw(st.none() | st.fixed_dictionaries({number: CONFIGS for number in range(len(counts))})),
+    )
+    partitions = PartitionFacts(
+        Ragged.of(lists["replicas"]), np.array(leader, np.int32), Ragged.of(lists["isr"]),
+        zk_version=np.array(version, np.int32), adding_replicas=Ragged.of(lists["adding"]),
+        removing_replicas=Ragged.of(lists["removing"]),
+    )  # fmt: skip
+    return Snapshot(brokers, topics, partitions, Source("drawn", ""))
+
+
+def configs() -> st.SearchStrategy[dict[str, object]]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "min.insync.replicas": st.integers(1, 3),
+            "unclean.leader.election.enable": st.booleans(),
+            "delete.topic.enable": st.booleans(),
+        },
+    )
+
+
+def played(outcome: Outcome) -> dict[str, Any]:
+    """What a sweep says of a failure, from the failure as it was played."""
+    impact, skew = outcome.impact, outcome.after.leader_skew
+    return {
+        **{name: outcome.after.counts()[name] for name in ("offline", "under_min_isr", "at_min_isr", "unclean_needed")},
+        "newly_offline": impact.newly_offline,
+        "newly_under_min_isr": impact.newly_under_min_isr,
+        "unclean_elections": impact.unclean_elections,
+        "leaders_moved": impact.leaders_moved,
+        "leaders_most": skew.most,
+        "leaders_mean": skew.mean,
+        "leader_skew": skew.over_mean,
+    }
+
+
+def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tuple[int, ...]], dict[str, Any]]:
+    """Every failure played by the engine, each on a cluster of its own."""
+    up = WhatIf(snapshot, config).registered
+    racks: dict[str, tuple[int, ...]] = {}
+    for one in snapshot.brokers:
+        if one.rack is not None and one.broker_id in up:
+            racks[one.rack] = (*racks.get(one.rack, ()), one.broker_id)
+    failures = [("broker", (one,)) for one in up] + [("pair", pair) for pair in combinations(up, 2)]
+    failures += [("rack", racks[name]) for name in sorted(racks)]
+    return {
+        (kind, brokers): played(WhatIf(snapshot, config).fail(brokers, together=True)) for kind, brokers in failures
+    }
+
+
+def swept(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tuple[int, ...]], dict[str, Any]]:
+    records = sweep(snapshot, config).records()
+    return {
+        (one["kind"], tuple(one["brokers"])): {name: one[name] for name in one if name not in ("kind", "brokers", "rack")}
+        for one in records
+    }
+
+
+@settings(max_examples=40)
+@given(snapshots(), configs())
+def test_a_sweep_equals_every_failure_played(snapshot: Snapshot, config: dict[str, object]) -> None:
+    assert swept(snapshot, config) == brute_force(snapshot, config)
+
+
+@settings(max_examples=25)
+@given(clusters().filter(lambda one: bool((one.partitions.topic >= 0).all())).map(Snapshot.from_cluster), configs())
+def test_of_states_that_contradict_the_assignment_too(snapshot: Snapshot, config: dict[str, object]) -> None:
+    racks = [replace(one, rack="ab"[one.broker_id % 2]) for one in snapshot.brokers]
+    snapshot = replace(snapshot, brokers=tuple(racks))
+    assert swept(snapshot, config) == brute_force(snapshot, config)
+
+
+@settings(max_examples=25)
+@given(snapshots(), configs())
+def test_what_is_found_and_how_it_stood_are_the_engines(snapshot: Snapshot, config: dict[str, object]) -> None:
+    found = sweep(snapshot, config, depth=1, racks=False)
+    standing = WhatIf(snapshot, config).standing()
+    counts = standing.counts()
+    assert found.before == {name: counts[name] for name in found.before}
+    assert set(found.before) == set(counts) - {"under_replicated"}
+    assert found.before_skew == standing.leader_skew
+    assert len(found) == len(found.brokers)
+    for what in FailOn:
+        column = found.found(what)
+        by_play = [WhatIf(snapshot, config).fail([one]).found(what) for one in found.brokers]
+        assert by_play == ([None] * len(found) if column is None else column.tolist())
