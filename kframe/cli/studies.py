@@ -19,9 +19,14 @@ from kframe.errors import PluginError
 if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
+    from kframe.snapshot import Snapshot
     from kframe.whatif import WhatIf
 
 PATH: Final = click.Path(path_type=Path)
+#: The values of ``kframe.whatif.FailOn``, written out so that ``--help`` does not wait for numpy.
+FAIL_ON: Final = ("offline", "under-min-isr", "loss")
+#: Exit code of a what-if that found what it was asked for.
+FOUND: Final = 3
 
 
 def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
@@ -45,24 +50,35 @@ def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | No
 
 
 @dataclass(frozen=True, slots=True)
-class StudySettings:
-    """A snapshot and a controller to try things on, as a command's options name them."""
+class ClusterSettings:
+    """A snapshot and the settings of its controller, as a command's options name them."""
 
     source: Path
     source_format: str | None
     config: Mapping[str, str]
+
+    def read(self) -> Snapshot:
+        """Read the snapshot. Raises InputError for one that cannot be used."""
+        from kframe.snapshot import read_snapshot
+
+        with progress("reading") as tick:
+            return read_snapshot(self.source, self.source_format, tick)
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """A cluster and a controller to try things on."""
+
+    cluster: ClusterSettings
     selectors: tuple[str, ...]
     plugins: PluginSettings
 
     def open(self) -> WhatIf:
         """Read the snapshot and take its cluster over. Raises InputError or BadInput for what cannot be used."""
-        from kframe.snapshot import read_snapshot
         from kframe.whatif import WhatIf
 
         selectors = chosen_selectors(self.plugins, self.selectors)
-        with progress("reading") as tick:
-            snapshot = read_snapshot(self.source, self.source_format, tick)
-        return WhatIf(snapshot, self.config, selectors)
+        return WhatIf(self.cluster.read(), self.cluster.config, selectors)
 
 
 def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[ElectionKind, LeaderSelector]:
@@ -80,17 +96,14 @@ selector_option: Final = click.option(
 )
 
 
-def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command SNAPSHOT, ``--from``, ``--config``, ``--selector`` and the plugin options, as ``study``."""
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command SNAPSHOT, ``--from`` and ``--config``, as ``cluster``."""
 
-    @plugin_options
     @functools.wraps(command)
-    def with_settings(
-        *args: Any, source: Path, source_format: str | None, config: tuple[str, ...], selectors: tuple[str, ...],
-        plugins: PluginSettings, **kwargs: Any,
-    ) -> Any:  # fmt: skip
-        study = StudySettings(source, source_format, _config(config), selectors, plugins)
-        return command(*args, study=study, **kwargs)
+    def with_cluster(
+        *args: Any, source: Path, source_format: str | None, config: tuple[str, ...], **kwargs: Any
+    ) -> Any:
+        return command(*args, cluster=ClusterSettings(source, source_format, _config(config)), **kwargs)
 
     options = (
         click.argument("source", metavar="SNAPSHOT", type=PATH),
@@ -98,9 +111,23 @@ def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key; may be repeated."
         ),
-        selector_option,
     )
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_settings)
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_cluster)
+
+
+def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command SNAPSHOT, ``--from``, ``--config``, ``--selector`` and the plugin options, as ``study``."""
+
+    @cluster_options
+    @selector_option
+    @plugin_options
+    @functools.wraps(command)
+    def with_settings(
+        *args: Any, cluster: ClusterSettings, selectors: tuple[str, ...], plugins: PluginSettings, **kwargs: Any
+    ) -> Any:
+        return command(*args, study=StudySettings(cluster, selectors, plugins), **kwargs)
+
+    return with_settings
 
 
 def _config(pairs: Iterable[str]) -> dict[str, str]:

@@ -6,20 +6,17 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kframe.cli.output import BadInput, ReportingGroup, output_option
 from kframe.cli.progress import progress
-from kframe.cli.studies import PATH, StudySettings, broker_ids, replica_lists, study_options
+from kframe.cli.studies import FAIL_ON, FOUND, PATH, StudySettings, broker_ids, replica_lists, study_options
+from kframe.cli.sweep import sweep
 
 if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
-
-#: The values of ``kframe.whatif.FailOn``, written out so that ``--help`` does not wait for numpy.
-FAIL_ON: Final = ("offline", "under-min-isr", "loss")
-FOUND: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,9 @@ def group() -> None:
 
     The engine that decides is the controller itself. Nothing but the snapshot is read, nothing real is touched.
     """
+
+
+group.add_command(sweep)
 
 
 def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:

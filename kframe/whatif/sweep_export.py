@@ -1,0 +1,140 @@
+"""A Sweep as a Parquet table and as a picture. Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.errors import InputError
+from kframe.model.columns import Int64, offsets_of
+from kframe.whatif.sweep import KINDS, METRICS, Failure, SortBy, Sweep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Broker ids along an axis of a picture.
+_TICKS: Final = 20
+_TITLES: Final = {
+    SortBy.OFFLINE: "partitions offline",
+    SortBy.UNDER_MIN_ISR: "partitions under min ISR",
+    SortBy.UNCLEAN: "partitions with only an unclean election left",
+    SortBy.SKEW: "leaders on the busiest broker over the mean",
+}
+
+
+def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False) -> None:
+    """Raise InputError unless a file of one of these endings may be written there, over another one by ``force``."""
+    if endings and path.suffix not in endings:
+        raise InputError(str(path), f"a name that ends in {path.suffix or 'nothing'!r}", " or ".join(endings))
+    if not path.parent.is_dir():
+        raise InputError(str(path.parent), "no such directory", "one to write the file in")
+    if path.is_dir() or (path.exists() and not force):
+        raise InputError(str(path), "something already there", "a new file, or --force to replace one")
+
+
+def write_table(sweep: Sweep, positions: Int64, path: Path) -> None:
+    """Write failures in this order as Parquet. Raises InputError if the place cannot be written or pyarrow is missing."""
+    try:
+        from pyarrow import parquet
+    except ImportError as problem:
+        raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
+    table = failures_table(sweep, positions)
+    _put(path, lambda new: parquet.write_table(table, new, compression="zstd"))
+
+
+def failures_table(sweep: Sweep, positions: Int64) -> pa.Table:
+    """Failures as records have them, a row each in this order; means and skews are not rounded."""
+    import pyarrow as pa
+
+    racks = pa.array(list(sweep.rack_names), pa.string())
+    columns = {name: sweep.column(name) for name in METRICS}
+    rack, skew = sweep.rack[positions], sweep.over_mean[positions]
+    return pa.table(
+        {
+            "kind": pa.array([str(kind) for kind in KINDS]).take(pa.array(sweep.kind[positions])),
+            "brokers": _brokers(sweep, positions),
+            "rack": racks.take(pa.array(rack, mask=rack < 0)),
+            **{
+                name: pa.nulls(len(positions), pa.int32()) if column is None else pa.array(column[positions])
+                for name, column in columns.items()
+            },
+            "leaders_most": pa.array(sweep.leaders_most[positions]),
+            "leaders_mean": pa.array(sweep.leaders_mean[positions]),
+            "leader_skew": pa.array(skew, mask=np.isnan(skew)),
+        }
+    )
+
+
+def write_plot(sweep: Sweep, by: SortBy, path: Path) -> None:
+    """Draw the pairs as a heat map, single brokers on the diagonal, as SVG or PNG by the name of the file.
+
+    Raises InputError if the snapshot lacks what is to be drawn, the place cannot be written or matplotlib is missing.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise InputError("--plot", "no matplotlib", "kframe-controller installed with its extra 'plot'") from problem
+    heat, ids = heat_of(sweep, by), sweep.brokers
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(heat, origin="lower", interpolation="nearest")
+    ticks = range(0, len(ids), max(1, -(-len(ids) // _TICKS)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(list(ticks), [str(ids[tick]) for tick in ticks])
+        axis.set_label_text("broker that fails")
+    axes.set_title(f"{_TITLES[by]} when two brokers fail, or one (diagonal)")
+    figure.colorbar(image)
+    kind = path.suffix.removeprefix(".")
+    with mpl.rc_context({"svg.hashsalt": "kframe"}):
+        _put(path, lambda new: figure.savefig(new, format=kind, metadata={"Date": None} if kind == "svg" else None))
+
+
+def heat_of(sweep: Sweep, by: SortBy) -> NDArray[np.float64]:
+    """(b, b) what ``by`` ranks, of each two registered brokers in the order of ``sweep.brokers``.
+
+    Raises InputError if the snapshot lacks what decides it.
+    """
+    values = {SortBy.OFFLINE: sweep.column("offline"), SortBy.UNDER_MIN_ISR: sweep.column("under_min_isr"),
+              SortBy.UNCLEAN: sweep.unclean, SortBy.SKEW: sweep.over_mean}[by]  # fmt: skip
+    if values is None:
+        raise InputError("--plot", "a snapshot without topic settings", "one that has min.insync.replicas")
+    ids = np.array(sweep.brokers, np.int32)
+    single, pair = (sweep.kind == KINDS.index(kind) for kind in (Failure.BROKER, Failure.PAIR))
+    heat = np.zeros((len(ids), len(ids)))
+    heat[np.diag_indices(len(ids))] = values[single]
+    low, high = np.searchsorted(ids, sweep.first[pair]), np.searchsorted(ids, sweep.second[pair])
+    heat[low, high] = heat[high, low] = values[pair]
+    return heat
+
+
+def _brokers(sweep: Sweep, positions: Int64) -> pa.Array:
+    """The ids of the brokers that fail, as lists."""
+    import pyarrow as pa
+
+    offsets, rack = offsets_of(sweep.failed[positions]), sweep.rack[positions]
+    values = np.empty(int(offsets[-1]), np.int32)
+    alone = np.flatnonzero(rack < 0)
+    values[offsets[alone]] = sweep.first[positions][alone]
+    two = alone[sweep.failed[positions][alone] == 2]
+    values[offsets[two] + 1] = sweep.second[positions][two]
+    for at in np.flatnonzero(rack >= 0).tolist():
+        values[offsets[at] : offsets[at + 1]] = sweep.rack_brokers[rack[at]]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+
+def _put(path: Path, write: Callable[[Any], object]) -> None:
+    """Let ``write`` make a file, then put it in its place."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as building:
+            new = Path(building) / "new"
+            write(new)
+            os.replace(new, path)
+    except OSError as problem:
+        raise InputError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
