@@ -52,8 +52,8 @@ def sweep(
 
     Each time it is the cluster of SNAPSHOT that is hit, as whatif fail would. The built-in rule elects the leaders.
     """
-    from kframe.whatif.sweep import SortBy
-    from kframe.whatif.sweep import sweep as play
+    from kframe.whatif import SortBy
+    from kframe.whatif import sweep as play
     from kframe.whatif.sweep_export import check_file, write_plot, write_table
 
     if plot is not None and depth == 1:
@@ -136,7 +136,8 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, top: in
 
     summary = _summary(swept, snapshot)
     source = summary["snapshot"]
-    emit_heading(f"fail every broker, pair and rack: {source['partitions']:,} partitions of {source['name']}")
+    tried = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
+    emit_heading(f"fail {tried or 'nobody'}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}")
     before = dict(summary["before"])
     skew = before.pop("leader_skew")
     emit_record(

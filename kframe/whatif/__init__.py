@@ -13,6 +13,7 @@ from kframe.whatif.plan import Plan, read_plan
 from kframe.whatif.reassign import reassign
 from kframe.whatif.standing import CONDITIONS, Skew, Standing
 from kframe.whatif.study import WhatIf
+from kframe.whatif.sweep import Failure, SortBy, Sweep, sweep
 from kframe.whatif.timeline import ElectionHeld, Happening, RequestsSent, StatesStored, TopicAction, TopicsWritten
 from kframe.whatif.trail import Moment, Trail
 
@@ -21,6 +22,7 @@ __all__ = [
     "Answer",
     "ElectionHeld",
     "FailOn",
+    "Failure",
     "Fate",
     "Happening",
     "Impact",
@@ -32,9 +34,11 @@ __all__ = [
     "Plan",
     "RequestsSent",
     "Skew",
+    "SortBy",
     "Standing",
     "StatesStored",
     "StepOutcome",
+    "Sweep",
     "TopicAction",
     "TopicFate",
     "TopicsWritten",
@@ -45,4 +49,5 @@ __all__ = [
     "delete",
     "read_plan",
     "reassign",
+    "sweep",
 ]

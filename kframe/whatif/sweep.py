@@ -1,5 +1,4 @@
-"""Every failure of one broker, of two brokers and of one rack at once: what ``WhatIf.fail`` says of each, worked out from
-counts instead of played."""
+"""Every failure of one broker, of two and of one rack: what ``WhatIf.fail`` says of each, counted instead of played."""
 
 from __future__ import annotations
 
@@ -90,9 +89,9 @@ class Sweep:
     @property
     def unclean(self) -> Int32:
         """(s,) partitions whose ISR died, but not all of their replicas: elected uncleanly, or waiting for it."""
-        held, needed = self.column("unclean_elections"), self.column("unclean_needed")
-        assert held is not None and needed is not None
-        return held + needed
+        held, needed = (self.counts[:, METRICS.index(name)] for name in ("unclean_elections", "unclean_needed"))
+        found: Int32 = held + needed
+        return found
 
     @property
     def over_mean(self) -> Float64:
@@ -107,7 +106,7 @@ class Sweep:
         return self.column(names[what])
 
     def ranked(self, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> Int64:
-        """Positions of all failures, or of one kind, the worst first; what is equal stands in the order of the columns."""
+        """Positions of all failures, or of one kind, the worst first; equal ones in the order of the columns."""
         skew = self.over_mean
         keys = {SortBy.OFFLINE: self.column("offline"), SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
                 SortBy.UNCLEAN: self.unclean, SortBy.SKEW: np.where(np.isnan(skew), 0.0, skew)}  # fmt: skip
@@ -147,7 +146,7 @@ def sweep(
     snapshot: Snapshot, config: Mapping[str, object] | None = None, *, depth: int = 2, racks: bool = True,
     progress: Progress = ignore_progress,
 ) -> Sweep:  # fmt: skip
-    """Fail each registered broker, each two if ``depth`` is 2, and each rack, every time from ``snapshot`` as it stands.
+    """Fail each registered broker, each two if ``depth`` is 2, and each rack, each time from ``snapshot`` as it stands.
 
     The numbers are those of ``WhatIf(snapshot, config).fail(…)`` with the built-in leader election. Raises
     SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.
@@ -160,7 +159,7 @@ def sweep(
 
 
 def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:
-    """What the counts of a whole cluster say of each failure. Cost O(b³) in array passes, a broker's pairs at a time."""
+    """What the counts of a whole cluster say of each failure. Cost O(b³) in array passes, one broker's pairs each."""
     up = np.flatnonzero(counts.registered)
     groups = [np.flatnonzero(counts.rack == number) for number in range(len(counts.rack_names))]
     members = np.zeros((len(groups), len(counts.registered)), np.bool_)
@@ -181,7 +180,7 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:
         first=np.concatenate([ids, ids[pairs[0]], gone]),
         second=np.concatenate([np.full(len(up), -1, np.int32), ids[pairs[1]], gone]),
         rack=np.concatenate([np.full(lengths[0] + lengths[1], -1, np.int32), np.arange(len(groups), dtype=np.int32)]),
-        failed=np.concatenate([np.repeat(np.array([1, 2], np.int32), lengths[:2]), members.sum(axis=1, dtype=np.int32)]),
+        failed=np.repeat(np.append([1, 2], members.sum(axis=1)).astype(np.int32), (*lengths[:2], *[1] * len(groups))),
         counts=np.concatenate([part.counts for part in parts]),
         leaders_most=np.concatenate([part.most for part in parts]),
         leaders_mean=np.concatenate([part.mean for part in parts]),
@@ -209,10 +208,9 @@ class _Part:
     @staticmethod
     def of(counts: FailureCounts, failing: Bool, more: Int32, more_leads: Int32) -> _Part:
         """``failing`` (m, b) says who fails, the other two what that adds to what there is when nothing more fails."""
-        hit = (failing.astype(np.float64) @ counts.doomed.replicas.T.astype(np.float64)) > 0
         leads = counts.leads[1] + more_leads
-        if hit.any():
-            leads -= counts.doomed.resigned(hit)
+        if counts.doomed.topics:
+            leads -= counts.doomed.resigned(failing)
         leads[failing] = 0
         left = np.count_nonzero(counts.registered) - failing.sum(axis=1)
         mean = leads.sum(axis=1) / np.maximum(left, 1)

@@ -46,11 +46,11 @@ class Doomed:
     leads: Int32
     halts: Int32
 
-    def resigned(self, hit: Bool) -> Int32:
-        """Leaders that resign on each broker, (m, b), when each of m failures hits these topics, (m, d)."""
-        goes_on = ~hit & (self.halts == 0) & hit.any(axis=1)[:, None]
-        found: Int32 = (goes_on.astype(np.float64) @ self.leads.astype(np.float64)).astype(np.int32)
-        return found
+    def resigned(self, failing: Bool) -> Int32:
+        """Leaders that resign on each broker, (m, b), in m failures of these brokers, (m, b)."""
+        hit: Bool = _times(failing, self.replicas.T) > 0
+        goes_on: Bool = ~hit & (self.halts == 0) & hit.any(axis=1, keepdims=True)
+        return _times(goes_on, self.leads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +140,12 @@ def count_failures(
         progress(last, len(p))
     keys, changes = summed(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
     return replace(counts, pair_lead_keys=keys, pair_lead_changes=changes)
+
+
+def _times(left: Bool, right: Int32) -> Int32:
+    """The product of matrices; floats multiply faster, and hold such numbers exactly."""
+    product: Int32 = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int32)
+    return product
 
 
 def summed(keys: Int64, changes: NDArray[Any]) -> tuple[Int64, Int32]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from kframe.errors import InputError
 from kframe.model.columns import Int64, offsets_of
-from kframe.whatif.sweep import KINDS, METRICS, Failure, SortBy, Sweep
+from kframe.whatif.sweep import KINDS, Failure, SortBy, Sweep
+from kframe.whatif.sweep_counts import METRICS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,10 @@ def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False
 
 
 def write_table(sweep: Sweep, positions: Int64, path: Path) -> None:
-    """Write failures in this order as Parquet. Raises InputError if the place cannot be written or pyarrow is missing."""
+    """Write failures in this order as Parquet.
+
+    Raises InputError if the place cannot be written or pyarrow is missing.
+    """
     try:
         from pyarrow import parquet
     except ImportError as problem:

@@ -25,8 +25,8 @@ from kframe.snapshot.facts import BrokerFacts
 from kframe.whatif.study import config_of
 from kframe.whatif.sweep_counts import METRICS, Doomed, FailureCounts, count_failures, summed
 
-#: ``failure`` is one of FAILURES; ``broker`` and ``other`` (the higher id) are those that fail, ``name`` is a rack, or a
-#: topic under deletion; ``metric`` is one of METRICS, or ``leaders`` or ``replicas`` on the broker ``holder``, or
+#: ``failure`` is one of FAILURES; ``broker`` and ``other`` (the higher id) are those that fail, ``name`` is a rack, or
+#: a topic under deletion; ``metric`` is one of METRICS, or ``leaders`` or ``replicas`` on the broker ``holder``, or
 #: ``halts``. Null is none. Rows that are equal in KEY add up in ``count``.
 SCHEMA: Final = pa.schema(
     [("failure", pa.string()), ("broker", pa.int32()), ("other", pa.int32()), ("name", pa.string()),
@@ -64,8 +64,14 @@ def rows_of(counts: FailureCounts) -> pa.RecordBatch:
     for kind, first in ((_RACK, 0), (_TOPIC, len(counts.rack_names))):
         name[failure == kind] = line[failure == kind] + first
     names = [*counts.rack_names, *counts.doomed.topics]
-    columns = [_texts(FAILURES, failure), *(_ids(counts.broker_ids, one) for one in (broker, other)),
-               _texts(names, name), _texts(_METRICS, metric), _ids(counts.broker_ids, holder), pa.array(count)]  # fmt: skip
+    columns = [
+        _texts(FAILURES, failure),
+        *(_ids(counts.broker_ids, one) for one in (broker, other)),
+        _texts(names, name),
+        _texts(_METRICS, metric),
+        _ids(counts.broker_ids, holder),
+        pa.array(count),
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
@@ -75,12 +81,14 @@ def counts_of(rows: pa.Table | pa.RecordBatch, brokers: Sequence[BrokerFacts], *
     ids = np.array([one.broker_id for one in ordered], np.int32)
     registered = np.array([bool(one.registered) for one in ordered], np.uint8)
     failure, metric = (_places(rows[name], names) for name, names in (("failure", FAILURES), ("metric", _METRICS)))
-    topics = tuple(sorted({name for name in rows["name"].filter(pa.array(failure == _TOPIC)).unique().to_pylist()}))
+    topics = tuple(sorted(rows["name"].filter(pa.array(failure == _TOPIC)).unique().to_pylist()))
     shape = (len(topics), len(ids))
     doomed = Doomed(topics, np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(len(topics), np.int32))
     counts = FailureCounts.none(ids, registered, [one.rack for one in ordered], pairs=pairs, doomed=doomed)
     broker, other, holder = (
-        np.searchsorted(ids, rows[name].fill_null(0).to_numpy(zero_copy_only=False)) if len(ids) else np.empty(0, np.int64)
+        np.searchsorted(ids, rows[name].fill_null(0).to_numpy(zero_copy_only=False))
+        if len(ids)
+        else np.empty(0, np.int64)
         for name in ("broker", "other", "holder")
     )
     line = np.where(failure == _BROKER, broker, 0)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from kframe import _naive_sweep, _sweep
 from kframe.model.cluster import ClusterState
@@ -40,13 +41,14 @@ def tallied(kernels: ModuleType, cluster: ClusterState, drawn: Settings, rows: t
     for column in columns:
         column.flags.writeable = False
     shapes = [(2, 8), (b, 8), (3, 8), (2, b), (b, b), (3, b), (b * (b - 1) // 2, 8)]
-    *single, pairs = [np.full(shape, 7, np.int32) for shape in shapes]
+    counts: list[NDArray[Any]] = [np.full(shape, 7, np.int32) for shape in shapes]
+    *single, pairs = counts
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
     room = 4 * (rows[1] - rows[0])
     key, change = np.full(room, -7, np.int64), np.full(room, 7, np.int8)
     counted = kernels.tally_failures(*rows, *columns, *single)
     filled = kernels.tally_pairs(*rows, *columns, np.empty((3, width), np.int32), pairs, key, change)
-    return [counted, filled, *(array.tolist() for array in (*single, pairs, key, change))]
+    return [counted, filled, *(array.tolist() for array in counts), key.tolist(), change.tolist()]
 
 
 @given(cases())

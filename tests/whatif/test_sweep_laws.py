@@ -32,9 +32,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     no state yet, some are being moved, some topics are being deleted."""
     ids = sorted(draw(st.sets(st.integers(0, 99), min_size=1, max_size=5)))
     racks = st.sampled_from(["a", "b", "c", None])
-    brokers = tuple(
-        BrokerFacts(one, draw(st.integers(0, 4)) > 0, 7, (), draw(racks)) for one in ids
-    )
+    brokers = tuple(BrokerFacts(one, draw(st.integers(0, 4)) > 0, 7, (), draw(racks)) for one in ids)
     counts = draw(st.lists(st.integers(0, 5), max_size=4))
     lists: dict[str, list[list[int]]] = {"replicas": [], "isr": [], "adding": [], "removing": []}
     leader, version = [], []
@@ -53,7 +51,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         tuple(f"t{number}" for number in range(len(counts))),
         np.array(counts, np.int32),
         deleting=np.array([draw(st.integers(0, 3)) == 0 for _ in counts], np.uint8),
-        configs=draw(st.none() | st.fixed_dictionaries({number: CONFIGS for number in range(len(counts))})),
+        configs=draw(st.none() | st.fixed_dictionaries(dict.fromkeys(range(len(counts)), CONFIGS))),
     )
     partitions = PartitionFacts(
         Ragged.of(lists["replicas"]), np.array(leader, np.int32), Ragged.of(lists["isr"]),
@@ -96,7 +94,8 @@ def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str
     for one in snapshot.brokers:
         if one.rack is not None and one.broker_id in up:
             racks[one.rack] = (*racks.get(one.rack, ()), one.broker_id)
-    failures = [("broker", (one,)) for one in up] + [("pair", pair) for pair in combinations(up, 2)]
+    failures: list[tuple[str, tuple[int, ...]]] = [("broker", (one,)) for one in up]
+    failures += [("pair", pair) for pair in combinations(up, 2)]
     failures += [("rack", racks[name]) for name in sorted(racks)]
     return {
         (kind, brokers): played(WhatIf(snapshot, config).fail(brokers, together=True)) for kind, brokers in failures
@@ -106,7 +105,9 @@ def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str
 def swept(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tuple[int, ...]], dict[str, Any]]:
     records = sweep(snapshot, config).records()
     return {
-        (one["kind"], tuple(one["brokers"])): {name: one[name] for name in one if name not in ("kind", "brokers", "rack")}
+        (one["kind"], tuple(one["brokers"])): {
+            name: one[name] for name in one if name not in ("kind", "brokers", "rack")
+        }
         for one in records
     }
 

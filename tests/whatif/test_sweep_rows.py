@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +20,13 @@ from tests.whatif.test_sweep_laws import configs, snapshots
 def part_of(snapshot: Snapshot, rows: Int32) -> Snapshot:
     """These partitions of a cluster, numbered anew; topics that have none of them stay, without partitions."""
     topics, p = snapshot.topics, snapshot.partitions
-    numbers = {name: None if column is None else column[rows] for name, column in p.numbers().items()}
-    lists = {name: None if column is None else column.take(rows) for name, column in p.lists().items()}
+    columns: dict[str, Any] = {name: column[rows] for name, column in p.numbers().items() if column is not None}
+    columns |= {name: column.take(rows) for name, column in p.lists().items() if column is not None}
     counts = np.bincount(topics.topic_of_rows()[rows], minlength=len(topics)).astype(np.int32)
     return replace(
         snapshot,
         topics=replace(topics, partition_counts=counts),
-        partitions=replace(p, replicas=p.replicas.take(rows), **numbers, **lists),
+        partitions=replace(p, replicas=p.replicas.take(rows), **columns),
     )
 
 

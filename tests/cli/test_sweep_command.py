@@ -1,0 +1,133 @@
+"""``kframe whatif sweep``: exit codes, files, and that every form of output says the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyarrow import parquet
+
+from kframe.cli.sweep import SORT_BY
+from kframe.snapshot import write_snapshot
+from kframe.whatif import SortBy
+from tests.cli.running import HEALTHY, document, whatif
+from tests.whatif.samples import small
+
+
+def rows(snapshot: Path, *arguments: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = document("sweep", snapshot, *arguments)["rows"]
+    return found
+
+
+def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
+    found = document("sweep", snapshot)
+    assert found["schema"] == "kframe.sweep/v1"
+    assert (found["registered_brokers"], found["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
+    assert found["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0}
+    assert (found["before"]["offline"], found["before"]["leader_skew"]["most"]) == (1, 2)
+    assert [one["brokers"] for one in found["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
+    assert len(found["rows"]) == 9
+
+
+def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
+    wanted = rows(snapshot)
+    lines = [json.loads(line) for line in whatif("sweep", snapshot, "-o", "jsonl").stdout.splitlines()]
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    cells = list(csv.DictReader(io.StringIO(whatif("sweep", snapshot, "-o", "csv").stdout)))
+    assert [(one["brokers"], one["offline"], one["leader_skew"]) for one in cells] == [
+        (",".join(map(str, one["brokers"])), str(one["offline"]), str(one["leader_skew"])) for one in wanted
+    ]
+    assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == wanted
+
+
+def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
+    table, found = whatif("sweep", snapshot, "-o", "wide").stdout, document("sweep", snapshot)
+    lines = [line.split() for line in table.splitlines()]
+    for one in found["rows"]:
+        cells = [",".join(map(str, value)) if isinstance(value, list) else str(value) for value in one.values()]
+        assert [cell.replace("None", "-") for cell in cells] in lines
+    for name, count in found["failures"].items():
+        assert f"{name}: {count}" in table
+    for name, count in found["findings"].items():
+        assert f"{name}: {count}" in table
+    assert f"leader_skew: {found['before']['leader_skew']['over_mean']}" in table
+
+
+def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
+    table = whatif("sweep", snapshot, "--top", "1").stdout
+    assert table.count("and 2 more\n") == 3
+    assert "fail every broker, every pair, every rack: 5 partitions" in table
+
+
+def test_what_is_not_asked_for_does_not_fail(snapshot: Path) -> None:
+    assert {one["kind"] for one in rows(snapshot, "--depth", "1")} == {"broker", "rack"}
+    assert {one["kind"] for one in rows(snapshot, "--no-racks")} == {"broker", "pair"}
+
+
+def test_sorting(snapshot: Path) -> None:
+    assert tuple(SortBy) == SORT_BY
+    assert rows(snapshot, "--sort-by", "unclean")[0]["brokers"] == [2, 3]
+    skews = [one["leader_skew"] for one in rows(snapshot, "--sort-by", "skew")]
+    assert skews == sorted(skews, reverse=True)
+
+
+#: (arguments, exit code, what is said on stderr)
+FAIL_ONS = [
+    (("--fail-on", "offline"), 3, "--fail-on offline: 7 failures\n"),
+    (("--fail-on", "loss"), 0, ""),
+    (
+        ("--fail-on", "under-min-isr", "--fail-on", "offline", "--depth", "1", "--no-racks"),
+        3,
+        "--fail-on under-min-isr: 1 failure\n--fail-on offline: 2 failures\n",
+    ),
+]
+
+
+@pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
+def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = whatif("sweep", snapshot, *arguments)
+    assert (done.exit_code, done.stderr) == (code, said)
+
+
+def test_settings_reach_the_sweep(tmp_path: Path) -> None:
+    write_snapshot(small(unclean=-1), tmp_path / "small")
+    done = whatif("sweep", tmp_path / "small", "--config", "unclean.leader.election.enable=true", "--fail-on", "loss")
+    assert (done.exit_code, done.stderr) == (3, "--fail-on loss: 3 failures\n")
+
+
+def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
+    out, plot = tmp_path / "all.parquet", tmp_path / "pairs.svg"
+    assert whatif("sweep", snapshot, "--out", out, "--plot", plot).exit_code == 0
+    assert parquet.read_table(out)["brokers"].to_pylist() == [one["brokers"] for one in rows(snapshot)]
+    assert "<svg" in plot.read_text()
+    again = whatif("sweep", snapshot, "--out", out)
+    assert (again.exit_code, again.stdout) == (2, "")
+    assert whatif("sweep", snapshot, "--out", out, "--plot", plot, "--force").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("--plot", "heat.gif"), "found a name that ends in '.gif', expected .svg or .png"),
+        (("--plot", "heat.svg", "--depth", "1"), "found --depth 1, expected --depth 2"),
+        (("--out", "nowhere/all.parquet"), "no such directory"),
+        (("--depth", "3"), "3 is not in the range 1<=x<=2"),
+        (("--config", "min.insync.replicas"), "expected KEY=VALUE"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(snapshot: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = whatif("sweep", snapshot, *arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_unknown_settings_cannot_be_asked_about() -> None:
+    describe = HEALTHY.with_name("healthy.kcat.json.gz")
+    done = whatif("sweep", describe, "--fail-on", "under-min-isr")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "min.insync.replicas" in done.stderr
