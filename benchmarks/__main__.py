@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import against_kafka, growth, machine, peers
+from benchmarks import against_kafka, growth, machine, peers, sweeping
 
 RESULTS = Path(__file__).resolve().parent / "results"
-PARTS = ("kafka", "requests", "alter-partition")
+PARTS = ("kafka", "requests", "alter-partition", "sweep")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -30,6 +30,10 @@ def main(words: Sequence[str] | None = None) -> int:
     if "alter-partition" in wanted:
         measured["alter_partition"] = [growth.of_cluster(arguments.clusters, arguments.brokers, arguments.runs)]
         _print(growth.lines(measured["alter_partition"]), growth.LEGEND)
+    if "sweep" in wanted:
+        most = max(arguments.clusters)
+        measured["sweep"] = [sweeping.of_pairs(most, brokers, arguments.sweep_runs) for brokers in arguments.swept]
+        _print(sweeping.lines(measured["sweep"]), sweeping.LEGEND)
     if arguments.out:
         _write(measured, Path(arguments.out), sys.argv[1:] if words is None else words)
     return 0
@@ -68,10 +72,14 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         "--partitions", type=int, nargs="+", default=[100_000, 1_000_000], help="beside Kafka's classes"
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 200_000], help="of requests")
-    parser.add_argument("--clusters", type=int, nargs="+", default=[1_000, 1_000_000], help="for AlterPartition")
+    parser.add_argument(
+        "--clusters", type=int, nargs="+", default=[1_000, 1_000_000], help="for AlterPartition; the largest is swept"
+    )
     parser.add_argument("--brokers", type=int, default=100)
     parser.add_argument("--runs", type=int, default=7, help="counted runs of kframe, beside Kafka's classes twice")
     parser.add_argument("--growth-runs", type=int, default=2, help="counted runs of each request")
+    parser.add_argument("--swept", type=int, nargs="+", default=[100, 1_000], help="brokers of clusters that are swept")
+    parser.add_argument("--sweep-runs", type=int, default=3, help="counted runs of each sweep")
     parser.add_argument("--peer-runs", type=int, default=3, help="runs of Kafka's classes after their warm-up")
     parser.add_argument("--heap", default="8g", help="heap of Kafka's classes")
     parser.add_argument("--no-peers", action="store_true", help="measure kframe alone")

@@ -44,7 +44,7 @@ def test_every_bench_beside_kafkas_has_its_figures_and_target() -> None:
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "record.json"
     sizes = ["--partitions", "200", "--sizes", "100", "200", "--clusters", "100", "300"]
-    runs = ["--brokers", "5", "--runs", "1", "--growth-runs", "1", "--no-peers"]
+    runs = ["--brokers", "5", "--runs", "1", "--growth-runs", "1", "--no-peers", "--swept", "6", "--sweep-runs", "1"]
     assert main([*sizes, *runs, "--out", str(out)]) == 0
     record = json.loads(out.read_text())
     assert [row["bench"] for row in record["rows"]] == list(against_kafka.TARGETS)
@@ -54,6 +54,9 @@ def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert row["exponent"] == pytest.approx(growth.exponent(row["partitions"], row["seconds"]))
     (alter,) = record["alter_partition"]
     assert alter["ratio"] == alter["seconds"][1] / alter["seconds"][0]
+    (swept,) = record["sweep"]
+    assert (swept["partitions"], swept["brokers"], swept["failures"]) == (300, 6, 6 + 15 + 4)
+    assert swept["played_all"] == swept["seconds"]["played"] * 25
     assert record["command"][:3] == ["python", "-m", "benchmarks"]
     assert {"commit", "processor", "cores"} <= set(record)
     printed = capsys.readouterr().out

@@ -12,7 +12,8 @@ from kframe.api.settings import Settings
 from kframe.cli.app import cli
 from tests.architecture.source import ROOT
 
-TEXT = (ROOT / "docs" / "zookeeper.md").read_text()
+PAGES = ("zookeeper.md", "sweep.md")
+TEXT = "\n".join((ROOT / "docs" / page).read_text() for page in PAGES)
 BLOCKS = re.findall(r"^```text\n(.+?)^```", TEXT, re.MULTILINE | re.DOTALL)
 COMMANDS = [line.removeprefix("kframe ") for block in BLOCKS for line in block.splitlines() if line[:7] == "kframe "]
 VARIABLES = sorted(set(re.findall(r"KFRAME_[A-Z_]+", TEXT)))
