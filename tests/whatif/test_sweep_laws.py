@@ -112,7 +112,7 @@ def swept(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tupl
     }
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(snapshots(), configs())
 def test_a_sweep_equals_every_failure_played(snapshot: Snapshot, config: dict[str, object]) -> None:
     assert swept(snapshot, config) == brute_force(snapshot, config)

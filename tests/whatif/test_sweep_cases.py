@@ -1,0 +1,84 @@
+"""The odd ones: clusters made for one rule each, swept and played. Random clusters seldom come by these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from kframe.snapshot import Snapshot
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
+from kframe.whatif import sweep
+from tests.whatif.test_sweep_laws import brute_force, swept
+
+Topics = Mapping[str, Sequence[PartitionSpec]]
+
+LED_FROM_OUTSIDE = PartitionSpec((1, 2, 3), leader=1, isr=(2,))
+OUTSIDER_IN_SYNC = PartitionSpec((1, 2), leader=1, isr=(1, 4))
+STRANGER_LEADS = PartitionSpec((1, 2), leader=3, isr=(3, 2))
+NEVER_LED = PartitionSpec((3, 2, 5))
+LEADER_GONE = PartitionSpec((5, 2, 3), leader=5, isr=(5, 3, 2))
+ALL_IN_SYNC_GONE = PartitionSpec((5, 2, 3), leader=None, isr=(5,))
+MOVING = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), adding_replicas=(3,), removing_replicas=(1,))
+LED_BY_OTHER = PartitionSpec((1, 2), leader=1, isr=(2,))
+
+#: Topics of a cluster whose brokers 1 to 4 live and whose broker 5 is gone; those whose name begins with a d are being
+#: deleted. And what tells the case from a plainer one: failed brokers, a column, its value.
+CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
+    "the last member stays in an ISR": ({"t": [LED_FROM_OUTSIDE]}, (2,), "at_min_isr", 1),
+    "an ISR member that is not assigned counts": ({"t": [OUTSIDER_IN_SYNC]}, (1,), "unclean_needed", 0),
+    "and forbids an unclean election": ({"t": [OUTSIDER_IN_SYNC]}, (1, 4), "unclean_needed", 1),
+    "a leader that is not assigned": ({"t": [STRANGER_LEADS]}, (3,), "leaders_moved", 1),
+    "a partition that never had a leader gets one": ({"t": [NEVER_LED, healthy(1)]}, (4,), "offline", 0),
+    "or waits for a replica": ({"t": [NEVER_LED]}, (2, 3), "unclean_needed", 0),
+    "any failure has all of them tried": ({"t": [LEADER_GONE]}, (4,), "leaders_moved", 1),
+    "all in sync were gone before": ({"t": [ALL_IN_SYNC_GONE]}, (4,), "unclean_needed", 1),
+    "replicas being added count for min ISR": ({"t": [MOVING]}, (1, 2), "under_min_isr", 1),
+    "topics under deletion are led": ({"t": [healthy(1)], "d": [healthy(2)]}, (3,), "leaders_most", 1),
+    "deletions go on when one of them is hit": (
+        {"t": [healthy(1)], "d1": [healthy(2), healthy(2)], "d2": [healthy(3)]}, (3,), "leaders_most", 1,
+    ),
+    "but not of a topic that is hit": (
+        {"t": [healthy(1)], "d1": [healthy(2, 4), healthy(2)], "d2": [healthy(3)]}, (3, 4), "leaders_most", 2,
+    ),
+    "nor of one that has a dead replica": (
+        {"t": [healthy(1)], "d1": [healthy(2), healthy(2, 5)], "d2": [healthy(3)]}, (3,), "leaders_most", 2,
+    ),
+    "nor of one that is being moved": (
+        {"d1": [MOVING, healthy(1)], "d2": [healthy(4)]}, (4,), "leaders_most", 2,
+    ),
+    "a leader that is not in sync does not resign": (
+        {"d1": [LED_BY_OTHER, LED_BY_OTHER], "d2": [healthy(4)]}, (4,), "leaders_most", 2,
+    ),
+}  # fmt: skip
+
+
+def made(topics: Topics, unclean: int) -> Snapshot:
+    racks = {1: "a", 2: "a", 3: "b", 4: None}
+    cluster = cluster_of(topics, [registration(one, rack, 10 + one) for one, rack in racks.items()])
+    cluster.topics.deleting[:] = [name.startswith("d") for name in topics]
+    cluster.topics.unclean[:] = unclean
+    return Snapshot.from_cluster(cluster)
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+@pytest.mark.parametrize("unclean", [0, 1])
+@pytest.mark.parametrize("name", CASES)
+def test_the_sweep_says_what_the_engine_says(name: str, unclean: int, least: int) -> None:
+    snapshot, config = made(CASES[name][0], unclean), {"min.insync.replicas": least}
+    assert swept(snapshot, dict(config)) == brute_force(snapshot, dict(config))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_case_shows_what_it_is_made_for(name: str) -> None:
+    topics, failed, column, value = CASES[name]
+    least = 2 if column == "under_min_isr" else 1
+    found = {tuple(one["brokers"]): one for one in sweep(made(topics, 0), {"min.insync.replicas": least}).records()}
+    assert found[failed][column] == value
+
+
+def test_deletions_that_are_not_allowed_are_topics_like_others() -> None:
+    snapshot = made({"d1": [healthy(1, 2)], "d2": [healthy(3)]}, 0)
+    config: dict[str, object] = {"delete.topic.enable": False}
+    assert swept(snapshot, config) == brute_force(snapshot, config)
+    assert sweep(snapshot, config).worst(1)[0]["offline"] == 1
