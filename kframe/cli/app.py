@@ -44,6 +44,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "plugins": Entry("kframe.cli.plugins", "group", "List, check and start plugins."),
     "scenario": Entry("kframe.cli.scenario", "group", "Play scenario files to the controller."),
     "snapshot": Entry("kframe.cli.snapshot", "group", "Read, keep, show and generate snapshots of clusters."),
+    "spark": Entry("kframe.cli.spark", "group", "Work on fleets: snapshots of many clusters, on Spark."),
     "states": Entry("kframe.cli.states", "command", "Show the state machines of partitions and replicas."),
     "whatif": Entry("kframe.cli.whatif", "group", "Try failures, elections, moves and new topics on a snapshot."),
 }

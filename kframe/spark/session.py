@@ -12,22 +12,24 @@ from kframe.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: No browser page, no banner of progress bars, loopback only; the time zone of a result is nobody's business.
+#: No browser page, no banner of progress bars; the time zone of a result is nobody's business.
 _QUIET: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
 }
+#: Where nobody else has to reach the driver.
+_LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def session(
     master: str | None = None, *, remote: str | None = None, app_name: str = "kframe",
     conf: Mapping[str, Any] | None = None,
 ) -> SparkSession:  # fmt: skip
-    """The session at work, or a new one: on ``master`` (``local[*]`` unless given), or by Spark Connect on ``remote``
-    (``sc://host:port``). ``conf`` prevails over kframe's settings.
+    """The session at work, or a new one: on ``master``, or by Spark Connect on ``remote`` (``sc://host:port``).
+
+    With neither it is what ``spark-submit`` was told where that runs this program, and ``local[*]`` elsewhere. ``conf``
+    prevails over kframe's settings.
 
     Raises InputError if pyspark is not installed.
     """
@@ -39,8 +41,15 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
-    builder = builder.remote(remote) if remote is not None else builder.master(master or "local[*]")
-    settings = dict(conf or {}) if remote is not None else {**_QUIET, **(conf or {})}
-    for key, value in settings.items():
+    settings: dict[str, Any] = {}
+    if remote is not None:
+        builder = builder.remote(remote)
+    elif master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit names the master
+        settings = dict(_QUIET)
+    else:
+        where = master or "local[*]"
+        builder = builder.master(where)
+        settings = {**_QUIET, **(_LOOPBACK if where.startswith("local") else {})}
+    for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -1,0 +1,15 @@
+"""``kframe spark``: the same over fleets, on Spark. Commands stand in modules of their own and are added here."""
+
+from __future__ import annotations
+
+import click
+
+from kframe.cli.output import ReportingGroup
+
+
+@click.group("spark", cls=ReportingGroup)
+def group() -> None:
+    """Work on fleets: snapshots of many clusters, on Spark.
+
+    Spark is local unless --master or --remote is given, or spark-submit runs the command.
+    """
