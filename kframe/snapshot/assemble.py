@@ -13,6 +13,7 @@ from kframe.errors import SnapshotError
 from kframe.model.columns import Int32, Ragged
 from kframe.snapshot.checks import check_topic_name
 from kframe.snapshot.facts import TopicFacts
+from kframe.snapshot.faults import REFUSE, Faults
 
 
 class GrowingLists:
@@ -87,47 +88,62 @@ class Assembly:
             else:
                 self.lists[name].append(entry)
 
-    def finish(self) -> Assembled:
-        """Sort, and check that each topic has partitions 0 to n-1 once each. Raises SnapshotError."""
-        names = sorted(self._ordinals)
+    def finish(self, faults: Faults = REFUSE) -> Assembled:
+        """Sort, and check that each topic has partitions 0 to n-1 once each; topics at fault are left out.
+
+        Raises SnapshotError.
+        """
+        names = sorted(self._ordinals.keys() - faults.topics)
         ordinals = np.array([self._ordinals[name] for name in names], np.int64)
-        rank = np.empty(len(names), np.int64)
+        rank = np.full(len(self._ordinals), -1, np.int64)
         rank[ordinals] = np.arange(len(names))
-        topic = rank[int32(self._topic)] if names else np.empty(0, np.int64)
+        topic = rank[int32(self._topic)] if len(rank) else np.empty(0, np.int64)
+        kept = np.flatnonzero(topic >= 0)
         partition, line = int32(self._partition), int32(self._line)
-        order = np.lexsort((partition, topic))
-        counts = np.bincount(topic, minlength=len(names)).astype(np.int32)
-        self._check_numbering(names, topic[order], partition[order], counts, line[order])
+        order = kept[np.lexsort((partition[kept], topic[kept]))]
+        counts = np.bincount(topic[order], minlength=len(names)).astype(np.int32)
+        self._check_numbering(names, topic[order], partition[order], counts, line[order], faults)
+        if any(name in faults.topics for name in names):
+            return self.finish(faults)
+        self._tell_left_out(faults)
         topics = self._topic_facts(names, ordinals, counts)
         return Assembled(topics, order, int32(self._topic_lines)[ordinals], line[order], self)
+
+    def _tell_left_out(self, faults: Faults) -> None:
+        known = [name for name in faults.topics if name in self._ordinals]
+        if known:
+            counts = np.bincount(int32(self._topic), minlength=len(self._ordinals))
+            for name in sorted(known):
+                faults.left_out(name, int(counts[self._ordinals[name]]))
 
     def _topic_facts(self, names: list[str], ordinals: NDArray[np.int64], counts: Int32) -> TopicFacts:
         new = {int(ordinal): index for index, ordinal in enumerate(ordinals)}
         topic_ids = np.zeros((len(names), 16), np.uint8)
         for ordinal, topic_id in self.topic_ids.items():
-            topic_ids[new[ordinal]] = np.frombuffer(topic_id, np.uint8)
+            if ordinal in new:
+                topic_ids[new[ordinal]] = np.frombuffer(topic_id, np.uint8)
         deleting = np.zeros(len(names), np.uint8)
-        deleting[[new[ordinal] for ordinal in self.deleting]] = 1
+        deleting[[new[ordinal] for ordinal in self.deleting if ordinal in new]] = 1
         configs = {new[ordinal]: self.configs[ordinal] for ordinal in ordinals.tolist() if self.configs.get(ordinal)}
         return TopicFacts(tuple(names), counts, topic_ids, deleting, configs)
 
     def _check_numbering(
-        self, names: list[str], topic: NDArray[np.int64], partition: Int32, counts: Int32, line: Int32
+        self, names: list[str], topic: NDArray[np.int64], partition: Int32, counts: Int32, line: Int32, faults: Faults
     ) -> None:
+        """The first repetition of each topic, and the first gap of each that repeats nothing."""
         again = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
-        if len(again):
-            at = int(again[0])
+        for at in again[_firsts(topic[again])].tolist():
             name = f"{names[topic[at]]}-{partition[at]}"
             lines = sorted((int(line[at]), int(line[at + 1])))
             expected = f"each partition once (first at {self.place(lines[0])})"
-            raise SnapshotError(self.place(lines[1]), f"partition {name} again", expected)
+            faults(SnapshotError(self.place(lines[1]), f"partition {name} again", expected), names[topic[at]])
         first = np.repeat(np.cumsum(counts) - counts, counts)
-        gaps = np.flatnonzero(partition != np.arange(len(partition)) - first)
-        if len(gaps):
-            at = int(gaps[0])
-            missing = at - int(first[at])
-            found = f"partition {partition[at]} of topic {names[topic[at]]} but no partition {missing}"
-            raise SnapshotError(self.place(int(line[at])), found, "partitions numbered from 0 without a gap")
+        gaps = np.flatnonzero((partition != np.arange(len(partition)) - first) & ~np.isin(topic, topic[again]))
+        for at in gaps[_firsts(topic[gaps])].tolist():
+            name, missing = names[topic[at]], at - int(first[at])
+            found = f"partition {partition[at]} of topic {name} but no partition {missing}"
+            expected = "partitions numbered from 0 without a gap"
+            faults(SnapshotError(self.place(int(line[at])), found, expected), name)
 
 
 class Assembled:
@@ -151,6 +167,11 @@ class Assembled:
         if kind == "topic":
             return f"{self._place(int(self._topic_lines[index]))} ({self.topics.names[index]}) field {column}"
         return f"{self._place(int(self._lines[index]))} ({self.topics.name_of_row(index)}) field {column}"
+
+
+def _firsts(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions of the first of each run of equal values."""
+    return np.flatnonzero(np.r_[True, ascending[1:] != ascending[:-1]][: len(ascending)])
 
 
 def int32(values: array[int]) -> Int32:

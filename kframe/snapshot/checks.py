@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import InputError, SnapshotError
-from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged
+from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, members, offsets_of, repeated
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
-from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts
+from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
+from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
 #: Kafka 3.9 ``Topic.validate``; the names "." and ".." are refused apart.
@@ -30,14 +33,24 @@ def check_topic_name(name: str, where: str, error: type[InputError] = SnapshotEr
         raise error(where, f"topic name {shown(name)}", "1 to 249 of letters, digits, '.', '_' and '-'")
 
 
-def check_snapshot(snapshot: Snapshot, locate: Locate) -> None:
-    """Raise SnapshotError at the first fact that contradicts another or lies outside its range.
+def check_snapshot(snapshot: Snapshot, locate: Locate, faults: Faults = REFUSE) -> Snapshot:
+    """The snapshot without what contradicts another fact or lies outside its range.
 
-    Topic names, counts and broker ids are taken as checked: the readers need them to build the tables.
+    Strictly that is the snapshot itself, or SnapshotError at the first such fact. Topic names, counts and broker ids
+    are taken as checked: the readers need them to build the tables.
     """
-    _check_configs(snapshot, locate)
-    _check_members(snapshot.partitions, locate)
-    _check_numbers(snapshot.partitions, locate)
+    names = snapshot.topics.names
+    for index, configs in (snapshot.topics.configs or {}).items():
+        for name, expected in _wrong_configs(configs):
+            faults(
+                SnapshotError(locate("topic", index, f"config {name}"), shown(configs[name]), expected), names[index]
+            )
+    snapshot = _checked_defaults(snapshot, faults)
+    for fault in partition_faults(snapshot.partitions):
+        for row in _first_of_topics(fault.rows, snapshot.topics, faults):
+            error = SnapshotError(locate("row", row, fault.column), fault.found(row), fault.expected(row))
+            faults(error, snapshot.topics.name_of_row(row).rpartition("-")[0])
+    return snapshot.without_topics(faults) if faults.topics else snapshot
 
 
 def check_brokers_listed(snapshot: Snapshot, where: str) -> None:
@@ -54,13 +67,13 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _check_configs(snapshot: Snapshot, locate: Locate) -> None:
-    for index, configs in (snapshot.topics.configs or {}).items():
-        for name, expected in _wrong_configs(configs):
-            raise SnapshotError(locate("topic", index, f"config {name}"), shown(configs[name]), expected)
+def _checked_defaults(snapshot: Snapshot, faults: Faults) -> Snapshot:
+    """The snapshot; without the brokers' default configs if one of those that a controller acts on is none."""
     defaults = snapshot.broker_default_configs or {}
-    for name, expected in _wrong_configs(defaults):
-        raise SnapshotError(f"{snapshot.source.name} broker default config {name}", shown(defaults[name]), expected)
+    wrong = list(_wrong_configs(defaults))
+    for name, expected in wrong:
+        faults(SnapshotError(f"{snapshot.source.name} broker default config {name}", shown(defaults[name]), expected))
+    return replace(snapshot, broker_default_configs=None) if wrong else snapshot
 
 
 def _wrong_configs(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -72,85 +85,116 @@ def _wrong_configs(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield MIN_INSYNC_CONFIG, f"1 to {INT32_MAX}"
 
 
-def _check_members(partitions: PartitionFacts, locate: Locate) -> None:
-    """Replica lists are not empty, no list repeats a broker, and leader and lists are taken from the replicas."""
+@dataclass(frozen=True, slots=True)
+class PartitionFault:
+    """A rule that partitions break: which ``rows`` (ascending), in which column, and what an error says of a row."""
+
+    rule: str
+    column: str
+    rows: NDArray[np.int64]
+    found: Callable[[int], str]
+    expected: Callable[[int], str]
+
+
+def partition_faults(partitions: PartitionFacts) -> Iterator[PartitionFault]:
+    """Every rule that some partition breaks: what no source that tells the truth can say, whatever the cluster.
+
+    Lists and leaders first: replica lists are not empty, no list repeats a broker, and leader and lists are taken from
+    the replicas; then numbers and their ranges. A column that is not known breaks no rule.
+    """
+    found = itertools.chain(_wrong_members(partitions), _wrong_numbers(partitions))
+    return (fault for fault in found if len(fault.rows))
+
+
+def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     replicas = partitions.replicas
     widths = replicas.counts
-    _refuse(widths == 0, locate, "replicas", lambda _: "an empty list", "at least one replica")
-    _refuse(widths > REPLICAS_MAX, locate, "replicas", lambda row: f"{widths[row]} replicas", f"at most {REPLICAS_MAX}")
-    keys = _checked_keys(replicas, "replicas", locate)
+    yield _fault("replicas_empty", "replicas", widths == 0, lambda _: "an empty list", "at least one replica")
+    yield _fault("replicas_too_many", "replicas", widths > REPLICAS_MAX, lambda row: f"{widths[row]} replicas",
+                 f"at most {REPLICAS_MAX}")  # fmt: skip
+    yield from _wrong_ids("replicas", replicas)
     for name, lists in partitions.lists().items():
         if lists is not None and len(lists.values):
-            wanted = _checked_keys(lists, name, locate)
-            _refuse_strangers(wanted, keys, name, replicas, locate)
+            yield from _wrong_ids(name, lists)
+            yield _strangers(name, lists, replicas)
     leader = partitions.leader
     if leader is not None:
-        _refuse(leader < NO_LEADER, locate, "leader", lambda row: str(leader[row]), "a broker id, or -1 for none")
-        led = np.flatnonzero(leader >= 0)
-        _refuse_strangers(led << 32 | leader[led], keys, "leader", replicas, locate)
+        yield _fault("leader_range", "leader", leader < NO_LEADER, lambda row: str(leader[row]),
+                     "a broker id, or -1 for none")  # fmt: skip
+        led = leader >= 0
+        yield _strangers("leader", Ragged(offsets_of(led), leader[led]), replicas)
 
 
-def _checked_keys(lists: Ragged, name: str, locate: Locate) -> NDArray[np.int64]:
-    """Sorted keys ``row << 32 | broker`` of lists whose ids are in range and not repeated."""
-    rows = lists.owners.astype(np.int64)
-    negative = np.flatnonzero(lists.values < 0)
-    if len(negative):
-        at = int(negative[0])
-        raise SnapshotError(
-            locate("row", int(rows[at]), name), str(lists.values[at]), f"broker ids of 0 to {INT32_MAX}"
-        )
-    keys: NDArray[np.int64] = rows << 32 | lists.values
-    keys.sort()
-    again = np.flatnonzero(keys[1:] == keys[:-1])
-    if len(again):
-        row, broker = divmod(int(keys[again[0]]), 1 << 32)
-        raise SnapshotError(
-            locate("row", row, name), f"broker {broker} twice in {lists[row].tolist()}", "each broker once"
-        )
-    return keys
+def _wrong_ids(name: str, lists: Ragged) -> Iterator[PartitionFault]:
+    """Negative and repeated broker ids of a column of lists."""
+    negative = lists.values < 0
+    yield PartitionFault(
+        f"{name}_range", name, _rows_hit(lists, negative), lambda row: str(lists[row][lists[row] < 0][0]),
+        lambda _: f"broker ids of 0 to {INT32_MAX}",
+    )  # fmt: skip
+    again = repeated(lists) & ~negative
+
+    def found(row: int) -> str:
+        span = slice(lists.offsets[row], lists.offsets[row + 1])
+        return f"broker {int(lists.values[span][again[span]].min())} twice in {lists[row].tolist()}"
+
+    yield PartitionFault(f"{name}_repeated", name, _rows_hit(lists, again), found, lambda _: "each broker once")
 
 
-def _refuse_strangers(
-    wanted: NDArray[np.int64], keys: NDArray[np.int64], name: str, replicas: Ragged, locate: Locate
-) -> None:
-    """``wanted`` keys must all be among the replicas' ``keys`` (both ascending)."""
-    at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    strangers = np.flatnonzero(keys[at] != wanted) if len(keys) else np.arange(len(wanted))
-    if len(strangers):
-        row, broker = divmod(int(wanted[strangers[0]]), 1 << 32)
-        raise SnapshotError(
-            locate("row", row, name), f"broker {broker}", f"one of the replicas {replicas[row].tolist()}"
-        )
+def _strangers(name: str, lists: Ragged, replicas: Ragged) -> PartitionFault:
+    """Brokers in ``lists`` that are no replicas; negative ones are at fault already."""
+    strange = ~members(lists, replicas) & (lists.values >= 0)
+
+    def found(row: int) -> str:
+        span = slice(lists.offsets[row], lists.offsets[row + 1])
+        return f"broker {int(lists.values[span][strange[span]].min())}"
+
+    return PartitionFault(
+        f"{name}_not_in_replicas", name, _rows_hit(lists, strange), found,
+        lambda row: f"one of the replicas {replicas[row].tolist()}",
+    )  # fmt: skip
 
 
-def _check_numbers(partitions: PartitionFacts, locate: Locate) -> None:
+def _wrong_numbers(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     stateless: Bool = np.zeros(len(partitions), bool)
     versions = partitions.zk_version
     if versions is not None:
-        _refuse(
-            versions < NO_STATE, locate, "zk_version", lambda row: str(versions[row]), "0 or more, or -1 for no state"
-        )
+        yield _fault("zk_version_range", "zk_version", versions < NO_STATE, lambda row: str(versions[row]),
+                     "0 or more, or -1 for no state")  # fmt: skip
         stateless = versions == NO_STATE
     for name in ("leader_epoch", "controller_epoch"):
         epochs: Int32 | None = getattr(partitions, name)
         if epochs is not None:
-            _refuse_epochs(epochs, stateless, name, locate)
+            yield _wrong_epochs(name, epochs, stateless)
     recovery = partitions.leader_recovery_state
     if recovery is not None:
         wrong = (recovery != RecoveryState.RECOVERED) & (recovery != RecoveryState.RECOVERING)
-        _refuse(wrong, locate, "leader_recovery_state", lambda row: str(recovery[row]), "0 or 1")
+        yield _fault("recovery_range", "leader_recovery_state", wrong, lambda row: str(recovery[row]), "0 or 1")
     if versions is not None and partitions.leader is not None and partitions.isr is not None:
         odd = stateless & ((partitions.leader != NO_LEADER) | (partitions.isr.counts > 0))
-        _refuse(odd, locate, "zk_version", lambda _: "-1 (no state) beside a leader or an ISR", "0 or more")
+        yield _fault("stateless_with_state", "zk_version", odd, lambda _: "-1 (no state) beside a leader or an ISR",
+                     "0 or more")  # fmt: skip
 
 
-def _refuse_epochs(epochs: Int32, stateless: Bool, name: str, locate: Locate) -> None:
+def _wrong_epochs(name: str, epochs: Int32, stateless: Bool) -> PartitionFault:
     wrong = (epochs < -1) | ((epochs == -1) & ~stateless)
-    _refuse(wrong, locate, name, lambda row: str(epochs[row]), "0 or more, or -1 where there is no state")
+    expected = "0 or more, or -1 where there is no state"
+    return _fault(f"{name}_range", name, wrong, lambda row: str(epochs[row]), expected)
 
 
-def _refuse(wrong: Bool, locate: Locate, column: str, found: Callable[[int], Any], expected: str) -> None:
-    """Raise SnapshotError for the first row of a mask."""
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise SnapshotError(locate("row", row, column), found(row), expected)
+def _fault(rule: str, column: str, wrong: Bool, found: Callable[[int], str], expected: str) -> PartitionFault:
+    return PartitionFault(rule, column, np.flatnonzero(wrong), found, lambda _: expected)
+
+
+def _rows_hit(lists: Ragged, hit: Bool) -> NDArray[np.int64]:
+    """Lists of which a mask beside the values hits any, ascending."""
+    return np.unique(np.searchsorted(lists.offsets, np.flatnonzero(hit), side="right") - 1)
+
+
+def _first_of_topics(rows: NDArray[np.int64], topics: TopicFacts, faults: Faults) -> list[int]:
+    """The first of ``rows`` in each topic; only the very first where one fault ends it all."""
+    if faults is REFUSE:
+        return [int(rows[0])]
+    ends = np.cumsum(topics.partition_counts)
+    first: list[int] = rows[np.unique(np.searchsorted(ends, rows, side="right"), return_index=True)[1]].tolist()
+    return first

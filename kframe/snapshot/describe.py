@@ -24,6 +24,7 @@ from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot, shown
 from kframe.snapshot.decode import topic_id_bytes
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
@@ -55,19 +56,29 @@ _PROVENANCE: Final[Mapping[str, str]] = {
 }
 
 
-def read_describe(path: Path, progress: Progress = ignore_progress) -> Snapshot:
+def read_describe(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
     """Read a whole listing. Raises SnapshotError, also for one of ``--under-min-isr-partitions`` and the like."""
-    listing = _Listing(path)
+    listing = _Listing(path, faults)
+    refused: SnapshotError | None = None
     for number, line in read_lines(path, progress):
-        listing.take(line, number)
+        if not line.endswith(b"\n"):
+            raise SnapshotError(f"{path}:{number}", "a last line without an end", "a whole listing (is it truncated?)")
+        try:
+            listing.take(line, number)
+        except SnapshotError as fault:
+            listing.take_fault(fault, line)
+            refused = fault
+    if refused is not None and not listing.told:
+        raise refused
     return listing.finish()
 
 
 class _Listing:
     """What the lines have told so far."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, faults: Faults) -> None:
         self._path = path
+        self._faults = faults
         self._assembly = Assembly(self._place, ("leader",), ("isr", "adding_replicas", "removing_replicas"))
         self._counts: dict[str, int] = {}
         self._found: dict[str, int] = {}
@@ -79,8 +90,6 @@ class _Listing:
             text = line.decode()
         except UnicodeDecodeError as problem:
             raise SnapshotError(where, f"broken UTF-8 (byte {line[problem.start]:#04x})", "UTF-8") from problem
-        if not text.endswith("\n"):
-            raise SnapshotError(where, "a last line without an end", "a whole listing (is it truncated?)")
         if not text.strip():
             return
         fields = _fields(text)
@@ -91,13 +100,27 @@ class _Listing:
         else:
             self._take_topic(fields, number)
 
+    @property
+    def told(self) -> bool:
+        """Whether any line told a topic."""
+        return bool(self._counts)
+
+    def take_fault(self, fault: SnapshotError, line: bytes) -> None:
+        """Note a line that cannot be taken, and its topic if it names one; once for a topic without a line."""
+        name = _fields(line.decode(errors="replace")).get("Topic")
+        if name is None or name not in self._faults.topics or self._assembly.find(name) is not None:
+            self._faults(fault, name)
+        elif name is not None:
+            self._faults.left_out(name, 1)
+
     def finish(self) -> Snapshot:
         """The snapshot, checked."""
         for topic, count in self._counts.items():
-            if self._found[topic] != count:
+            if self._found[topic] != count and topic not in self._faults.topics:
                 found = f"{self._found[topic]} partitions of topic {topic}"
-                raise SnapshotError(str(self._path), found, f"its PartitionCount of {count} (is it truncated?)")
-        assembled = self._assembly.finish()
+                expected = f"its PartitionCount of {count} (is it truncated?)"
+                self._faults(SnapshotError(str(self._path), found, expected), topic)
+        assembled = self._assembly.finish(self._faults)
         leader, isr = assembled.numbers["leader"], assembled.lists["isr"]
         partitions = PartitionFacts(
             replicas=assembled.replicas,
@@ -114,8 +137,7 @@ class _Listing:
         source = Source("describe", self._path.name)
         brokers = _brokers(partitions, leader, isr)
         snapshot = Snapshot(brokers, topics, partitions, source, provenance=provenance)
-        check_snapshot(snapshot, assembled.locate)
-        return snapshot
+        return check_snapshot(snapshot, assembled.locate, self._faults)
 
     def _take_topic(self, fields: Mapping[str, str], number: int) -> None:
         where = self._place(number)

@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from kframe.errors import SnapshotError
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot
+from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.snapshot.manifest import (
     MANIFEST_FILE,
@@ -37,8 +38,8 @@ _SMALL_ENTRIES_MAX: Final = 1 << 24
 _OWN_FILES: Final = frozenset({MANIFEST_FILE, *(file_of(table) for table in TABLES)})
 
 
-def read_directory(path: Path, progress: Progress = ignore_progress) -> Snapshot:
-    """Read and check a snapshot directory. Raises SnapshotError."""
+def read_directory(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
+    """Read and check a snapshot directory. Raises SnapshotError, always for files that are not what they should be."""
     manifest = read_manifest(path)
     counts, unknown = manifest.counts, frozenset(manifest.unknown)
     files = {
@@ -62,12 +63,12 @@ def read_directory(path: Path, progress: Progress = ignore_progress) -> Snapshot
         table, name = ("topics", topics.names[index]) if kind == "topic" else ("partitions", topics.name_of_row(index))
         return f"{path / file_of(table)} row {index} ({name}) field {column}"
 
-    check_snapshot(snapshot, locate)
-    check_brokers_listed(snapshot, str(path / file_of("partitions")))
+    checked = check_snapshot(snapshot, locate, faults)
+    check_brokers_listed(checked, str(path / file_of("partitions")))
     if sorted(snapshot.unknown) != sorted(unknown):
         raise SnapshotError(f"{path / MANIFEST_FILE} field unknown", str(manifest.unknown), str(list(snapshot.unknown)))
     progress(len(snapshot), len(snapshot))
-    return snapshot
+    return checked
 
 
 def write_directory(

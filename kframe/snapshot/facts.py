@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, ragged_positions
 
 UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
 MIN_INSYNC_CONFIG: Final = "min.insync.replicas"
@@ -79,6 +80,20 @@ class TopicFacts:
     def __len__(self) -> int:
         return len(self.names)
 
+    def take(self, chosen: NDArray[np.int64]) -> TopicFacts:
+        """The topics of these indexes, which ascend."""
+        configs = None
+        if self.configs is not None:
+            known = self.configs
+            configs = {new: known[old] for new, old in enumerate(chosen.tolist()) if old in known}
+        return TopicFacts(
+            tuple(self.names[index] for index in chosen.tolist()),
+            self.partition_counts[chosen],
+            None if self.topic_ids is None else self.topic_ids[chosen],
+            None if self.deleting is None else self.deleting[chosen],
+            configs,
+        )
+
     @property
     def first_rows(self) -> Int32:
         """(t,) row of each topic's partition 0."""
@@ -128,6 +143,13 @@ class PartitionFacts:
 
     def __len__(self) -> int:
         return len(self.replicas)
+
+    def take(self, kept: Bool) -> PartitionFacts:
+        """The rows that a mask chooses."""
+        rows = np.flatnonzero(kept)
+        numbers = {name: None if column is None else column[rows] for name, column in self.numbers().items()}
+        lists = {name: None if column is None else column.take(rows) for name, column in self.lists().items()}
+        return PartitionFacts(self.replicas.take(rows), **numbers, **lists)  # type: ignore[arg-type]
 
     def numbers(self) -> dict[str, Int32 | None]:
         """The columns of NUMBER_COLUMNS by name."""

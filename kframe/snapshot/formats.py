@@ -12,13 +12,14 @@ from kframe.errors import SnapshotError
 from kframe.snapshot.checks import shown
 from kframe.snapshot.describe import read_describe
 from kframe.snapshot.directory import read_directory
+from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress, peek
 from kframe.snapshot.kcat import read_kcat
 from kframe.snapshot.reassignment import CURRENT_HEADING, PROPOSED_HEADING, read_reassignment_snapshot
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.zookeeper import read_zookeeper
 
-Reader: TypeAlias = Callable[[Path, Progress], Snapshot]
+Reader: TypeAlias = Callable[[Path, Progress, Faults], Snapshot]
 
 #: Every format that can be read, by the name that ``--from`` takes.
 FORMATS: Final[Mapping[str, Reader]] = {
@@ -64,10 +65,16 @@ def detect_format(path: Path) -> str:
     raise SnapshotError(str(path), f"a file that starts with {shown(start[:24])}", f"one of {', '.join(FORMATS)}")
 
 
-def read_snapshot(path: Path | str, format: str | None = None, progress: Progress = ignore_progress) -> Snapshot:
-    """Read a snapshot in ``format`` (a key of FORMATS; detected if None). Raises SnapshotError."""
+def read_snapshot(
+    path: Path | str, format: str | None = None, progress: Progress = ignore_progress, faults: Faults = REFUSE
+) -> Snapshot:
+    """Read a snapshot in ``format`` (a key of FORMATS; detected if None).
+
+    A ``FaultNotes`` takes down single bad lines and contradictions, and the topics that they spoil are left out.
+    Raises SnapshotError for the first of them otherwise, and always for what cannot be read as a whole.
+    """
     place = Path(path)
     name = detect_format(place) if format is None else format
     if name not in FORMATS:
         raise SnapshotError("format", shown(name), f"one of {', '.join(FORMATS)}")
-    return FORMATS[name](place, progress)
+    return FORMATS[name](place, progress, faults)

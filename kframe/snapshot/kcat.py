@@ -18,6 +18,7 @@ from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot, shown
 from kframe.snapshot.decode import Count, LeaderField, decode
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress, read_document
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
@@ -59,15 +60,35 @@ class _Metadata(msgspec.Struct):
     controllerid: LeaderField = -1
 
 
+class _Outline(msgspec.Struct):
+    """An answer whose topics are taken one by one."""
+
+    brokers: list[_Broker]
+    topics: list[msgspec.Raw]
+    controllerid: LeaderField = -1
+
+
+class _Name(msgspec.Struct):
+    topic: str
+
+
 _METADATA: Final = msgspec.json.Decoder(_Metadata)
+_OUTLINE: Final = msgspec.json.Decoder(_Outline)
+_TOPIC: Final = msgspec.json.Decoder(_Topic)
+_NAME: Final = msgspec.json.Decoder(_Name)
 
 
-def read_kcat(path: Path, progress: Progress = ignore_progress) -> Snapshot:
-    """Read one answer. Raises SnapshotError."""
+def read_kcat(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
+    """Read one answer. Raises SnapshotError, always for one that is no whole JSON document."""
     document = read_document(path)
-    metadata = decode(_METADATA, document, str(path))
+    try:
+        metadata = decode(_METADATA, document, str(path))
+    except SnapshotError:
+        if faults is REFUSE:
+            raise
+        metadata = _piecewise(document, path, faults)
     progress(len(document), len(document))
-    assembled = _assembled(metadata, path)
+    assembled = _assembled(metadata, path, faults)
     partitions = PartitionFacts(
         replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"]
     )
@@ -83,21 +104,45 @@ def read_kcat(path: Path, progress: Progress = ignore_progress) -> Snapshot:
         controller_id=metadata.controllerid if metadata.controllerid >= 0 else None,
         provenance=provenance,
     )
-    check_snapshot(snapshot, assembled.locate)
-    return snapshot
+    return check_snapshot(snapshot, assembled.locate, faults)
 
 
-def _assembled(metadata: _Metadata, path: Path) -> Assembled:
+def _piecewise(document: bytes, path: Path, faults: Faults) -> _Metadata:
+    """An answer with topics that cannot be read: they keep their places, with an error and no partitions."""
+    outline = decode(_OUTLINE, document, str(path))
+    topics = []
+    for number, raw in enumerate(outline.topics):
+        try:
+            topics.append(decode(_TOPIC, bytes(raw), f"{path} topics[{number}]"))
+        except SnapshotError as fault:
+            name = _named(bytes(raw))
+            faults(fault, name)
+            topics.append(_Topic(name or "", [], str(fault)))
+    return _Metadata(outline.brokers, topics, outline.controllerid)
+
+
+def _named(raw: bytes) -> str | None:
+    try:
+        return _NAME.decode(raw).topic
+    except msgspec.DecodeError:
+        return None
+
+
+def _assembled(metadata: _Metadata, path: Path, faults: Faults) -> Assembled:
     assembly = Assembly(lambda number: f"{path} topics[{number}]", ("leader",), ("isr",))
     for number, topic in enumerate(metadata.topics):
         if topic.error is not None and not topic.partitions:
             continue
-        ordinal = assembly.topic(topic.topic, number)
+        try:
+            ordinal = assembly.topic(topic.topic, number)
+        except SnapshotError as fault:
+            faults(fault, topic.topic)
+            continue
         for one in topic.partitions:
             replicas = [replica.id for replica in one.replicas]
             isr = [replica.id for replica in one.isrs]
             assembly.partition(ordinal, one.partition, number, replicas, leader=one.leader, isr=isr)
-    return assembly.finish()
+    return assembly.finish(faults)
 
 
 def _left_out(metadata: _Metadata) -> dict[str, str]:

@@ -18,6 +18,7 @@ from kframe.snapshot.assemble import Assembly
 from kframe.snapshot.checks import check_snapshot, check_topic_name, shown
 from kframe.snapshot.decode import Count, decode
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress, read_document
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
@@ -64,7 +65,9 @@ def read_reassignment(path: Path) -> Reassignment:
     return Reassignment(decoded.get(CURRENT_HEADING), decoded.get(PROPOSED_HEADING))
 
 
-def read_reassignment_snapshot(path: Path, progress: Progress = ignore_progress) -> Snapshot:
+def read_reassignment_snapshot(
+    path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE
+) -> Snapshot:  # fmt: skip
     """The current assignment, or the only one, as a snapshot; it must cover its topics whole. Raises SnapshotError."""
     reassignment = read_reassignment(path)
     entries = reassignment.current if reassignment.current is not None else reassignment.proposed or ()
@@ -72,7 +75,7 @@ def read_reassignment_snapshot(path: Path, progress: Progress = ignore_progress)
     for number, entry in enumerate(entries):
         assembly.partition(assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas)
     progress(len(entries), len(entries))
-    assembled = assembly.finish()
+    assembled = assembly.finish(faults)
     partitions = PartitionFacts(replicas=assembled.replicas)
     snapshot = Snapshot(
         tuple(BrokerFacts(broker_id, None) for broker_id in named_brokers(partitions).tolist()),
@@ -81,8 +84,7 @@ def read_reassignment_snapshot(path: Path, progress: Progress = ignore_progress)
         Source("reassignment", path.name),
         provenance=dict.fromkeys(_ABSENT_COLUMNS, _ABSENT),
     )
-    check_snapshot(snapshot, assembled.locate)
-    return snapshot
+    return check_snapshot(snapshot, assembled.locate, faults)
 
 
 def documents(path: Path) -> Mapping[str, tuple[bytes, str]]:

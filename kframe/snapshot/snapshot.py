@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.faults import Faults
 
 #: What a cluster made from a snapshot holds where the snapshot holds nothing.
 _TAKEN_AS: Final[Mapping[str, str]] = {
@@ -80,6 +81,18 @@ class Snapshot:
         from kframe.snapshot.convert import cluster_of
 
         return cluster_of(self)
+
+    def without_topics(self, faults: Faults) -> Snapshot:
+        """The snapshot without the topics at fault, which are told how many partitions of theirs are left out."""
+        topics = self.topics
+        kept = np.array([name not in faults.topics for name in topics.names], bool)
+        for index in np.flatnonzero(~kept).tolist():
+            faults.left_out(topics.names[index], int(topics.partition_counts[index]))
+        return replace(
+            self,
+            topics=topics.take(np.flatnonzero(kept)),
+            partitions=self.partitions.take(kept[topics.topic_of_rows()]),
+        )
 
     @property
     def unknown(self) -> tuple[str, ...]:

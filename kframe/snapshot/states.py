@@ -14,6 +14,7 @@ from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.snapshot.assemble import Assembled, GrowingLists, int32
 from kframe.snapshot.decode import decode
 from kframe.snapshot.facts import PartitionFacts
+from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.znodes import STATE_DECODER, Znode, number_of
 
 #: Fields of a state znode, and what stands in a row that has none.
@@ -33,22 +34,22 @@ class StateRows:
     def take(self, topic: str, partition: str, znode: Znode, number: int) -> None:
         """Note one state znode."""
         where = f"{self._place(number)} data of {znode.path}"
-        state = decode(STATE_DECODER, znode.data or "", where)
+        state, partition_number = decode(STATE_DECODER, znode.data or "", where), number_of(partition, where)
         self._topic.append(self._topics.setdefault(topic, len(self._topics)))
-        self._partition.append(number_of(partition, where))
+        self._partition.append(partition_number)
         self._line.append(number)
         self._version.append(znode.version)
         for name, column in self._numbers.items():
             column.append(getattr(state, name))
         self._isr.append(state.isr)
 
-    def finish(self, assembled: Assembled) -> tuple[PartitionFacts, Int32]:
+    def finish(self, assembled: Assembled, faults: Faults = REFUSE) -> tuple[PartitionFacts, Int32]:
         """The partition table, and the line of each row's state (0 where it has none).
 
         A state whose partition is not assigned is passed over, as by a controller; one of a topic that has no znode at
         all cannot come from a whole dump.
         """
-        rows, chosen = self._rows(assembled)
+        rows, chosen = self._rows(assembled, faults)
         count = len(assembled.replicas)
 
         def scattered(column: array[int], absent: int) -> Int32:
@@ -73,25 +74,38 @@ class StateRows:
         )
         return facts, scattered(self._line, 0)
 
-    def _rows(self, assembled: Assembled) -> tuple[Int32, Int32]:
+    def _rows(self, assembled: Assembled, faults: Faults) -> tuple[Int32, Int32]:
         """Rows that have a state, ascending, and the position here of each one's."""
         index = {name: topic for topic, name in enumerate(assembled.topics.names)}
         line, partition = int32(self._line), int32(self._partition)
         known = np.array([index.get(name, -1) for name in self._topics], np.int32)
         topic = known[int32(self._topic)] if len(known) else np.empty(0, np.int32)
         if (topic < 0).any():
-            at = int(np.argmax(topic < 0))
-            name = list(self._topics)[self._topic[at]]
-            raise SnapshotError(
-                self._place(int(line[at])), f"a state of topic {name}", f"a znode /brokers/topics/{name}"
-            )
-        assigned = np.flatnonzero(partition < assembled.topics.partition_counts[topic])
+            self._tell_strangers([name for name in self._topics if name not in index], line, faults)
+        assigned = np.flatnonzero(topic >= 0)
+        assigned = assigned[partition[assigned] < assembled.topics.partition_counts[topic[assigned]]]
         rows = assembled.topics.first_rows[topic[assigned]] + partition[assigned]
         order = np.argsort(rows, kind="stable")
         rows, chosen = rows[order], assigned[order].astype(np.int32)
-        again = np.flatnonzero(rows[1:] == rows[:-1])
-        if len(again):
-            at = int(again[0])
-            found = f"a second state of partition {assembled.topics.name_of_row(int(rows[at]))}"
-            raise SnapshotError(self._place(int(line[chosen[at + 1]])), found, "one state a partition")
-        return rows, chosen
+        again = rows[1:] == rows[:-1]
+        for at in np.flatnonzero(again).tolist():
+            name = assembled.topics.name_of_row(int(rows[at]))
+            fault = SnapshotError(
+                self._place(int(line[chosen[at + 1]])), f"a second state of partition {name}", "one state a partition"
+            )
+            faults(fault, name.rpartition("-")[0])
+        single = np.r_[True, ~again][: len(rows)]
+        return rows[single], chosen[single]
+
+    def _tell_strangers(self, names: list[str], line: Int32, faults: Faults) -> None:
+        """States of topics that have no znode, one a topic; those of topics at fault are known to be left out."""
+        owner = int32(self._topic)
+        for name in names:
+            if name not in faults.topics:
+                at = int(np.argmax(owner == self._topics[name]))
+                faults(
+                    SnapshotError(
+                        self._place(int(line[at])), f"a state of topic {name}", f"a znode /brokers/topics/{name}"
+                    ),
+                    name,
+                )

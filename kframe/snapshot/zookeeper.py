@@ -12,14 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
+import numpy as np
 from msgspec import UNSET
 
 from kframe.errors import SnapshotError
 from kframe.model.columns import Int32
+from kframe.model.ids import NO_STATE
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.decode import decode, topic_id_bytes
-from kframe.snapshot.facts import BrokerFacts, Source
+from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source
+from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 from kframe.snapshot.states import StateRows
@@ -41,22 +44,35 @@ from kframe.snapshot.znodes import (
 EXPECTED_PATHS: Final = ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics")
 
 _STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/([^/]+)/state")
+#: Of what a line tells that is no znode: the path, and in a path the topic or the broker.
+_PATH_TEXT: Final = re.compile(rb'"path"\s*:\s*"([^"\\]+)"')
+_TOPIC_PATH: Final = re.compile(r"/(?:brokers/topics|config/topics|admin/delete_topics)/([^/]+)(?:/.*)?")
+_BROKER_PATH: Final = re.compile(r"/brokers/ids/([0-9]{1,10})")
 _ASSIGNMENT_LISTS: Final = ("adding_replicas", "removing_replicas")
 
 
-def read_zookeeper(path: Path, progress: Progress = ignore_progress) -> Snapshot:
-    """Read a dump of the whole tree. Raises SnapshotError."""
-    dump = _Dump(path)
+def read_zookeeper(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
+    """Read a dump of the whole tree. Raises SnapshotError, always for one that was cut off."""
+    dump = _Dump(path, faults)
     for number, line in read_lines(path, progress):
-        dump.take(decode(ZNODE_DECODER, line, f"{path}:{number}"), number)
+        try:
+            dump.take(decode(ZNODE_DECODER, line, f"{path}:{number}"), number)
+        except SnapshotError as fault:
+            if not line.endswith(b"\n"):
+                raise  # nobody knows what came after it
+            dump.take_fault(fault, line, number)
     return dump.finish()
 
 
 class _Dump:
     """What the lines have told so far."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, faults: Faults) -> None:
         self._path = path
+        self._faults = faults
+        self._lost = 0
+        """The first line of which nobody can tell what it was about."""
+        self._unread_brokers: set[int] = set()
         self._assembly = Assembly(self._place, lists=_ASSIGNMENT_LISTS)
         self._states = StateRows(self._place)
         self._brokers: dict[int, BrokerFacts] = {}
@@ -93,6 +109,18 @@ class _Dump:
             case ["", "controller_epoch"]:
                 self._controller_epoch = number_of(znode.data or "", where)
 
+    def take_fault(self, fault: SnapshotError, line: bytes, number: int) -> None:
+        """Note a line that is no znode or one with wrong data, and what it was about as far as its path tells."""
+        found = _PATH_TEXT.search(line)
+        path = "" if found is None else found[1].decode(errors="replace")
+        topic, broker = _TOPIC_PATH.fullmatch(path), _BROKER_PATH.fullmatch(path)
+        self._faults(fault, None if topic is None else topic[1])
+        if broker is not None:
+            self._unread_brokers.add(int(broker[1]))
+        elif topic is None and found is None:
+            self._lost = self._lost or number
+        self._expected.discard(path)
+
     def finish(self) -> Snapshot:
         """The snapshot, checked."""
         if self._expected:
@@ -105,10 +133,13 @@ class _Dump:
         self._assembly.deleting |= {
             known for topic in self._deleting if (known := self._assembly.find(topic)) is not None
         }
-        assembled = self._assembly.finish()
-        partitions, state_lines = self._states.finish(assembled)
-        for broker_id in named_brokers(partitions).tolist():
-            self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
+        assembled = self._assembly.finish(self._faults)
+        partitions, state_lines = self._states.finish(assembled, self._faults)
+        for broker_id in sorted({*named_brokers(partitions).tolist(), *self._unread_brokers}):
+            unread = self._lost or broker_id in self._unread_brokers
+            self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if unread else False))
+        if self._lost:
+            self._doubt_stateless(assembled, partitions)
         snapshot = Snapshot(
             tuple(self._brokers[broker_id] for broker_id in sorted(self._brokers)),
             assembled.topics,
@@ -120,8 +151,17 @@ class _Dump:
             self._default_configs,
             self._provenance(),
         )
-        check_snapshot(snapshot, self._locate(assembled, state_lines))
-        return snapshot
+        return check_snapshot(snapshot, self._locate(assembled, state_lines), self._faults)
+
+    def _doubt_stateless(self, assembled: Assembled, partitions: PartitionFacts) -> None:
+        """A partition without a state may be new, or the lost line told its state: its topic is left out."""
+        assert partitions.zk_version is not None
+        stateless = np.flatnonzero(partitions.zk_version == NO_STATE)
+        topics = assembled.topics
+        for topic in np.unique(topics.topic_of_rows()[stateless]).tolist():
+            name = topics.names[topic]
+            found = f"no state of a partition of topic {name}"
+            self._faults(SnapshotError(self._place(self._lost), found, "one, perhaps in this unreadable line"), name)
 
     def _take_topic(self, name: str, data: str | None, number: int, where: str) -> None:
         topic = self._assembly.topic(name, number)
