@@ -1,0 +1,220 @@
+"""A snapshot as rows of a fleet's tables, and whole clusters back from such rows; array passes, no object per row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kframe.errors import SnapshotError
+from kframe.model.brokers import Endpoint
+from kframe.model.columns import Ragged, UInt8
+from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
+from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
+from kframe.snapshot.decode import topic_id_bytes
+from kframe.snapshot.facts import LIST_COLUMNS, MIN_INSYNC_CONFIG, NUMBER_COLUMNS, UNCLEAN_CONFIG
+from kframe.snapshot.tables import ENDPOINT_FIELDS, brokers_table, partitions_table, topics_table
+from kframe.spark.schema import BROKERS, CLUSTERS, INT, INTS, PARTITIONS, TEXT, TOPICS, Table
+
+#: Rows of a batch: some megabytes.
+BATCH_ROWS: Final = 65_536
+
+
+def rows_of(snapshot: Snapshot, cluster: str, table: Table, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """Batches of at most ``batch_rows`` of one table (PARTITIONS, BROKERS, TOPICS or CLUSTERS), in its schema."""
+    make = {PARTITIONS: _partitions, BROKERS: _brokers, TOPICS: _topics, CLUSTERS: _clusters}[table]
+    whole = make(snapshot)
+    for batch in whole.to_batches(max_chunksize=batch_rows):
+        name = pa.repeat(pa.scalar(cluster, TEXT), batch.num_rows)
+        columns = [name if field.name == "cluster" else _as(batch[field.name], field.type) for field in table.schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def topic_columns(topics: TopicFacts) -> dict[str, pa.Array]:
+    """What PARTITIONS says of topics beyond their names, a row a topic."""
+    table = topics_table(topics)
+    known = topics.configs is not None
+    unclean: list[bool | None] = [None] * len(topics)
+    min_insync: list[int | None] = [None] * len(topics)
+    for index in topics.configs or {}:
+        unclean[index], min_insync[index] = topics.unclean(index), topics.min_insync(index)
+    return {
+        "topic_id": table["topic_id"].combine_chunks(),
+        "deleting": table["deleting"].combine_chunks(),
+        "configs_known": pa.array([known] * len(topics), pa.bool_()),
+        "unclean": pa.array(unclean, pa.bool_()),
+        "min_insync_replicas": pa.array(min_insync, INT),
+    }
+
+
+def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clusters: pa.Table) -> Snapshot:
+    """One cluster back from all its rows, in any order. ``clusters`` has one row.
+
+    Raises SnapshotError, which names the cluster, if a partition is missing or there twice, a column is known of some
+    rows only, or a fact contradicts another.
+    """
+    (one,) = clusters.to_pylist()
+    where = f"cluster {one['cluster']}"
+    topic_facts = _topic_facts(topics, where)
+    ordered = _ordered(partitions, topic_facts, where)
+    facts = partition_facts(ordered, where)
+    defaults = one["broker_default_configs"]
+    snapshot = Snapshot(
+        tuple(_broker(row, where) for row in brokers.sort_by("broker_id").to_pylist()), topic_facts, facts,
+        Source(one["source_format"] or "cluster", one["source_name"] or ""), one["cluster_id"], one["controller_id"],
+        one["controller_epoch"], None if defaults is None else dict(defaults), dict(one["provenance"] or ()),
+    )  # fmt: skip
+
+    def locate(kind: str, index: int, column: str) -> str:
+        name = topic_facts.names[index] if kind == "topic" else topic_facts.name_of_row(index)
+        return f"{where} {name} field {column}"
+
+    check_snapshot(snapshot, locate)
+    check_brokers_listed(snapshot, where)
+    return snapshot
+
+
+def partition_facts(rows: pa.Table, where: str) -> PartitionFacts:
+    """The columns of PARTITIONS as facts, row for row; one that is null throughout is not known.
+
+    Raises SnapshotError for a column that is null in some rows.
+    """
+    numbers = {name: _known(rows, name, where) for name in NUMBER_COLUMNS}
+    lists = {name: _known(rows, name, where) for name in LIST_COLUMNS}
+    replicas = _known(rows, "replicas", where)
+    if replicas is None:
+        replicas = pa.array([[]] * rows.num_rows, INTS)
+    found: dict[str, Any] = {name: None if one is None else one.to_numpy() for name, one in numbers.items()}
+    found |= {name: None if one is None else ragged(one) for name, one in lists.items()}
+    return PartitionFacts(ragged(replicas), **found)
+
+
+def ragged(lists: Any) -> Ragged:
+    """An Arrow array of lists of int32 without nulls as offsets and values, without a copy where it begins at 0."""
+    offsets = lists.offsets.to_numpy()
+    return Ragged(offsets - offsets[0], lists.flatten().to_numpy(zero_copy_only=False))
+
+
+def _partitions(snapshot: Snapshot) -> pa.Table:
+    table = partitions_table(snapshot.topics, snapshot.partitions)
+    owner = pa.array(snapshot.topics.topic_of_rows())
+    for name, column in topic_columns(snapshot.topics).items():
+        table = table.append_column(name, column.take(owner))
+    return table
+
+
+def _brokers(snapshot: Snapshot) -> pa.Table:
+    return brokers_table(snapshot.brokers)
+
+
+def _topics(snapshot: Snapshot) -> pa.Table:
+    return topics_table(snapshot.topics)
+
+
+def _clusters(snapshot: Snapshot) -> pa.Table:
+    row = {
+        "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
+        "controller_epoch": _controller_epoch(snapshot), "source_format": snapshot.source.format,
+        "broker_default_configs": _pairs(snapshot.broker_default_configs), "source_name": snapshot.source.name,
+        "partitions": len(snapshot), "topics": len(snapshot.topics), "brokers": len(snapshot.brokers),
+        "provenance": _pairs(snapshot.provenance),
+    }  # fmt: skip
+    schema = pa.schema([field for field in CLUSTERS.schema if field.name != "cluster"])
+    return pa.Table.from_pylist([row], schema=schema)
+
+
+def _controller_epoch(snapshot: Snapshot) -> int | None:
+    """The controller's, or the highest that a partition names."""
+    epochs = snapshot.partitions.controller_epoch
+    if snapshot.controller_epoch is not None or epochs is None or not len(epochs):
+        return snapshot.controller_epoch
+    return max(int(epochs.max()), 0)
+
+
+def _pairs(mapping: Mapping[str, str] | None) -> list[tuple[str, str]] | None:
+    return None if mapping is None else sorted(mapping.items())
+
+
+def _as(column: Any, kind: pa.DataType) -> Any:
+    """A column in the table's type: topic names come as a dictionary."""
+    return column if column.type == kind else column.cast(kind)
+
+
+def _topic_facts(table: pa.Table, where: str) -> TopicFacts:
+    table = table.sort_by("topic")
+    names, counts = table["topic"].to_pylist(), table["partition_count"]
+    for name, after in zip(names, [*names[1:], None], strict=True):
+        check_topic_name(name or "", f"{where} table topics")
+        if name == after:
+            raise SnapshotError(f"{where} table topics", f"topic {name} again", "each topic once")
+    if counts.null_count:
+        raise SnapshotError(f"{where} table topics field partition_count", "null", "0 or more")
+    deleting, configs = _known(table, "deleting", where), _known(table, "configs", where)
+    return TopicFacts(
+        tuple(names),
+        counts.to_numpy().astype(np.int32),
+        _topic_ids(table["topic_id"].to_pylist(), where) if table["topic_id"].null_count < len(names) else None,
+        None if deleting is None else deleting.to_numpy(zero_copy_only=False).astype(np.uint8),
+        None if configs is None else {at: dict(one) for at, one in enumerate(configs.to_pylist()) if one},
+    )
+
+
+def _topic_ids(texts: Iterable[str | None], where: str) -> UInt8:
+    ids = [bytes(16) if text is None else topic_id_bytes(text, f"{where} field topic_id") for text in texts]
+    return np.frombuffer(b"".join(ids), np.uint8).reshape(-1, 16)
+
+
+def _ordered(partitions: pa.Table, topics: TopicFacts, where: str) -> pa.Table:
+    """The rows topic by topic from partition 0. Raises SnapshotError unless each is there once."""
+    found = pc.index_in(partitions["topic"], pa.array(topics.names, TEXT)).fill_null(-1).to_numpy()
+    number = partitions["partition"].fill_null(-1).to_numpy()
+    order = np.lexsort((number, found))
+    place = f"{where} table partitions"
+    expected = f"the {int(topics.partition_counts.sum())} that the topics table counts, each once"
+    if len(order) != topics.partition_counts.sum():
+        raise SnapshotError(place, f"{len(order)} partitions", expected)
+    wrong = (found[order] != topics.topic_of_rows()) | (number[order] != topics.partition_of_rows())
+    if wrong.any():
+        row = int(order[int(np.argmax(wrong))])
+        raise SnapshotError(place, f"{partitions['topic'][row]}-{number[row]} out of turn", expected)
+    return partitions.take(pa.array(order))
+
+
+def _known(table: pa.Table, name: str, where: str) -> Any:
+    """A column in one piece, or None if all of it is null."""
+    column = table[name].combine_chunks()
+    if column.null_count and column.null_count == len(column):
+        return None
+    if column.null_count:
+        raise SnapshotError(f"{where} field {name}", f"{column.null_count} nulls in {len(column)} rows", "all or none")
+    return column
+
+
+def _broker(row: dict[str, Any], where: str) -> BrokerFacts:
+    if row["broker_id"] is None or row["broker_id"] < 0:
+        raise SnapshotError(f"{where} table brokers field broker_id", str(row["broker_id"]), "0 or more")
+    endpoints = None
+    if row["endpoints"] is not None:
+        endpoints = tuple(Endpoint(*(one[name] for name in ENDPOINT_FIELDS)) for one in row["endpoints"])
+    return BrokerFacts(row["broker_id"], row["registered"], row["broker_epoch"], endpoints, row["rack"])
+
+
+def table_of(batches: Iterable[pa.RecordBatch], table: Table) -> pa.Table:
+    """Batches of a table as one, which may be empty."""
+    return pa.Table.from_batches(list(batches), table.schema)
+
+
+def configs_of_topics(unclean: Iterable[bool | None], min_insync: Iterable[int | None]) -> list[dict[str, str]]:
+    """The topics' own configs as far as PARTITIONS tells them."""
+    found = []
+    for one, least in zip(unclean, min_insync, strict=True):
+        configs = {} if least is None else {MIN_INSYNC_CONFIG: str(least)}
+        found.append(configs if one is None else configs | {UNCLEAN_CONFIG: "true" if one else "false"})
+    return found
+
+
+__all__ = ["BATCH_ROWS", "configs_of_topics", "partition_facts", "ragged", "rows_of", "snapshot_of", "table_of",
+           "topic_columns"]  # fmt: skip
