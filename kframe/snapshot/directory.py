@@ -10,12 +10,17 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kframe.errors import SnapshotError
-from kframe.snapshot.checks import check_brokers_listed, check_snapshot
+from kframe.snapshot.checks import check_brokers_listed, check_snapshot, partition_faults
+from kframe.snapshot.facts import PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.snapshot.manifest import (
@@ -41,17 +46,8 @@ _OWN_FILES: Final = frozenset({MANIFEST_FILE, *(file_of(table) for table in TABL
 def read_directory(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
     """Read and check a snapshot directory. Raises SnapshotError, always for files that are not what they should be."""
     manifest = read_manifest(path)
-    counts, unknown = manifest.counts, frozenset(manifest.unknown)
-    files = {
-        table: TableFile(
-            path / file_of(table),
-            table,
-            counts[table],
-            counts["replicas"] if table == "partitions" else _SMALL_ENTRIES_MAX,
-            unknown,
-        )
-        for table in TABLES
-    }
+    unknown = frozenset(manifest.unknown)
+    files = {table: _table_file(path, table, manifest) for table in TABLES}
     topics = read_topics(files["topics"])
     snapshot = Snapshot(
         read_brokers(files["brokers"]), topics, read_partitions(files["partitions"], topics), manifest.source,
@@ -69,6 +65,38 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
         raise SnapshotError(f"{path / MANIFEST_FILE} field unknown", str(manifest.unknown), str(list(snapshot.unknown)))
     progress(len(snapshot), len(snapshot))
     return checked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartOfSnapshot:
+    """All topics of a snapshot directory and some of its partitions, those at ``positions`` (ascending)."""
+
+    topics: TopicFacts
+    partitions: PartitionFacts
+    positions: NDArray[np.int64]
+
+
+def read_row_groups(path: Path, groups: Sequence[int]) -> PartOfSnapshot:
+    """Read and check the partitions that stand in these row groups of a snapshot directory, ascending.
+
+    All its files have to hash to what the manifest says. Raises SnapshotError.
+    """
+    manifest = read_manifest(path)
+    topics = read_topics(_table_file(path, "topics", manifest))
+    file = _table_file(path, "partitions", manifest, groups)
+    partitions = read_partitions(file, topics)
+    for fault in partition_faults(partitions):
+        at = int(fault.rows[0])
+        row = int(file.positions[at])
+        place = f"{file.path} row {row} ({topics.name_of_row(row)}) field {fault.column}"
+        raise SnapshotError(place, fault.found(at), fault.expected(at))
+    return PartOfSnapshot(topics, partitions, file.positions)
+
+
+def _table_file(path: Path, table: str, manifest: Manifest, groups: Sequence[int] | None = None) -> TableFile:
+    entries = manifest.counts["replicas"] if table == "partitions" else _SMALL_ENTRIES_MAX
+    unknown = frozenset(manifest.unknown)
+    return TableFile(path / file_of(table), table, manifest.counts[table], entries, unknown, groups)
 
 
 def write_directory(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
 from kframe.snapshot.checks import INT32_MAX, check_topic_name, shown
 from kframe.snapshot.decode import topic_id_bytes
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
@@ -23,10 +25,14 @@ _ORDER: Final = "rows sorted by topic and partition, each partition from 0 to th
 class TableFile:
     """One Parquet file, read and checked against its schema; ``rows`` and ``entries`` are what the manifest counts.
 
-    ``entries`` bounds what a list column may hold: a file that declares more is refused before it is decoded.
+    ``entries`` bounds what a list column may hold: a file that declares more is refused before it is decoded. Only
+    the row groups numbered ``groups`` (ascending) are read if these are given.
     """
 
-    def __init__(self, path: Path, table: str, rows: int, entries: int, unknown: frozenset[str]) -> None:
+    def __init__(
+        self, path: Path, table: str, rows: int, entries: int, unknown: frozenset[str],
+        groups: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
         self.path = path
         self._table, self._unknown = table, unknown
         pa = arrow()
@@ -35,7 +41,9 @@ class TableFile:
         try:
             file = parquet.ParquetFile(path, read_dictionary=["topic"] if table == "partitions" else None)
             self._check_shape(file, rows, entries)
-            self._data = file.read()
+            chosen = range(file.metadata.num_row_groups) if groups is None else groups
+            self._data = file.read_row_groups(list(chosen))
+            self.positions = _positions(file.metadata, chosen)
             self._data.validate(full=True)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
             raise SnapshotError(str(path), f"no readable Parquet ({problem})", f"the {table} table") from problem
@@ -91,6 +99,7 @@ class TableFile:
             raise SnapshotError(f"{self.path} schema", shapes[0], shapes[1])
         if file.metadata.num_rows != rows:
             raise SnapshotError(str(self.path), f"{file.metadata.num_rows} rows", f"the manifest's {rows}")
+        self.all_rows = rows
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         for leaf in range(file.metadata.num_columns):
             declared = sum(group.column(leaf).num_values for group in groups)
@@ -136,18 +145,19 @@ def read_topics(file: TableFile) -> TopicFacts:
 
 
 def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
-    """The partition table, in the order that the topic table implies. Raises SnapshotError."""
+    """The rows of the partition table that were read; the topic table implies their order. Raises SnapshotError."""
     for column in ("topic", "partition", "replicas"):
         file.knows(column)
     expected_topic, expected_partition = topics.topic_of_rows(), topics.partition_of_rows()
-    topic, partition = file.topic_indexes(topics.names), file.numbers("partition")
-    if len(topic) != len(expected_topic):
-        raise SnapshotError(str(file.path), f"{len(topic)} partitions", f"the topic table's {len(expected_topic)}")
-    wrong = (topic != expected_topic) | (partition != expected_partition)
+    topic, partition, positions = file.topic_indexes(topics.names), file.numbers("partition"), file.positions
+    if file.all_rows != len(expected_topic):
+        raise SnapshotError(str(file.path), f"{file.all_rows} partitions", f"the topic table's {len(expected_topic)}")
+    wrong = (topic != expected_topic[positions]) | (partition != expected_partition[positions])
     if wrong.any():
-        row = int(np.argmax(wrong))
-        name = topics.names[topic[row]] if topic[row] >= 0 else "(not in the topic table)"
-        found = f"topic {name} partition {partition[row]}"
+        at = int(np.argmax(wrong))
+        row = int(positions[at])
+        name = topics.names[topic[at]] if topic[at] >= 0 else "(not in the topic table)"
+        found = f"topic {name} partition {partition[at]}"
         raise SnapshotError(f"{file.path} row {row}", found, f"{topics.name_of_row(row)} ({_ORDER})")
     numbers = {name: file.numbers(name) if file.knows(name) else None for name in NUMBER_COLUMNS}
     lists = {name: file.lists(name) if file.knows(name) else None for name in LIST_COLUMNS}
@@ -157,6 +167,13 @@ def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
         file.lists("replicas"), numbers["leader"], lists["isr"], numbers["leader_epoch"], numbers["controller_epoch"],
         numbers["zk_version"], numbers["leader_recovery_state"], lists["adding_replicas"], lists["removing_replicas"],
     )  # fmt: skip
+
+
+def _positions(metadata: Any, groups: Sequence[int]) -> NDArray[np.int64]:
+    """Numbers in the file of the rows of some groups."""
+    counts = np.array([metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)], np.int64)
+    chosen = np.array(groups, np.int64)
+    return ragged_positions((np.cumsum(counts) - counts)[chosen], counts[chosen])
 
 
 def _plain(kind: Any) -> Any:

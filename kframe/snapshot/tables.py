@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kframe.errors import SnapshotError
 from kframe.model.columns import Ragged
 from kframe.snapshot.decode import topic_id_text
@@ -43,11 +46,17 @@ def schemas() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def partitions_table(topics: TopicFacts, partitions: PartitionFacts) -> Any:
-    """The partition table, topic names as a dictionary; columns and lists are not copied."""
+def partitions_table(
+    topics: TopicFacts, partitions: PartitionFacts, positions: NDArray[np.int64] | slice = slice(None)
+) -> Any:  # fmt: skip
+    """The partition table, topic names as a dictionary; columns and lists are not copied.
+
+    ``partitions`` may be some of the rows that ``topics`` count: those at ``positions``.
+    """
     pa = arrow()
-    names = pa.DictionaryArray.from_arrays(pa.array(topics.topic_of_rows()), pa.array(topics.names, pa.string()))
-    columns: dict[str, Any] = {"topic": names, "partition": pa.array(topics.partition_of_rows())}
+    owners = pa.array(topics.topic_of_rows()[positions])
+    names = pa.DictionaryArray.from_arrays(owners, pa.array(topics.names, pa.string()))
+    columns: dict[str, Any] = {"topic": names, "partition": pa.array(topics.partition_of_rows()[positions])}
     columns["replicas"] = _list_array(partitions.replicas)
     for name, numbers in partitions.numbers().items():
         columns[name] = pa.nulls(len(partitions), pa.int32()) if numbers is None else pa.array(numbers, pa.int32())

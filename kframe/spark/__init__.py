@@ -6,3 +6,19 @@ nor pyspark.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format ``kframe`` known to a session, and let filters reach it.
+
+    Executors need kframe installed, as they do for everything here.
+    """
+    from kframe.spark.source import KframeSource
+
+    spark.dataSource.register(KframeSource)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
@@ -17,7 +18,7 @@ from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_t
 from kframe.snapshot.decode import topic_id_bytes
 from kframe.snapshot.facts import LIST_COLUMNS, MIN_INSYNC_CONFIG, NUMBER_COLUMNS, UNCLEAN_CONFIG
 from kframe.snapshot.tables import ENDPOINT_FIELDS, brokers_table, partitions_table, topics_table
-from kframe.spark.schema import BROKERS, CLUSTERS, INT, INTS, PARTITIONS, TEXT, TOPICS, Table
+from kframe.spark.schema import CLUSTERS, INT, INTS, PARTITIONS, TEXT, Table
 
 #: Rows of a batch: some megabytes.
 BATCH_ROWS: Final = 65_536
@@ -25,8 +26,26 @@ BATCH_ROWS: Final = 65_536
 
 def rows_of(snapshot: Snapshot, cluster: str, table: Table, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
     """Batches of at most ``batch_rows`` of one table (PARTITIONS, BROKERS, TOPICS or CLUSTERS), in its schema."""
-    make = {PARTITIONS: _partitions, BROKERS: _brokers, TOPICS: _topics, CLUSTERS: _clusters}[table]
-    whole = make(snapshot)
+    if table == PARTITIONS:
+        yield from partition_rows(cluster, snapshot.topics, snapshot.partitions, batch_rows=batch_rows)
+    else:
+        make = {"brokers": _brokers, "topics": _topics, "clusters": _clusters}[table.name]
+        yield from _batches(make(snapshot), cluster, table, batch_rows)
+
+
+def partition_rows(
+    cluster: str, topics: TopicFacts, partitions: PartitionFacts, positions: NDArray[np.int64] | slice = slice(None),
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """Batches of PARTITIONS. ``partitions`` may be some of those that ``topics`` count: those at ``positions``."""
+    table = partitions_table(topics, partitions, positions)
+    owner = pa.array(topics.topic_of_rows()[positions])
+    for name, column in topic_columns(topics).items():
+        table = table.append_column(name, column.take(owner))
+    yield from _batches(table, cluster, PARTITIONS, batch_rows)
+
+
+def _batches(whole: pa.Table, cluster: str, table: Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for batch in whole.to_batches(max_chunksize=batch_rows):
         name = pa.repeat(pa.scalar(cluster, TEXT), batch.num_rows)
         columns = [name if field.name == "cluster" else _as(batch[field.name], field.type) for field in table.schema]
@@ -96,14 +115,6 @@ def ragged(lists: Any) -> Ragged:
     """An Arrow array of lists of int32 without nulls as offsets and values, without a copy where it begins at 0."""
     offsets = lists.offsets.to_numpy()
     return Ragged(offsets - offsets[0], lists.flatten().to_numpy(zero_copy_only=False))
-
-
-def _partitions(snapshot: Snapshot) -> pa.Table:
-    table = partitions_table(snapshot.topics, snapshot.partitions)
-    owner = pa.array(snapshot.topics.topic_of_rows())
-    for name, column in topic_columns(snapshot.topics).items():
-        table = table.append_column(name, column.take(owner))
-    return table
 
 
 def _brokers(snapshot: Snapshot) -> pa.Table:
@@ -214,7 +225,3 @@ def configs_of_topics(unclean: Iterable[bool | None], min_insync: Iterable[int |
         configs = {} if least is None else {MIN_INSYNC_CONFIG: str(least)}
         found.append(configs if one is None else configs | {UNCLEAN_CONFIG: "true" if one else "false"})
     return found
-
-
-__all__ = ["BATCH_ROWS", "configs_of_topics", "partition_facts", "ragged", "rows_of", "snapshot_of", "table_of",
-           "topic_columns"]  # fmt: skip

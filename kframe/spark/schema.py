@@ -88,8 +88,13 @@ SCENARIOS: Final = Table(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: Input that was not taken, each with where it stood, what was found and what was expected.
+#: Input that was not taken, each with where it stood, what was found and what was expected. ``topic`` is left out for
+#: it, none if null; the first row of a topic says with how many ``partitions``. A source refused as a whole has a row,
+#: whose place is the source or the place in it that decided.
 QUARANTINE: Final = Table(
     "quarantine",
-    pa.schema([("cluster", TEXT), ("source", TEXT), ("place", TEXT), ("found", TEXT), ("expected", TEXT)]),
-)
+    pa.schema(
+        [("cluster", TEXT), ("source", TEXT), ("place", TEXT), ("found", TEXT), ("expected", TEXT), ("topic", TEXT),
+         ("partitions", LONG)]
+    ),
+)  # fmt: skip

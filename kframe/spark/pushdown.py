@@ -1,0 +1,112 @@
+"""Filters that a reader takes over from Spark: which clusters and row groups need not be read, and which rows remain.
+
+They come as records with an ``attribute`` and a ``value`` (``pyspark.sql.datasource.Filter``); this module goes by the
+names of their classes, so that it needs no Spark.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "EqualTo": operator.eq, "GreaterThan": operator.gt, "GreaterThanOrEqual": operator.ge, "LessThan": operator.lt,
+    "LessThanOrEqual": operator.le,
+}  # fmt: skip
+_TEXTS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
+    "StringStartsWith": pc.starts_with, "StringEndsWith": pc.ends_with, "StringContains": pc.match_substring,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``column`` compared with a value (a tuple for In); ``kind`` is the name of Spark's class, ``negated`` a Not."""
+
+    column: str
+    kind: str
+    value: Any = None
+    negated: bool = False
+
+    def expression(self) -> pc.Expression:
+        """As Arrow evaluates it: null where Spark says null."""
+        field = pc.field(self.column)
+        if self.kind in _COMPARISONS:
+            found = _COMPARISONS[self.kind](field, pc.scalar(self.value))
+        elif self.kind in _TEXTS:
+            found = _TEXTS[self.kind](field, self.value)
+        elif self.kind == "In":
+            found = pc.if_else(field.is_null(), pa.scalar(None, pa.bool_()), field.isin(list(self.value)))
+        else:
+            found = field.is_null() if self.kind == "IsNull" else field.is_valid()
+        return ~found if self.negated else found
+
+    def may_hold(self, least: Any, most: Any) -> bool:
+        """Whether it can hold of a value from ``least`` to ``most``; True where that takes too much thought."""
+        if self.negated:
+            return True
+        match self.kind:
+            case "EqualTo":
+                return bool(least <= self.value <= most)
+            case "In":
+                return any(least <= one <= most for one in self.value)
+            case "GreaterThan" | "GreaterThanOrEqual":
+                return _COMPARISONS[self.kind](most, self.value) is True
+            case "LessThan" | "LessThanOrEqual":
+                return _COMPARISONS[self.kind](least, self.value) is True
+            case "StringStartsWith":
+                return bool(least[: len(self.value)] <= self.value <= most[: len(self.value)])
+            case _:
+                return True
+
+
+def condition(found: Any, schema: pa.Schema) -> Condition | None:
+    """A filter of Spark's as a condition; None if Spark has to evaluate it."""
+    kind, negated = type(found).__name__, False
+    if kind == "Not":
+        found, negated = found.child, True
+        kind = type(found).__name__
+    if len(getattr(found, "attribute", ())) != 1 or found.attribute[0] not in schema.names:
+        return None
+    column = found.attribute[0]
+    if kind in ("IsNull", "IsNotNull"):
+        return Condition(column, kind, None, negated)
+    wanted = {pa.string(): str, pa.int32(): int, pa.int64(): int, pa.bool_(): bool}.get(schema.field(column).type)
+    if kind == "In" and all(type(one) is wanted for one in found.value):
+        return Condition(column, kind, tuple(found.value), negated)
+    if (kind in _COMPARISONS or (kind in _TEXTS and wanted is str)) and type(found.value) is wanted:
+        return Condition(column, kind, found.value, negated)
+    return None
+
+
+def cluster_may_match(conditions: Iterable[Condition], cluster: str) -> bool:
+    """Whether rows of a cluster of that name can be asked for."""
+    names = pa.table({"cluster": [cluster]})
+    return all(names.filter(one.expression()).num_rows for one in conditions if one.column == "cluster")
+
+
+def kept(batch: pa.RecordBatch, conditions: Iterable[Condition]) -> pa.RecordBatch:
+    """The rows for which every condition holds."""
+    for one in conditions:
+        batch = batch.filter(one.expression())
+    return batch
+
+
+def groups_to_read(metadata: Any, conditions: Iterable[Condition]) -> list[int]:
+    """Row groups of a Parquet file that may hold rows that are asked for, by the statistics that it keeps."""
+    leaves = {metadata.schema.column(leaf).path: leaf for leaf in range(metadata.num_columns)}
+    asked = [(leaves[one.column], one) for one in conditions if one.column in leaves]
+
+    def may_hold(number: int) -> bool:
+        group = metadata.row_group(number)
+        for leaf, one in asked:
+            statistics = group.column(leaf).statistics
+            if statistics is not None and statistics.has_min_max and not one.may_hold(statistics.min, statistics.max):
+                return False
+        return True
+
+    return [number for number in range(metadata.num_row_groups) if may_hold(number)]

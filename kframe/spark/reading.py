@@ -1,0 +1,126 @@
+"""Rows of a fleet's tables straight from its files: what a question needs, in which pieces, and the reading.
+
+A piece is a file or, for the partitions of a snapshot directory, a range of its Parquet row groups.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from kframe.errors import SnapshotError
+from kframe.snapshot import Snapshot, read_snapshot
+from kframe.snapshot.directory import read_row_groups
+from kframe.snapshot.faults import FaultNotes
+from kframe.snapshot.manifest import file_of
+from kframe.spark.pushdown import Condition, cluster_may_match, groups_to_read, kept
+from kframe.spark.rows import partition_rows, rows_of
+from kframe.spark.schema import PARTITIONS, QUARANTINE, Table
+from kframe.spark.sources import Source
+
+#: Row groups of a piece: half a million partitions of a directory that kframe wrote.
+GROUPS_OF_PIECE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one task reads: a source, or the given row groups of its partitions."""
+
+    source: Source
+    groups: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which rows are wanted. ``tolerant``: what is at fault is passed over, for the quarantine table has it."""
+
+    table: Table
+    conditions: tuple[Condition, ...] = ()
+    tolerant: bool = False
+
+
+def pieces(sources: Iterable[Source], question: Question, groups_of_piece: int = GROUPS_OF_PIECE) -> list[Piece]:
+    """What has to be read. Only footers of Parquet files are looked at for it.
+
+    A tolerant reading takes a snapshot directory whole: a fault in one row group may spoil a topic of the next.
+    """
+    found: list[Piece] = []
+    for source in sources:
+        if not cluster_may_match(question.conditions, source.cluster):
+            continue
+        groups = None
+        if question.table == PARTITIONS and not question.tolerant and source.is_directory:
+            groups = _groups(source, question.conditions)
+        if groups is None:
+            found.append(Piece(source))
+        else:
+            starts = range(0, len(groups), groups_of_piece)
+            found += [Piece(source, tuple(groups[start : start + groups_of_piece])) for start in starts]
+    return found
+
+
+def read_piece(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
+    """The rows that are asked for. Raises SnapshotError, which names file and reason, unless tolerant."""
+    for batch in _batches(piece, question):
+        rows = kept(batch, question.conditions)
+        if rows.num_rows:
+            yield rows
+
+
+def read_tolerantly(source: Source) -> tuple[Snapshot | None, pa.Table]:
+    """What can be read of a source, and as rows of QUARANTINE what cannot; None if that is all of it."""
+    notes = FaultNotes()
+    try:
+        snapshot = read_snapshot(source.path, faults=notes)
+    except SnapshotError as fault:
+        return None, quarantine_rows(source, FaultNotes(), fault)
+    return snapshot, quarantine_rows(source, notes)
+
+
+def quarantine_rows(source: Source, notes: FaultNotes, refused: SnapshotError | None = None) -> pa.Table:
+    """Rows of QUARANTINE; ``refused`` is why nothing of the source was taken."""
+    counted: set[str] = set()
+    rows = []
+    for noted in notes.noted:
+        first = noted.topic is not None and noted.topic not in counted
+        left_out = notes.partitions.get(noted.topic or "", 0) if first else None
+        counted |= {noted.topic} if noted.topic is not None else set()
+        rows.append(_row(source, noted.fault, noted.topic, left_out))
+    if refused is not None:
+        rows.append(_row(source, refused, None, None))
+    return pa.Table.from_pylist(rows, QUARANTINE.schema)
+
+
+def _row(source: Source, fault: SnapshotError, topic: str | None, partitions: int | None) -> dict[str, object]:
+    return {
+        "cluster": source.cluster, "source": source.path, "place": fault.where, "found": fault.found,
+        "expected": fault.expected, "topic": topic, "partitions": partitions,
+    }  # fmt: skip
+
+
+def _batches(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
+    source = piece.source
+    if piece.groups is not None:
+        part = read_row_groups(Path(source.path), piece.groups)
+        yield from partition_rows(source.cluster, part.topics, part.partitions, part.positions)
+    elif question.table == QUARANTINE:
+        yield from read_tolerantly(source)[1].to_batches()
+    else:
+        snapshot = read_tolerantly(source)[0] if question.tolerant else read_snapshot(source.path)
+        if snapshot is not None:
+            yield from rows_of(snapshot, source.cluster, question.table)
+
+
+def _groups(source: Source, conditions: Sequence[Condition]) -> list[int] | None:
+    """Row groups worth reading; None where the file cannot say, and the reader will say why."""
+    try:
+        metadata = parquet.read_metadata(os.path.join(source.path, file_of("partitions")))
+        return groups_to_read(metadata, [one for one in conditions if one.column != "cluster"])
+    except (pa.ArrowException, OSError):
+        return None

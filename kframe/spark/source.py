@@ -1,0 +1,118 @@
+"""The Python Data Source ``kframe``: snapshots as Spark tables, to read and to write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from kframe.errors import InputError
+from kframe.snapshot.checks import shown
+from kframe.spark.pushdown import Condition, condition
+from kframe.spark.reading import GROUPS_OF_PIECE, Piece, Question, pieces, read_piece
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, Table, spark_type
+from kframe.spark.sources import find_sources
+
+TABLES: Final[Mapping[str, Table]] = {
+    table.name: table for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
+}  # fmt: skip
+#: Spark's own words for what to do about bad records.
+_MODES: Final[Mapping[str, bool]] = {"FAILFAST": False, "PERMISSIVE": True}
+_READ_OPTIONS: Final = frozenset({"path", "paths", "table", "name", "mode", "rowgroups"})
+
+
+class KframeSource(DataSource):
+    """The format ``kframe``. Options to read: ``table`` (``partitions`` unless given), ``name`` (see ``find_sources``),
+    ``mode`` (FAILFAST, or PERMISSIVE: faults go to the table ``quarantine``), ``rowGroups`` of a Spark partition.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format`` takes."""
+        return "kframe"
+
+    def schema(self) -> str:
+        """The columns of the table. Raises InputError if there is no such table."""
+        table: Table = _choice(self.options, "table", TABLES, "partitions")
+        return table.ddl
+
+    def reader(self, schema: Any) -> KframeReader:
+        """A reader. Raises InputError for options or a schema that are not the format's."""
+        _refuse_unknown(self.options, _READ_OPTIONS)
+        table = _choice(self.options, "table", TABLES, "partitions")
+        _check_schema(schema, table)
+        return KframeReader(dict(self.options.items()), table)
+
+
+class KframeReader(DataSourceReader):
+    """Reads one table: a Spark partition a file or range of row groups, less what filters make needless."""
+
+    def __init__(self, options: Mapping[str, str], table: Table) -> None:
+        self._places = _places(options)
+        self._name = options.get("name")
+        self._tolerant = _choice(options, "mode", _MODES, "FAILFAST")
+        self._groups = _positive(options, "rowgroups", GROUPS_OF_PIECE)
+        self._table = table
+        self._conditions: list[Condition] = []
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
+        """Take over what Arrow can evaluate; give back the rest."""
+        for one in filters:
+            found = condition(one, self._table.schema)
+            if found is None:
+                yield one
+            else:
+                self._conditions.append(found)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A piece each. Raises InputError if there is nothing to read, or two sources have one name."""
+        found = pieces(find_sources(self._places, self._name), self._question, self._groups)
+        return [InputPartition(piece) for piece in found] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece; none of none. Raises SnapshotError, which names file and reason."""
+        piece: Piece | None = partition.value
+        if piece is not None:
+            yield from read_piece(piece, self._question)
+
+    @property
+    def _question(self) -> Question:
+        return Question(self._table, tuple(self._conditions), self._tolerant)
+
+
+def _places(options: Mapping[str, str]) -> list[str]:
+    places = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
+    if not places:
+        raise InputError("option path", "none", "a path for load() or save()")
+    return list(places)
+
+
+def _choice(options: Mapping[str, str], name: str, known: Mapping[str, Any], default: str) -> Any:
+    found = options.get(name, default)
+    by_name = {one.lower(): value for one, value in known.items()}
+    if found.lower() not in by_name:
+        raise InputError(f"option {name}", shown(found), f"one of {', '.join(known)}")
+    return by_name[found.lower()]
+
+
+def _positive(options: Mapping[str, str], name: str, default: int) -> int:
+    found = options.get(name, str(default))
+    if not found.isdecimal() or int(found) == 0:
+        raise InputError(f"option {name}", shown(found), "a number from 1")
+    return int(found)
+
+
+def _refuse_unknown(options: Mapping[str, str], known: frozenset[str]) -> None:
+    if strange := sorted({name.lower() for name in options} - known):
+        raise InputError(f"option {strange[0]}", "an unknown option", f"one of {', '.join(sorted(known))}")
+
+
+def _check_schema(schema: Any, table: Table) -> None:
+    """Raise InputError unless a schema of Spark's is the table's."""
+    found = {field.name: field.dataType.simpleString() for field in schema.fields}
+    expected = {field.name: spark_type(field.type) for field in table.schema}
+    if found != expected:
+        raise InputError(f"the schema of table {table.name}", shown(found), shown(expected))

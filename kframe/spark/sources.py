@@ -1,0 +1,101 @@
+"""Which files a fleet is in, and what each one's cluster is called."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kframe.errors import InputError
+from kframe.snapshot.checks import shown
+from kframe.snapshot.manifest import MANIFEST_FILE
+
+#: Taken off a file's name to make a cluster's, the longest that fits.
+_ENDINGS: Final = (
+    ".zookeeper.jsonl", ".jsonl", ".topics-describe.txt", ".describe.txt", ".txt", ".kcat.json", ".json", ".kframe",
+)  # fmt: skip
+_NAME_BYTES_MAX: Final = 200
+_FIELDS: Final = ("stem", "parent")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file or snapshot directory, and the name of the one cluster that is in it."""
+
+    path: str
+    cluster: str
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a snapshot directory."""
+        return os.path.isdir(self.path)
+
+
+def find_sources(places: Iterable[str], name: str | None = None) -> tuple[Source, ...]:
+    """Every snapshot in ``places``, ascending by path: files, snapshot directories, patterns, directories of all these.
+
+    In directories, whose own directories are searched too, names that begin with ``.`` or ``_`` are passed over. A
+    cluster is named by its file or directory without the endings that formats have; ``name`` says otherwise: a name
+    for the only source, or a pattern such as ``{parent}@{stem}`` of that stem and the directory that it is in.
+
+    Raises InputError if a place holds nothing, a name cannot be one, or two sources have the same.
+    """
+    paths = sorted({path for place in places for path in _found(place)})
+    template = _template(name, paths)
+    by_name: dict[str, str] = {}
+    for path in paths:
+        cluster = template.format(stem=_stem(path), parent=Path(path).absolute().parent.name)
+        check_cluster_name(cluster, path)
+        if cluster in by_name:
+            expected = "a name for each, such as by --name {parent}@{stem}"
+            raise InputError(path, f"cluster {cluster} again, which is also in {by_name[cluster]}", expected)
+        by_name[cluster] = path
+    return tuple(Source(path, cluster) for cluster, path in by_name.items())
+
+
+def check_cluster_name(name: str, where: str) -> None:
+    """Raise InputError unless ``name`` can name a cluster and a directory of it."""
+    wrong = not name or name.startswith((".", "_")) or "/" in name or not name.isprintable()
+    if wrong or len(name.encode()) > _NAME_BYTES_MAX:
+        expected = f"1 to {_NAME_BYTES_MAX} bytes of text without '/', not beginning with '.' or '_'"
+        raise InputError(where, f"cluster name {shown(name)}", expected)
+
+
+def _template(name: str | None, paths: list[str]) -> str:
+    if name is None:
+        return "{stem}"
+    bare = name
+    for field in _FIELDS:
+        bare = bare.replace(f"{{{field}}}", "")
+    if "{" in bare or "}" in bare:
+        raise InputError("name", shown(name), "a text with {stem} and {parent} in it, or none of these")
+    if bare == name and len(paths) > 1:
+        raise InputError("name", f"{shown(name)} for {len(paths)} sources", "one source, or a pattern with {stem}")
+    return name
+
+
+def _found(place: str) -> Iterator[str]:
+    place = place.removeprefix("file://")
+    here = [place] if os.path.exists(place) else sorted(glob.glob(place, recursive=True))
+    found = [path for one in here for path in _inside(one)]
+    if not found:
+        raise InputError(place, "no snapshot there", "a file, a snapshot directory, or a directory or pattern of these")
+    yield from found
+
+
+def _inside(path: str) -> Iterator[str]:
+    path = path.rstrip("/") or path
+    if not os.path.isdir(path) or os.path.exists(os.path.join(path, MANIFEST_FILE)):
+        yield path
+        return
+    for name in sorted(os.listdir(path)):
+        if not name.startswith((".", "_")):
+            yield from _inside(os.path.join(path, name))
+
+
+def _stem(path: str) -> str:
+    name = os.path.basename(path).removesuffix(".gz")
+    return next((name.removesuffix(ending) for ending in _ENDINGS if name.endswith(ending)), name)
