@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kframe.cli import spark_ingest
 from kframe.cli.output import ReportingGroup
 
 
@@ -13,3 +14,6 @@ def group() -> None:
 
     Spark is local unless --master or --remote is given, or spark-submit runs the command.
     """
+
+
+group.add_command(spark_ingest.ingest)

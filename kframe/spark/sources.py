@@ -47,7 +47,7 @@ def find_sources(places: Iterable[str], name: str | None = None) -> tuple[Source
     template = _template(name, paths)
     by_name: dict[str, str] = {}
     for path in paths:
-        cluster = template.format(stem=_stem(path), parent=Path(path).absolute().parent.name)
+        cluster = template.format(stem=_stem(path), parent=Path(path).parent.name)
         check_cluster_name(cluster, path)
         if cluster in by_name:
             expected = "a name for each, such as by --name {parent}@{stem}"
@@ -83,7 +83,7 @@ def _found(place: str) -> Iterator[str]:
     found = [path for one in here for path in _inside(one)]
     if not found:
         raise InputError(place, "no snapshot there", "a file, a snapshot directory, or a directory or pattern of these")
-    yield from found
+    yield from map(os.path.abspath, found)  # executors work elsewhere
 
 
 def _inside(path: str) -> Iterator[str]:

@@ -1,0 +1,172 @@
+"""A fleet on disk: Parquet tables by cluster, as Spark reads them anywhere, and a record of each cluster that is whole.
+
+    DIR/partitions/cluster=east/part-0.parquet      so do brokers, topics, clusters and quarantine
+    DIR/_done/east.json                             written last, taken away first
+
+A cluster without its record is half-written: whoever reads by ``read_fleet`` does not see it, and it is made anew by
+the next ``ingest``. DIR must be the same directory for the driver and all executors.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import pyarrow as pa
+from pyarrow import parquet
+
+from kframe.errors import InputError, SnapshotError
+from kframe.snapshot.checks import shown
+from kframe.snapshot.decode import decode
+from kframe.snapshot.manifest import FileEntry, file_entry
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FLEET: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
+
+_SCHEMA: Final = "kframe.spark-cluster/v1"
+_DONE: Final = "_done"
+_STAGED: Final = "_staged"
+_ROW_GROUP_ROWS: Final = 131_072
+#: What Spark writes as %XX in the directory of a partition (``ExternalCatalogUtils.escapePathName``).
+_ESCAPED: Final = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "\"#%'*/:=?\\{[]^\x7f"})
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What a finished cluster was made of: ``inputs`` by name with size and hash, and what came of them."""
+
+    schema: str = _SCHEMA
+    cluster: str
+    source: str
+    inputs: dict[str, FileEntry]
+    outputs: dict[str, FileEntry]
+    partitions: int
+    topics: int
+    brokers: int
+    quarantined: int
+    refused: str | None
+
+
+_RECORD: Final = msgspec.json.Decoder(Record)
+
+
+def read_fleet(spark: SparkSession, place: str, table: Table) -> DataFrame:
+    """One table (of FLEET) of all clusters that are whole, in the table's schema.
+
+    The driver looks up which these are. Raises InputError if ``place`` is no fleet.
+    """
+    names = finished(Path(place))
+    paths = [str(path) for name in names if (path := part(Path(place), table, name)).exists()]
+    if not paths:
+        return spark.createDataFrame([], table.ddl)
+    reader = spark.read.schema(table.ddl).option("basePath", str(Path(place) / table.name))
+    return reader.parquet(*paths).select(*table.schema.names)
+
+
+def finished(place: Path) -> list[str]:
+    """Names of the clusters that are whole, ascending. Raises InputError if ``place`` is no fleet."""
+    if not (place / _DONE).is_dir():
+        raise InputError(str(place), f"no directory {_DONE}", "a directory that kframe spark ingest wrote")
+    files = sorted((place / _DONE).glob("*.json"))
+    return [decode(_RECORD, file.read_bytes(), str(file)).cluster for file in files]
+
+
+def check_fleet_place(place: Path) -> None:
+    """Raise InputError if a fleet cannot be put there: something else is there already."""
+    if place.exists() and not place.is_dir():
+        raise InputError(str(place), "a file", "a directory for the fleet")
+    ours = {table.name for table in FLEET} | {_DONE, _STAGED}
+    if place.is_dir() and (strange := sorted({one.name for one in place.iterdir()} - ours)):
+        raise InputError(str(place), f"{shown(strange[0])} in it", "an empty or new directory, or a fleet")
+
+
+def part(place: Path, table: Table, cluster: str) -> Path:
+    """The directory of one cluster's part of a table."""
+    return place / table.name / f"cluster={cluster.translate(_ESCAPED)}"
+
+
+def record_of(place: Path, cluster: str) -> Record | None:
+    """What a cluster was made of, if it is whole: its record is there and its files are as long as that says."""
+    path = _record_path(place, cluster)
+    try:
+        record = decode(_RECORD, path.read_bytes(), str(path))
+        whole = all((place / name).stat().st_size == entry.bytes for name, entry in record.outputs.items())
+    except (OSError, SnapshotError):
+        return None
+    return record if whole and record.schema == _SCHEMA else None
+
+
+def inputs_of(path: str) -> dict[str, FileEntry]:
+    """Size and hash of a file, or of all files of a directory, by name. Raises OSError."""
+    place = Path(path)
+    files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
+    return {str(one.relative_to(place)) if one != place else place.name: file_entry(one) for one in files}
+
+
+def put_cluster(place: Path, cluster: str, tables: Mapping[Table, Iterable[pa.RecordBatch]]) -> dict[str, FileEntry]:
+    """Replace a cluster by these tables; the files written, by path in ``place``. ``finish`` then calls it whole.
+
+    Everything is written beside its place first; a table without rows has no file.
+    """
+    _record_path(place, cluster).unlink(missing_ok=True)
+    with _staged(place) as building:
+        for table, batches in tables.items():
+            _write(building / table.name, table, batches)
+        outputs: dict[str, FileEntry] = {}
+        for table in FLEET:
+            target = part(place, table, cluster)
+            shutil.rmtree(target, ignore_errors=True)
+            if (building / table.name).exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (building / table.name).rename(target)
+                outputs |= {str(file.relative_to(place)): file_entry(file) for file in sorted(target.iterdir())}
+    return outputs
+
+
+def finish(place: Path, record: Record) -> None:
+    """Call a cluster whole."""
+    path = _record_path(place, record.cluster)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _staged(place) as building:
+        staged = building / path.name
+        staged.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+        staged.rename(path)
+
+
+def _write(directory: Path, table: Table, batches: Iterable[pa.RecordBatch]) -> None:
+    schema = pa.schema([field for field in table.schema if field.name != "cluster"])
+    whole = pa.Table.from_batches([batch.drop_columns(["cluster"]) for batch in batches], schema)
+    if whole.num_rows:
+        directory.mkdir()
+        parquet.write_table(whole, directory / "part-0.parquet", row_group_size=_ROW_GROUP_ROWS, compression="zstd")
+
+
+def _record_path(place: Path, cluster: str) -> Path:
+    return place / _DONE / f"{cluster.translate(_ESCAPED)}.json"
+
+
+@contextmanager
+def _staged(place: Path) -> Iterator[Path]:
+    """A new directory on the same file system; gone at the end with all that was not renamed out of it."""
+    building = place / _STAGED / uuid.uuid4().hex
+    building.mkdir(parents=True)
+    try:
+        yield building
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+        _remove_if_empty(building.parent)
+
+
+def _remove_if_empty(directory: Path) -> None:
+    try:
+        os.rmdir(directory)
+    except OSError:
+        return  # somebody else is at work there

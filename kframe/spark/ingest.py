@@ -1,0 +1,88 @@
+"""Raw exports of many clusters into a fleet's tables, bad input into its quarantine; a cluster at a time, whole or not.
+
+A rerun does only what has changed: a cluster whose input has the size and hash that its record names is left alone.
+The same input gives the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kframe.spark.fleet import Record, check_fleet_place, finish, inputs_of, put_cluster, record_of
+from kframe.spark.reading import read_tolerantly
+from kframe.spark.rows import rows_of
+from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, Table
+from kframe.spark.sources import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: A row a source: ``status`` is ``taken``, ``refused`` (``reason`` says why) or ``unchanged``; then what the cluster
+#: holds, and how many rows of the quarantine are its own.
+INGESTED: Final = Table(
+    "ingested",
+    pa.schema(
+        [("cluster", TEXT), ("source", TEXT), ("status", TEXT), ("partitions", LONG), ("topics", LONG),
+         ("brokers", LONG), ("quarantined", LONG), ("reason", TEXT)]
+    ),
+    ("cluster",),
+)  # fmt: skip
+#: Tasks of one job: more are no faster, and each is kept in the driver.
+_TASKS_MAX: Final = 10_000
+
+
+def ingest_source(source: Source, place: Path, *, force: bool = False) -> pa.RecordBatch:
+    """Put the cluster of one source into the fleet at ``place``; one row of INGESTED. Raises OSError.
+
+    A source that nothing can be taken of leaves only quarantine behind, also where an earlier one had left a cluster.
+    """
+    inputs = inputs_of(source.path)
+    known = None if force else record_of(place, source.cluster)
+    if known is not None and (known.inputs, known.source) == (inputs, source.path):
+        return _row(known, "unchanged")
+    snapshot, quarantine = read_tolerantly(source)
+    tables: dict[Table, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
+    if snapshot is not None:
+        tables |= {table: rows_of(snapshot, source.cluster, table) for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}
+    outputs = put_cluster(place, source.cluster, tables)
+    record = Record(
+        cluster=source.cluster, source=source.path, inputs=inputs, outputs=outputs, quarantined=quarantine.num_rows,
+        refused=_reason(quarantine) if snapshot is None else None,
+        partitions=0 if snapshot is None else len(snapshot), topics=0 if snapshot is None else len(snapshot.topics),
+        brokers=0 if snapshot is None else len(snapshot.brokers),
+    )  # fmt: skip
+    finish(place, record)
+    return _row(record, "taken" if snapshot is not None else "refused")
+
+
+def ingest(spark: SparkSession, sources: Sequence[Source], place: str, *, force: bool = False) -> DataFrame:
+    """Put the clusters of all sources (``find_sources``) into the fleet at ``place``; rows of INGESTED.
+
+    The work is done when the rows are asked for, a task a source; asked for again, they say ``unchanged``. Raises
+    InputError if something else is at ``place``.
+    """
+    absolute = Path(place).absolute()  # executors work elsewhere
+    check_fleet_place(absolute)
+    listed = tuple(sources)
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch["id"].to_pylist():
+                yield ingest_source(listed[index], absolute, force=force)
+
+    tasks = spark.range(0, len(listed), 1, max(1, min(len(listed), _TASKS_MAX)))
+    return tasks.mapInArrow(work, INGESTED.ddl)
+
+
+def _reason(quarantine: pa.Table) -> str:
+    (row,) = quarantine.to_pylist()
+    return f"{row['place']}: found {row['found']}, expected {row['expected']}"
+
+
+def _row(record: Record, status: str) -> pa.RecordBatch:
+    row: dict[str, Any] = {name: getattr(record, name, None) for name in INGESTED.schema.names}
+    return pa.RecordBatch.from_pylist([{**row, "status": status, "reason": record.refused}], INGESTED.schema)
