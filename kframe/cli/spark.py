@@ -17,3 +17,4 @@ def group() -> None:
 
 
 group.add_command(spark_ingest.ingest)
+group.add_command(spark_ingest.validate)

@@ -10,6 +10,8 @@ from kframe.cli.output import Table, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, spark_options
 
 FOUND: Final = 3
+#: How many violations a table shows unless told otherwise; data has them all.
+_SHOWN: Final = 50
 _PATH: Final = click.Path(file_okay=False)
 
 
@@ -47,3 +49,45 @@ def ingest(
 
 def _refused(row: dict[str, Any]) -> bool:
     return row["reason"] is not None
+
+
+@click.command()
+@click.argument("place", metavar="DIR")
+@click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
+@click.option("--force", is_flag=True, help="Replace violations that are in the DIR of --out already.")
+@click.option("--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 if one is found, or a worse one.")
+@click.option("--limit", type=click.IntRange(min=0), default=_SHOWN, show_default=True,
+              help="Violations that a table lists; data has them all.")  # fmt: skip
+@spark_options
+@output_option
+def validate(
+    place: str, out: str | None, force: bool, fail_on: str | None, limit: int, spark: SparkSettings, output: str
+) -> None:  # fmt: skip
+    """Say where the clusters in DIR break the rules of states, and where they are in trouble.
+
+    DIR is a fleet that kframe spark ingest wrote, or whatever that takes. An error is what no cluster should come to; a
+    warning is a partition without a leader, under its min ISR and the like.
+    """
+    from kframe.spark.fleet import open_fleet
+    from kframe.spark.rules import VIOLATIONS
+    from kframe.spark.validate import validate as validated
+
+    session = spark.session()
+    found = validated(open_fleet(session, place))
+    if out is not None:
+        found.write.mode("overwrite" if force else "errorifexists").partitionBy("cluster").parquet(out)
+        found = session.read.schema(VIOLATIONS.ddl).parquet(out).select(*VIOLATIONS.schema.names)
+    else:
+        found = found.cache()
+    counts = {row["severity"]: row["count"] for row in found.groupBy("severity").count().toArrow().to_pylist()}
+    errors, warnings = counts.get("error", 0), counts.get("warning", 0)
+    ordered = found.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
+    shown = ordered.limit(limit) if output in ("table", "wide") else ordered
+    rows = (row.asDict() for row in shown.toLocalIterator())
+    emit_rows(Table("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
+    more = (
+        f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
+    )
+    click.echo(f"{place}: {errors} errors, {warnings} warnings{more}", err=True)
+    if (fail_on is not None and errors) or (fail_on == "warning" and warnings):
+        click.get_current_context().exit(FOUND)

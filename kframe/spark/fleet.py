@@ -71,6 +71,20 @@ def read_fleet(spark: SparkSession, place: str, table: Table) -> DataFrame:
     return reader.parquet(*paths).select(*table.schema.names)
 
 
+def open_fleet(spark: SparkSession, place: str, tables: Iterable[Table] = FLEET) -> dict[str, DataFrame]:
+    """The tables of a fleet by name: of one that ``ingest`` wrote, or straight from snapshot files and directories.
+
+    Nothing is read yet, and files that cannot be read end the question that needs them. Raises InputError.
+    """
+    if (Path(place) / _DONE).is_dir():
+        return {table.name: read_fleet(spark, place, table) for table in tables}
+    from kframe.spark import register
+
+    register(spark)
+    reader = spark.read.format("kframe")
+    return {table.name: reader.option("table", table.name).load(place) for table in tables}
+
+
 def finished(place: Path) -> list[str]:
     """Names of the clusters that are whole, ascending. Raises InputError if ``place`` is no fleet."""
     if not (place / _DONE).is_dir():

@@ -1,0 +1,296 @@
+"""What must hold of a fleet's rows, rule by rule, with what breaks each as rows: array passes, no object per row.
+
+Rules of single partitions that no truthful source can break stand in ``kframe.snapshot.checks``; here are those that a
+source can break and a cluster should not (I4, I5 of the invariants: the leader is a live member of the ISR, the ISR is
+part of the replicas), and those across rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kframe.model.columns import Bool, Ragged, members, ragged_positions
+from kframe.model.ids import NO_STATE, RecoveryState
+from kframe.snapshot.checks import partition_faults
+from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
+from kframe.spark.rows import partition_facts
+from kframe.spark.schema import INT, TEXT, Table
+
+#: A row a violation. ``found`` is what stands there; ``partition`` is null where a rule is about a topic.
+VIOLATIONS: Final = Table(
+    "violations",
+    pa.schema(
+        [("cluster", TEXT), ("rule", TEXT), ("severity", TEXT), ("topic", TEXT), ("partition", INT), ("found", TEXT),
+         ("expected", TEXT)]
+    ),
+)  # fmt: skip
+_ALWAYS: Final = ("topic", "partition", "replicas")
+ERROR: Final = "error"
+WARNING: Final = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How bad it is to break a rule (ERROR: no cluster should be like this; WARNING: one in trouble), and the rule."""
+
+    severity: str
+    expected: str
+
+
+#: By name, in the order in which ``kframe spark validate`` lists them.
+RULES: Final[Mapping[str, Rule]] = {
+    "partly_unknown": Rule(ERROR, "a column that is known of all partitions of a cluster or of none"),
+    "partition_missing": Rule(ERROR, "partitions from 0 to the topic's count, each once"),
+    "partition_repeated": Rule(ERROR, "partitions from 0 to the topic's count, each once"),
+    "partition_beyond": Rule(ERROR, "partitions from 0 to the topic's count, each once"),
+    "topic_unlisted": Rule(ERROR, "a topic of the cluster's topics"),
+    "topic_id_differs": Rule(ERROR, "one id for all partitions of a topic"),
+    "topic_id_shared": Rule(ERROR, "an id that no other topic has"),
+    "replicas_empty": Rule(ERROR, "at least one replica"),
+    "replicas_too_many": Rule(ERROR, "no more replicas than a controller holds"),
+    "replicas_range": Rule(ERROR, "broker ids from 0"),
+    "replicas_repeated": Rule(ERROR, "each broker once"),
+    "isr_range": Rule(ERROR, "broker ids from 0"),
+    "isr_repeated": Rule(ERROR, "each broker once"),
+    "isr_not_in_replicas": Rule(ERROR, "an ISR of replicas only"),
+    "isr_empty": Rule(ERROR, "at least one broker in the ISR of a partition that has a state"),
+    "adding_replicas_range": Rule(ERROR, "broker ids from 0"),
+    "adding_replicas_repeated": Rule(ERROR, "each broker once"),
+    "adding_replicas_not_in_replicas": Rule(ERROR, "replicas being added among the replicas"),
+    "removing_replicas_range": Rule(ERROR, "broker ids from 0"),
+    "removing_replicas_repeated": Rule(ERROR, "each broker once"),
+    "removing_replicas_not_in_replicas": Rule(ERROR, "replicas being removed among the replicas"),
+    "leader_range": Rule(ERROR, "a broker id, or -1 for none"),
+    "leader_not_in_replicas": Rule(ERROR, "a replica"),
+    "leader_not_in_isr": Rule(ERROR, "a member of the ISR"),
+    "zk_version_range": Rule(ERROR, "0 or more, or -1 for no state"),
+    "leader_epoch_range": Rule(ERROR, "0 or more, or -1 where there is no state"),
+    "controller_epoch_range": Rule(ERROR, "0 or more, or -1 where there is no state"),
+    "recovery_range": Rule(ERROR, "0 or 1"),
+    "recovering_isr": Rule(ERROR, "an ISR of one broker while it recovers from an unclean election"),
+    "stateless_with_state": Rule(ERROR, "no leader and no ISR where there is no state"),
+    "broker_unlisted": Rule(ERROR, "brokers of the cluster's brokers"),
+    "more_replicas_than_brokers": Rule(ERROR, "at most as many replicas as the cluster has brokers"),
+    "leader_not_live": Rule(WARNING, "a registered broker"),
+    "offline": Rule(WARNING, "a leader"),
+    "under_min_isr": Rule(WARNING, "at least min.insync.replicas brokers in the ISR"),
+    "one_rack": Rule(WARNING, "replicas in more than one rack"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """The brokers of one cluster, ascending by ``ids``. ``live``: 1 registered, 0 not, -1 not known. ``racks``: a
+    number for each rack, -1 where none is known."""
+
+    ids: NDArray[np.int64]
+    live: NDArray[np.int8]
+    racks: NDArray[np.int32]
+
+    @staticmethod
+    def of(table: pa.Table) -> Brokers:
+        """From rows with ``broker_id``, ``registered`` and ``rack``; an id that is there twice counts once."""
+        order = pc.sort_indices(table["broker_id"])
+        ids, first = np.unique(table["broker_id"].take(order).to_numpy(), return_index=True)
+        rows = order.take(pa.array(first))
+        live = table["registered"].take(rows).cast(pa.int8()).fill_null(-1).to_numpy().astype(np.int8)
+        racks = table["rack"].take(rows).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+        return Brokers(ids.astype(np.int64), live, racks.astype(np.int32))
+
+    def find(self, wanted: NDArray[Any]) -> NDArray[np.int64]:
+        """Where each id stands here, -1 for one that does not."""
+        if not len(self.ids):
+            return np.full(len(wanted), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        return np.where(self.ids[at] == wanted, at, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the partitions of a cluster are held to: its brokers, how many partitions each topic should have, and what
+    ``min.insync.replicas`` is where a topic has none of its own."""
+
+    brokers: Brokers
+    counts: Mapping[str, int]
+    min_insync: int = 1
+
+
+def violations(cluster: str, rows: pa.Table, surroundings: Surroundings) -> Iterator[pa.RecordBatch]:
+    """What is broken in whole topics of one cluster, as batches of VIOLATIONS.
+
+    ``rows`` (PARTITIONS, in any order) holds every partition of each topic that is in it or in ``surroundings.counts``.
+    """
+    known, unknown = _split(rows)
+    if len(unknown):
+        null = pa.repeat(pa.scalar("null in a column", TEXT), len(unknown))
+        yield _Report(cluster, rows).rows("partly_unknown", unknown, null)
+    named = rows.filter(pc.and_(rows["topic"].is_valid(), rows["partition"].is_valid()))
+    yield from _numbering(_Report(cluster, named), named, surroundings.counts)
+    rows = rows.take(pa.array(known, pa.int64()))
+    report = _Report(cluster, rows)
+    yield from _topic_ids(report, rows)
+    facts = partition_facts(rows, cluster)
+    for fault in partition_faults(facts):
+        yield report.column(fault.rule, fault.rows, fault.column)
+    yield from _states(report, facts)
+    yield from _placement(report, facts, surroundings.brokers)
+    if facts.isr is not None:
+        least = rows["min_insync_replicas"].fill_null(surroundings.min_insync).to_numpy()
+        few = np.flatnonzero(facts.isr.counts < least)
+        if len(few):
+            yield report.column("under_min_isr", few, "isr")
+
+
+def shared_topic_ids(cluster: str, topics: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Topics of one cluster (all its rows of TOPICS) whose id another has too."""
+    told = topics.filter(topics["topic_id"].is_valid())
+    indexes = told["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    shared = np.flatnonzero(np.bincount(indexes)[indexes] > 1)
+    if len(shared):
+        rows = told.select(["topic"]).append_column("partition", pa.nulls(told.num_rows, INT))
+        yield _Report(cluster, rows).rows("topic_id_shared", shared, told["topic_id"].take(pa.array(shared)))
+
+
+class _Report:
+    """Makes rows of VIOLATIONS of rows of partitions."""
+
+    def __init__(self, cluster: str, rows: pa.Table) -> None:
+        self._cluster, self._rows = cluster, rows
+
+    def rows(self, rule: str, rows: NDArray[np.int64], found: Any) -> pa.RecordBatch:
+        """One violation for each row number, with the texts of what was found."""
+        chosen = pa.array(rows, pa.int64())
+        topic, partition = (self._rows[name].take(chosen).combine_chunks() for name in ("topic", "partition"))
+        return self.batch(rule, topic, partition, found)
+
+    def column(self, rule: str, rows: NDArray[np.int64], name: str) -> pa.RecordBatch:
+        """One violation for each row number, with what stands there in a column."""
+        return self.rows(rule, rows, _texts(self._rows[name].take(pa.array(rows, pa.int64()))))
+
+    def batch(self, rule: str, topic: Any, partition: Any, found: Any) -> pa.RecordBatch:
+        """One violation for each topic, partition (may be null) and text."""
+        count = len(topic)
+        severity, expected = RULES[rule].severity, RULES[rule].expected
+        fixed = [pa.repeat(pa.scalar(text, TEXT), count) for text in (self._cluster, rule, severity, expected)]
+        found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        columns = [*fixed[:3], topic.cast(TEXT), partition, found, fixed[3]]
+        return pa.RecordBatch.from_arrays(columns, schema=VIOLATIONS.schema)
+
+
+def _texts(column: Any) -> pa.Array:
+    """Numbers and lists of numbers as text."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not pa.types.is_list(column.type):
+        return column.cast(TEXT)
+    joined = pc.binary_join(column.cast(pa.list_(TEXT)), ", ")
+    return pc.binary_join_element_wise("[", joined, "]", "")
+
+
+def _numbering(report: _Report, rows: pa.Table, counts: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+    """Missing, repeated and unlisted partitions, by the topics' counts; a topic that has none is not listed."""
+    if not rows.num_rows and not counts:
+        return
+    names = sorted({*counts, *pc.unique(rows["topic"]).to_pylist()})
+    topic = pc.index_in(rows["topic"], pa.array(names, TEXT)).to_numpy().astype(np.int64)
+    number = rows["partition"].to_numpy().astype(np.int64)
+    order = np.lexsort((number, topic))
+    again = order[1:][(topic[order[1:]] == topic[order[:-1]]) & (number[order[1:]] == number[order[:-1]])]
+    if len(again):
+        yield report.column("partition_repeated", np.sort(again), "partition")
+    wanted = np.array([counts.get(name, -1) for name in names], np.int64)
+    unlisted = np.flatnonzero(wanted < 0)
+    if len(unlisted):
+        first = np.unique(topic, return_index=True)[1]
+        yield report.column("topic_unlisted", first[np.isin(topic[first], unlisted)], "topic")
+    yield from _missing(report, names, np.maximum(wanted, 0), topic, number)
+
+
+def _missing(
+    report: _Report, names: list[str], wanted: NDArray[np.int64], topic: NDArray[np.int64], number: NDArray[np.int64]
+) -> Iterator[pa.RecordBatch]:
+    starts = np.cumsum(wanted) - wanted
+    there = np.zeros(int(wanted.sum()), bool)
+    counted = (number >= 0) & (number < wanted[topic])
+    there[starts[topic[counted]] + number[counted]] = True
+    beyond = np.flatnonzero(~counted & (wanted[topic] > 0))
+    if len(beyond):
+        yield report.column("partition_beyond", beyond, "partition")
+    missing = np.flatnonzero(~there)
+    if len(missing):
+        owner = np.repeat(np.arange(len(names)), wanted)[missing]
+        position = ragged_positions(np.zeros(len(names), np.int64), wanted)[missing]
+        lost = pa.array(names, TEXT).take(pa.array(owner))
+        found = pa.array(["no such row"] * len(missing), TEXT)
+        yield report.batch("partition_missing", lost, pa.array(position, INT), found)
+
+
+def _topic_ids(report: _Report, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Partitions whose topic id is not that of the topic's first row."""
+    topic = rows["topic"].combine_chunks().dictionary_encode().indices.to_numpy()
+    ids = rows["topic_id"].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+    if len(topic):
+        first = np.unique(topic, return_index=True)[1]
+        odd = np.flatnonzero(ids != ids[first][topic])
+        if len(odd):
+            yield report.rows("topic_id_differs", odd, rows["topic_id"].take(pa.array(odd)).fill_null("none"))
+
+
+def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that know every column that any row knows, and the others."""
+    missing = np.zeros(rows.num_rows, bool)
+    for name in (*_ALWAYS, *NUMBER_COLUMNS, *LIST_COLUMNS):
+        column = rows[name]
+        if column.null_count and (name in _ALWAYS or column.null_count < rows.num_rows):
+            missing |= column.is_null().to_numpy()
+    return np.flatnonzero(~missing), np.flatnonzero(missing)
+
+
+def _states(report: _Report, facts: PartitionFacts) -> Iterator[pa.RecordBatch]:
+    """I4 and I5, as far as the partition alone tells; one that is known to have no state yet breaks neither."""
+    if facts.leader is None or facts.isr is None:
+        return
+    stored = np.ones(len(facts), bool) if facts.zk_version is None else facts.zk_version != NO_STATE
+    leaders = Ragged(np.arange(len(facts) + 1, dtype=np.int32), facts.leader)
+    checks = {
+        "isr_empty": ("isr", stored & (facts.isr.counts == 0)),
+        "leader_not_in_isr": ("leader", stored & (facts.leader >= 0) & ~members(leaders, facts.isr)),
+    }
+    if facts.leader_recovery_state is not None:
+        recovering = facts.leader_recovery_state == RecoveryState.RECOVERING
+        checks["recovering_isr"] = ("isr", stored & recovering & (facts.isr.counts != 1))
+    checks["offline"] = ("leader", facts.leader < 0)
+    for rule, (column, wrong) in checks.items():
+        if wrong.any():
+            yield report.column(rule, np.flatnonzero(wrong), column)
+
+
+def _placement(report: _Report, facts: PartitionFacts, brokers: Brokers) -> Iterator[pa.RecordBatch]:
+    """Rules that need the brokers."""
+    at = brokers.find(facts.replicas.values)
+    found: dict[str, tuple[str, Bool]] = {
+        "broker_unlisted": ("replicas", facts.replicas.any((at < 0) & (facts.replicas.values >= 0))),
+        "more_replicas_than_brokers": ("replicas", facts.replicas.counts > len(brokers.ids)),
+        "one_rack": ("replicas", _one_rack(facts.replicas, at, brokers)),
+    }
+    if facts.leader is not None:
+        leader = brokers.find(facts.leader)
+        found["leader_not_live"] = ("leader", (leader >= 0) & (np.append(brokers.live, -1)[leader] == 0))
+    for rule, (column, wrong) in found.items():
+        if wrong.any():
+            yield report.column(rule, np.flatnonzero(wrong), column)
+
+
+def _one_rack(replicas: Ragged, at: NDArray[np.int64], brokers: Brokers) -> Bool:
+    """Whether all of two or more replicas are in one rack, where the cluster has more and all of them are known."""
+    if len(np.unique(brokers.racks[brokers.racks >= 0])) < 2:
+        return np.zeros(len(replicas), bool)
+    racks = np.append(brokers.racks, -1)[at]
+    first = np.repeat(racks[np.minimum(replicas.offsets[:-1], max(len(racks) - 1, 0))], replicas.counts)
+    return (replicas.counts > 1) & ~replicas.any((racks != first) | (racks < 0))
