@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 
 from kframe.errors import InputError
 from kframe.snapshot.checks import shown
@@ -15,6 +24,7 @@ from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import GROUPS_OF_PIECE, Piece, Question, pieces, read_piece
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, Table, spark_type
 from kframe.spark.sources import find_sources
+from kframe.spark.writing import Target, commit, discard, stage
 
 TABLES: Final[Mapping[str, Table]] = {
     table.name: table for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
@@ -24,9 +34,15 @@ _MODES: Final[Mapping[str, bool]] = {"FAILFAST": False, "PERMISSIVE": True}
 _READ_OPTIONS: Final = frozenset({"path", "paths", "table", "name", "mode", "rowgroups"})
 
 
+_WRITE_OPTIONS: Final = frozenset({"path", "fleet"})
+
+
 class KframeSource(DataSource):
-    """The format ``kframe``. Options to read: ``table`` (``partitions`` unless given), ``name`` (see ``find_sources``),
-    ``mode`` (FAILFAST, or PERMISSIVE: faults go to the table ``quarantine``), ``rowGroups`` of a Spark partition.
+    """The format ``kframe``.
+
+    Options to read: ``table`` (``partitions`` unless given), ``name`` (see ``find_sources``), ``mode`` (FAILFAST, or
+    PERMISSIVE: faults go to the table ``quarantine``), ``rowGroups`` of a Spark partition. To write: ``fleet``, where
+    ``ingest`` put the clusters' brokers and topics.
     """
 
     @classmethod
@@ -45,6 +61,15 @@ class KframeSource(DataSource):
         table = _choice(self.options, "table", TABLES, "partitions")
         _check_schema(schema, table)
         return KframeReader(dict(self.options.items()), table)
+
+    def writer(self, schema: Any, overwrite: bool) -> KframeWriter:
+        """A writer. Raises InputError for options that are not the format's, or rows that are not partitions."""
+        _refuse_unknown(self.options, _WRITE_OPTIONS)
+        _check_schema(schema, PARTITIONS)
+        (place,) = _places(self.options)
+        path = os.path.abspath(place.removeprefix("file://")).rstrip("/")
+        staged = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4().hex}")
+        return KframeWriter(Target(path, staged, overwrite, self.options.get("fleet")))
 
 
 class KframeReader(DataSourceReader):
@@ -81,6 +106,34 @@ class KframeReader(DataSourceReader):
     @property
     def _question(self) -> Question:
         return Question(self._table, tuple(self._conditions), self._tolerant)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged(WriterCommitMessage):
+    """What a task has left to be committed."""
+
+    task: str
+
+
+class KframeWriter(DataSourceArrowWriter):
+    """Writes partitions as snapshot directories, one a cluster: all of them or none (``kframe.spark.writing``)."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        """Leave the rows beside the target."""
+        task = uuid.uuid4().hex
+        stage(self._target, task, iterator)
+        return Staged(task)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Put the directories in place. Raises InputError if a cluster is not whole or its place is taken."""
+        commit(self._target, [one.task for one in messages if isinstance(one, Staged)])
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Leave nothing behind."""
+        discard(self._target)
 
 
 def _places(options: Mapping[str, str]) -> list[str]:

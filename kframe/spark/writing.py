@@ -1,0 +1,191 @@
+"""Rows of partitions as snapshot directories, one a cluster, that every other command of kframe reads.
+
+Tasks leave their rows by cluster beside the target; whoever commits makes the directories there, and moves all of them
+into place once every one is made. Nothing is left behind otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from kframe.errors import InputError, SnapshotError
+from kframe.snapshot import Snapshot, write_snapshot
+from kframe.snapshot.manifest import MANIFEST_FILE
+from kframe.spark.fleet import part
+from kframe.spark.rows import configs_of_topics, partition_facts, snapshot_of
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, Table
+from kframe.spark.sources import check_cluster_name
+
+_PROVENANCE: Final = (
+    ("brokers.registered", "written from partitions alone; brokers that lead or are in a led partition's ISR are live"),
+    ("brokers.rack", "written from partitions alone"),
+    ("topics.configs", "written from partitions alone: only the two that a controller goes by"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where directories are to stand, what may be replaced there, and the fleet that knows brokers and topics.
+
+    ``staged`` is a path on the same file system that nobody else uses.
+    """
+
+    path: str
+    staged: str
+    overwrite: bool
+    fleet: str | None = None
+
+
+def stage(target: Target, task: str, batches: Iterable[pa.RecordBatch]) -> int:
+    """Leave rows of PARTITIONS by cluster under the task's name; how many. Raises InputError for a null cluster."""
+    place = Path(target.staged) / "rows"
+    writers: dict[str, Any] = {}
+    rows = 0
+    try:
+        for batch in batches:
+            rows += batch.num_rows
+            for cluster in pc.unique(batch["cluster"]).to_pylist():
+                if cluster not in writers:
+                    check_cluster_name(cluster or "", "column cluster")
+                    (place / cluster).mkdir(parents=True, exist_ok=True)
+                    writers[cluster] = pa.ipc.new_file(str(place / cluster / f"{task}.arrow"), PARTITIONS.schema)
+                chosen = batch.filter(pc.equal(batch["cluster"], cluster))
+                writers[cluster].write_batch(chosen.cast(PARTITIONS.schema))
+    finally:
+        for writer in writers.values():
+            writer.close()
+    return rows
+
+
+def commit(target: Target, tasks: Iterable[str]) -> list[str]:
+    """Make a directory of each cluster, and move all into place; their names. One cluster is held at a time.
+
+    ``tasks`` are those whose rows count: an attempt that was given up may have left others. Raises InputError if a
+    cluster is not whole or its place is taken; then nothing has changed.
+    """
+    wanted = frozenset(tasks)
+    try:
+        made = [_make(target, rows, wanted) for rows in sorted((Path(target.staged) / "rows").glob("*"))]
+        names = [name for name in made if name is not None]
+        for name in names:
+            _check_place(target, name)
+        _move(target, names)
+    finally:
+        discard(target)
+    return names
+
+
+def discard(target: Target) -> None:
+    """Leave nothing behind."""
+    shutil.rmtree(target.staged, ignore_errors=True)
+
+
+def _make(target: Target, rows: Path, tasks: frozenset[str]) -> str | None:
+    """The directory of one cluster; its name, or None if all its rows are of tasks that do not count."""
+    files = [file for file in sorted(rows.iterdir()) if file.stem in tasks]
+    if not files:
+        return None
+    tables = [pa.ipc.open_file(pa.memory_map(str(file))).read_all() for file in files]
+    made = Path(target.staged) / "made" / rows.name
+    made.parent.mkdir(exist_ok=True)
+    write_snapshot(cluster_snapshot(rows.name, pa.concat_tables(tables), target.fleet), made)
+    return rows.name
+
+
+def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> Snapshot:
+    """All partitions of one cluster as a snapshot, with what a fleet on disk knows of it, or else what they tell.
+
+    Raises SnapshotError if the partitions are not whole or contradict themselves, or the fleet does not know it.
+    """
+    if fleet is not None:
+        found = {table: _of_fleet(Path(fleet), table, cluster) for table in (BROKERS, TOPICS, CLUSTERS)}
+        return snapshot_of(partitions, found[BROKERS], found[TOPICS], found[CLUSTERS])
+    clusters = pa.Table.from_pylist(
+        [{"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": list(_PROVENANCE)}],
+        CLUSTERS.schema,
+    )
+    return snapshot_of(partitions, _named_brokers(cluster, partitions), _named_topics(cluster, partitions), clusters)
+
+
+def _of_fleet(place: Path, table: Table, cluster: str) -> pa.Table:
+    directory = part(place, table, cluster)
+    if not directory.is_dir():
+        raise SnapshotError(str(directory), "no such directory", f"the {table.name} of cluster {cluster}")
+    found = pa.concat_tables([parquet.ParquetFile(file).read() for file in sorted(directory.glob("*.parquet"))])
+    name = pa.repeat(pa.scalar(cluster, pa.string()), found.num_rows)
+    return found.add_column(0, "cluster", name).select(table.schema.names).cast(table.schema)
+
+
+def _named_brokers(cluster: str, partitions: pa.Table) -> pa.Table:
+    facts = partition_facts(partitions, f"cluster {cluster}")
+    named = [one.values for one in (facts.replicas, *facts.lists().values()) if one is not None]
+    live = np.empty(0, np.int32)
+    if facts.leader is not None and facts.isr is not None:
+        led = np.flatnonzero(facts.leader >= 0)
+        live = np.unique(np.concatenate([facts.leader[led], facts.isr.take(led).values]))
+    ids = np.unique(np.concatenate([*named, live]))
+    rows = [
+        {"cluster": cluster, "broker_id": one, "registered": one in set(live.tolist()) or None} for one in ids.tolist()
+    ]
+    return pa.Table.from_pylist(rows, BROKERS.schema)
+
+
+def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
+    names = partitions["topic"].combine_chunks().dictionary_encode()
+    first = np.unique(names.indices.to_numpy(), return_index=True)[1]
+    told = partitions.take(pa.array(first))
+    columns = {name: told[name].to_pylist() for name in ("topic_id", "deleting", "configs_known")}
+    configs = configs_of_topics(told["unclean"].to_pylist(), told["min_insync_replicas"].to_pylist())
+    known = [list(one.items()) if sure else None for one, sure in zip(configs, columns["configs_known"], strict=True)]
+    return pa.table(
+        {
+            "cluster": [cluster] * len(first), "topic": told["topic"].to_pylist(),
+            "partition_count": np.bincount(names.indices.to_numpy()).astype(np.int32),
+            "topic_id": columns["topic_id"], "deleting": columns["deleting"], "configs": known,
+        },
+        TOPICS.schema,
+    )  # fmt: skip
+
+
+def _check_place(target: Target, name: str) -> None:
+    place = Path(target.path) / name
+    if place.exists() and not target.overwrite:
+        raise InputError(
+            str(place), "something already there", "a new cluster, or mode overwrite to replace a snapshot"
+        )
+    if place.exists() and not (place / MANIFEST_FILE).is_file():
+        raise InputError(str(place), "something that is no snapshot", "a snapshot to replace, or nothing")
+
+
+def _move(target: Target, names: Iterable[str]) -> None:
+    """Rename all into place; if one fails, those moved before are taken back."""
+    undo: list[tuple[Path, Path]] = []
+    old = Path(target.staged) / "old"
+    old.mkdir(parents=True, exist_ok=True)
+    try:
+        os.makedirs(target.path, exist_ok=True)
+        for source, goal in _renames(target, names, old):
+            source.rename(goal)
+            undo.append((source, goal))
+    except OSError:
+        for source, goal in reversed(undo):
+            goal.rename(source)
+        raise
+
+
+def _renames(target: Target, names: Iterable[str], old: Path) -> Iterator[tuple[Path, Path]]:
+    for name in names:
+        goal = Path(target.path) / name
+        if goal.exists():
+            yield goal, old / name
+        yield Path(target.staged) / "made" / name, goal

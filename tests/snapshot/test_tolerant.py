@@ -1,0 +1,162 @@
+"""Readers that take faults down: what each fault spoils is left out, the rest is read, nothing is silent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kframe.errors import SnapshotError
+from kframe.snapshot import read_snapshot
+from kframe.snapshot.faults import FaultNotes
+from tests.snapshot.samples import DESCRIBE, assignment, dump, dump_text, kcat, registration, state, znode
+
+NAMES = {"zookeeper": "c.jsonl", "describe": "c.txt", "kcat": "c.json"}
+U = (assignment("u", {0: [1, 2]}, topic_id="AAAAAAAAAAAAAAAAAAAAAQ"), state("u", 0, 1, [1, 2]))
+DESCRIBE_U = DESCRIBE + (
+    "Topic: u\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
+    "\tTopic: u\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+)
+
+
+class Case(NamedTuple):
+    """A source, the topics that are left of ``t`` and ``u``, and a part of each fault noted, with its topic."""
+
+    name: str
+    format: str
+    content: str
+    left: list[str]
+    noted: list[tuple[str, str | None]]
+
+
+def zk(name: str, left: list[str], noted: list[tuple[str, str | None]], *changed: dict[str, Any]) -> Case:
+    return Case(name, "zookeeper", dump_text(dump(*U, *changed)), left, noted)
+
+
+def zk_text(name: str, old: str, new: str, left: list[str], noted: list[tuple[str, str | None]]) -> Case:
+    whole = dump_text(dump(*U))
+    assert old in whole
+    return Case(name, "zookeeper", whole.replace(old, new, 1), left, noted)
+
+
+def text(name: str, old: str, new: str, left: list[str], noted: list[tuple[str, str | None]]) -> Case:
+    assert old in DESCRIBE_U
+    return Case(name, "describe", DESCRIBE_U.replace(old, new, 1), left, noted)
+
+
+def kc(name: str, left: list[str], noted: list[tuple[str, str | None]], topic: dict[str, Any], **changed: Any) -> Case:
+    document = kcat()
+    second = {**document["topics"][0], "topic": "u"}
+    document["topics"] = [{**document["topics"][0], **topic}, second]
+    return Case(name, "kcat", json.dumps({**document, **changed}), left, noted)
+
+
+STATE = "/brokers/topics/t/partitions/1/state"
+CASES = [
+    zk("whole", ["t", "u"], []),
+    zk("state of broken JSON", ["u"], [(":10 data of /brokers/topics/t/", "t")], znode(STATE, "{")),
+    zk("two states broken", ["u"], [("partitions/0/state", "t"), ("partitions/1/state", "t")],
+       znode(STATE, "{"), znode(STATE.replace("1", "0"), "{")),
+    zk("missing partition", ["u"], [("no partition 1", "t")], assignment("t", {0: [1], 2: [1]})),
+    zk("ISR outside the replicas", ["u"], [("field isr: found broker 9", "t")], state("t", 1, 2, [2, 9])),
+    zk("leader outside the replicas", ["u"], [("field leader: found broker 9", "t")], state("t", 1, 9, [2])),
+    zk("replica twice", ["u"], [("broker 1 twice", "t")], assignment("t", {0: [1, 1, 2, 3], 1: [2, 3]})),
+    zk("illegal topic name", ["t", "u"], [("topic name 'v w'", "v w")], assignment("v w", {0: [1]})),
+    zk("state without a topic", ["t", "u"], [("a state of topic v", "v")], state("v", 0, 1, [1])),
+    zk("wrong topic config", ["u"], [("config min.insync.replicas: found 'x'", "t")],
+       znode("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "x"}})),
+    zk("wrong default config", ["t", "u"], [("broker default config", None)],
+       znode("/config/brokers/<default>", {"version": 1, "config": {"min.insync.replicas": "x"}})),
+    zk_text("line of broken JSON with its path", '"data": "{\\"version\\": 1, \\"leader\\": 2', '"data: "{', ["u"],
+            [(":10: found malformed JSON", "t")]),
+    zk_text("line without a path", json.dumps(state("t", 1, 2, [2, 3], version=7)), "garbage", ["u"],
+            [(":10: found malformed JSON", None), ("no state of a partition of topic t", "t")]),
+    zk_text("second state", json.dumps(U[1]), json.dumps(U[1]) + "\n" + json.dumps(U[1]), ["t"],
+            [("a second state of partition u-0", "u")]),
+    text("whole", "Topic", "Topic", ["t", "u"], []),
+    text("bad partition line", "Leader: 2", "Leader: two", ["u"], [(":3 field Leader: found 'two'", "t")]),
+    text("bad topic line", "PartitionCount: 2", "PartitionCount: x", ["u"], [(":1: found 'x'", "t")]),
+    text("missing partition", DESCRIBE.splitlines(keepends=True)[2], "", ["u"],
+         [("1 partitions of topic t", "t")]),
+    text("partition twice", "Partition: 1", "Partition: 0", ["u"], [("partition t-0 again", "t")]),
+    text("line of something else", "Topic: u\t", "WARN what is this\nTopic: u\t", ["t", "u"], [(":4: found", None)]),
+    kc("whole", ["t", "u"], [], {}),
+    kc("wrong type", ["u"], [("topics[0] field partitions: found 3", "t")], {"partitions": 3}),
+    kc("no name", ["u"], [("topics[0] field topic", None)], {"topic": 7}),
+    kc("topic twice", [], [("topic u again", "u")], {"topic": "u"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}: {case.name}")
+def test_a_fault_spoils_its_topic_only(case: Case, tmp_path: Path) -> None:
+    path = tmp_path / NAMES[case.format]
+    path.write_text(case.content)
+    notes = FaultNotes()
+    snapshot = read_snapshot(path, faults=notes)
+    assert list(snapshot.topics.names) == case.left
+    assert [noted.topic for noted in notes.noted] == [topic for _, topic in case.noted]
+    for noted, (says, _) in zip(notes.noted, case.noted, strict=True):
+        assert says in str(noted.fault)
+    if case.noted:
+        with pytest.raises(SnapshotError):
+            read_snapshot(path)
+
+
+@pytest.mark.parametrize("case", [one for one in CASES if one.noted and one.noted[-1][1] == "t"],
+                         ids=lambda case: f"{case.format}: {case.name}")  # fmt: skip
+def test_the_others_are_read_as_if_nothing_were_wrong(case: Case, tmp_path: Path) -> None:
+    path, whole = tmp_path / NAMES[case.format], tmp_path / f"whole-{NAMES[case.format]}"
+    path.write_text(case.content)
+    whole.write_text(next(one.content for one in CASES if one.format == case.format and one.name == "whole"))
+    notes, wanted = FaultNotes(), read_snapshot(whole)
+    found = read_snapshot(path, faults=notes)
+    at = wanted.topics.names.index("u")
+    assert (
+        found.partitions.replicas[0].tolist() == wanted.partitions.replicas[int(wanted.topics.first_rows[at])].tolist()
+    )
+    assert found.partitions.isr is not None
+    assert wanted.partitions.isr is not None
+    assert found.partitions.isr[0].tolist() == wanted.partitions.isr[int(wanted.topics.first_rows[at])].tolist()
+
+
+CUT = [
+    ("zookeeper", dump_text(dump())[:-20], "malformed JSON"),
+    ("zookeeper", dump_text(dump()[:1]), "a dump of the whole tree"),
+    ("describe", DESCRIBE[:-5], "a last line without an end"),
+    ("describe", "Topic: \n", "no PartitionCount"),
+    ("kcat", json.dumps(kcat())[:-9], "malformed JSON"),
+]
+
+
+@pytest.mark.parametrize("format,content,says", CUT)
+def test_a_file_that_was_cut_off_is_refused_whole(format: str, content: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / NAMES[format]
+    path.write_text(content)
+    with pytest.raises(SnapshotError, match=says):
+        read_snapshot(path, format, faults=FaultNotes())
+
+
+def test_a_broker_that_cannot_be_read_is_not_called_gone(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(dump_text(dump(registration(2, port="x"))))
+    notes = FaultNotes()
+    snapshot = read_snapshot(path, faults=notes)
+    assert {one.broker_id: one.registered for one in snapshot.brokers} == {1: True, 2: None, 3: True}
+    assert [noted.topic for noted in notes.noted] == [None]
+
+
+def test_how_many_partitions_are_left_out_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(dump_text(dump(*U, znode(STATE, "{"))))
+    notes = FaultNotes()
+    read_snapshot(path, faults=notes)
+    assert notes.partitions == {"t": 2}
+
+
+def test_a_source_of_nothing_but_faults_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(dump_text(dump(*U, *(znode(f"/brokers/topics/t/partitions/{n}/state", "{") for n in range(3)))))
+    with pytest.raises(SnapshotError, match="after 2 other faults"):
+        read_snapshot(path, faults=FaultNotes(most=2))

@@ -1,0 +1,55 @@
+"""Small fleets on disk, for tests to bend."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from kframe.snapshot import Snapshot, write_snapshot
+from kframe.snapshot.directory import ROW_GROUP_ROWS
+from tests.snapshot.samples import DESCRIBE, dump, dump_text, kcat, state
+
+#: Broken JSON in the data of one state: topic ``t`` of the dump is spoiled by it, ``u`` is not.
+BROKEN_STATE = {**state("t", 1, 2, [2, 3]), "data": '{"leader": 2, "isr": [2,'}
+U_ASSIGNED = {"path": "/brokers/topics/u", "data": '{"partitions": {"0": [1, 2]}}', "version": 0, "czxid": 1}
+U_STATE = state("u", 0, 1, [1, 2])
+
+
+def two_topics(*changed: dict[str, Any]) -> str:
+    """A dump of topics ``t`` (two partitions) and ``u`` (one), with changed znodes."""
+    return dump_text(dump(U_ASSIGNED, U_STATE, *changed))
+
+
+def mixed(place: Path) -> Path:
+    """A fleet of a dump, a gzipped dump, a listing and an answer of kcat: clusters east, west, north and south."""
+    place.mkdir()
+    (place / "east.zookeeper.jsonl").write_text(two_topics())
+    (place / "west.jsonl.gz").write_bytes(gzip.compress(dump_text(dump()).encode()))
+    (place / "north.topics-describe.txt").write_text(DESCRIBE)
+    (place / "south.kcat.json").write_text(json.dumps(kcat()))
+    return place
+
+
+def directory(place: Path, snapshot: Snapshot, row_group_rows: int = ROW_GROUP_ROWS) -> Path:
+    """A snapshot directory, with row groups of another size if so wished."""
+    write_snapshot(snapshot, place)
+    if row_group_rows != ROW_GROUP_ROWS:
+        from pyarrow import parquet
+
+        file = place / "partitions.parquet"
+        parquet.write_table(parquet.read_table(file), file, row_group_size=row_group_rows, store_schema=False)
+        resign(place)
+    return place
+
+
+def resign(place: Path) -> None:
+    """Make the manifest of a directory say what its files are now."""
+    from kframe.snapshot.manifest import file_entry
+
+    manifest = json.loads((place / "manifest.json").read_text())
+    for name in manifest["files"]:
+        entry = file_entry(place / name)
+        manifest["files"][name] = {"bytes": entry.bytes, "sha256": entry.sha256}
+    (place / "manifest.json").write_text(json.dumps(manifest))
