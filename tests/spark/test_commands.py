@@ -1,0 +1,89 @@
+"""``kframe spark ingest`` and ``validate``, in the session of the tests and by ``spark-submit``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+
+from kframe.snapshot import read_snapshot
+from kframe.spark.fleet import read_fleet
+from kframe.spark.rows import rows_of
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
+from tests.cli.running import kframe
+from tests.snapshot.samples import ROOT, state
+from tests.spark.fleets import BROKEN_STATE, mixed, two_topics
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
+    """One way through both commands: Spark takes its time for each query."""
+    place, out = mixed(tmp_path / "exports"), tmp_path / "fleet"
+    (place / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
+    (place / "west.jsonl.gz").unlink()
+    (place / "west.jsonl").write_text(two_topics(state("t", 0, 1, [2, 3]), state("t", 1, -1, [3])))
+    (place / "torn.txt").write_text("Topic: t\tPartition")
+    done = kframe("spark", "ingest", place, "--out", out, "--fail-on", "refused", "-o", "json")
+    assert done.exit_code == 3, done.output
+    rows = {row["cluster"]: row for row in json.loads(done.stdout)["rows"]}
+    assert {name: (row["status"], row["quarantined"]) for name, row in rows.items()} == {
+        "east": ("taken", 1), "north": ("taken", 0), "south": ("taken", 0), "torn": ("refused", 1), "west": ("taken", 0),
+    }  # fmt: skip
+    assert "torn.txt:1: found a last line without an end" in rows["torn"]["reason"]
+    assert "5 clusters, 1 refused, 2 rows in quarantine" in done.stderr
+    for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS):
+        found = read_fleet(spark, str(out), table).where("cluster = 'west'").toArrow()
+        wanted = [
+            row for batch in rows_of(read_snapshot(place / "west.jsonl"), "west", table) for row in batch.to_pylist()
+        ]
+        assert found.sort_by([(name, "ascending") for name in table.key]).to_pylist() == wanted
+
+    checked = kframe("spark", "validate", out, "--out", tmp_path / "broken", "--fail-on", "error", "-o", "json")
+    assert checked.exit_code == 3, checked.output
+    assert [
+        (row["cluster"], row["rule"], row["severity"], row["topic"], row["partition"], row["found"])
+        for row in json.loads(checked.stdout)["rows"]
+    ] == [
+        ("west", "leader_not_in_isr", "error", "t", 0, "1"),
+        ("west", "topic_id_shared", "error", "t", None, "oEwwV51-QoiZY0G02A_A6Q"),
+        ("west", "topic_id_shared", "error", "u", None, "oEwwV51-QoiZY0G02A_A6Q"),
+        ("west", "offline", "warning", "t", 1, "-1"),
+        ("west", "under_min_isr", "warning", "t", 1, "[3]"),
+    ]
+    assert "3 errors, 2 warnings" in checked.stderr
+
+
+@pytest.mark.parametrize("arguments,says", [
+    (("ingest", "nowhere", "--out", "fleet"), "nowhere: found no snapshot there"),
+    (("validate", "nowhere"), "nowhere: found no snapshot there"),
+    (("ingest", ".", "--out", "fleet", "--master", "local", "--remote", "sc://h"), "exclude one another"),
+    (("ingest", ".", "--out", "fleet", "--conf", "spark.ui.enabled"), "spark.ui.enabled is not KEY=VALUE"),
+])  # fmt: skip
+def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], says: str) -> None:
+    done = kframe("spark", *arguments)
+    assert done.exit_code == 2, done.output
+    assert says in done.stderr
+    assert done.stdout == ""
+
+
+def test_by_spark_submit(tmp_path: Path) -> None:
+    place = tmp_path / "exports"
+    place.mkdir()
+    (place / "east.jsonl").write_text(two_topics())
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[1]",
+         "--conf", "spark.driver.host=127.0.0.1", "--conf", f"spark.local.dir={tmp_path}",
+         ROOT / "examples" / "spark" / "submit.py", "spark", "ingest", place, "--out", tmp_path / "fleet", "--json"],
+        env={**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}, capture_output=True, text=True,
+        timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [row["status"] for row in json.loads(done.stdout)["rows"]] == ["taken"]

@@ -1,0 +1,196 @@
+"""Raw exports become a fleet: whole clusters, bad input in quarantine, and only what changed is done again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from kframe.errors import InputError
+from kframe.snapshot import generate, read_snapshot
+from kframe.spark import fleet
+from kframe.spark.fleet import FLEET, check_fleet_place, finished, part, record_of
+from kframe.spark.ingest import ingest_source
+from kframe.spark.schema import PARTITIONS, QUARANTINE, TOPICS
+from kframe.spark.sources import Source
+from tests.snapshot.samples import DESCRIBE, assignment, dump, dump_text, kcat, state
+from tests.spark.fleets import BROKEN_STATE, directory, resign, two_topics
+
+
+class Bad(NamedTuple):
+    """A damaged input, what its row in quarantine says, and the topics that are taken of it (None: it is refused)."""
+
+    name: str
+    make: Callable[[Path], Path]
+    place: str
+    found: str
+    topics: list[str] | None = None
+
+
+def file(name: str, content: str | bytes) -> Callable[[Path], Path]:
+    def make(place: Path) -> Path:
+        path = place / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return make
+
+
+def snapshot(change: Callable[[Path], object]) -> Callable[[Path], Path]:
+    def make(place: Path) -> Path:
+        path = directory(place / "c", generate(1_000, 5, 3))
+        change(path)
+        return path
+
+    return make
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def cut_and_signed(path: Path) -> None:
+    cut(path / "partitions.parquet")
+    resign(path)
+
+
+def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    parquet.write_table(change(parquet.read_table(path)), path, store_schema=False)
+    resign(path.parent)
+
+
+ZIPPED = gzip.compress(two_topics().encode())
+BAD = [
+    Bad("half-written gzip", file("c.jsonl.gz", ZIPPED[: len(ZIPPED) // 2]), "c.jsonl.gz", "a damaged gzip file"),
+    Bad("damaged gzip", file("c.jsonl.gz", ZIPPED[:-8] + b"\0" * 8), "c.jsonl.gz", "a damaged gzip file"),
+    Bad("half-written dump", file("c.jsonl", two_topics()[:-30]), "c.jsonl:16", "malformed JSON"),
+    Bad("dump cut at a line", file("c.jsonl", dump_text(dump()[:1])), "c.jsonl", "no znode"),
+    Bad("half-written listing", file("c.txt", DESCRIBE[:-9]), "c.txt:3", "a last line without an end"),
+    Bad("half-written kcat", file("c.json", json.dumps(kcat())[:-9]), "c.json", "malformed JSON"),
+    Bad("empty file", file("c.jsonl", ""), "c.jsonl", "an empty file"),
+    Bad("something else", file("c.bin", "binary"), "c.bin", "a file that starts with"),
+    Bad("no manifest any more", snapshot(lambda path: (path / "manifest.json").unlink()), "c/manifest.json", "no such"),
+    Bad("truncated Parquet", snapshot(lambda path: cut(path / "partitions.parquet")), "c/partitions.parquet", "bytes"),
+    Bad("truncated and signed", snapshot(cut_and_signed),
+        "c/partitions.parquet", "no readable Parquet"),
+    Bad("hash mismatch", snapshot(lambda path: (path / "topics.parquet").write_bytes(
+        (path / "topics.parquet").read_bytes()[::-1])), "c/topics.parquet", "sha256"),
+    Bad("wrong schema", snapshot(lambda path: rewrite(path / "brokers.parquet", lambda table: table.drop(["rack"]))),
+        "c/brokers.parquet schema", "broker_id int32"),
+    Bad("duplicate partition in Parquet", snapshot(lambda path: rewrite(
+        path / "partitions.parquet", lambda table: pa.concat_tables([table.slice(0, 1), table.slice(0, 999)]))),
+        "c/partitions.parquet row 1", "partition 0"),
+    Bad("duplicate partition in a listing", file("c.txt", DESCRIBE.replace("Partition: 1", "Partition: 0")),
+        "c.txt:3", "partition t-0 again", []),
+    Bad("duplicate state", file("c.jsonl", two_topics() + dump_text([state("t", 1, 2, [2, 3])])),
+        "c.jsonl:17", "a second state of partition t-1", ["u"]),
+    Bad("missing partition", file("c.jsonl", two_topics(assignment("t", {0: [1, 2, 3], 2: [2, 3]}))),
+        "c.jsonl:8", "partition 2 of topic t but no partition 1", ["u"]),
+    Bad("broken state", file("c.jsonl", two_topics(BROKEN_STATE)),
+        "c.jsonl:10 data of /brokers/topics/t/partitions/1/state", "malformed JSON", ["u"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
+def test_bad_input_is_in_quarantine_with_file_and_reason(bad: Bad, tmp_path: Path) -> None:
+    source, out = Source(str(bad.make(tmp_path)), "c"), tmp_path / "out"
+    (row,) = ingest_source(source, out).to_pylist()
+    (quarantined,) = part_rows(out, QUARANTINE)
+    assert quarantined["place"] == str(tmp_path / bad.place)
+    assert bad.found in quarantined["found"]
+    assert quarantined["source"] == source.path
+    if bad.topics is None:
+        assert (row["status"], row["partitions"]) == ("refused", 0)
+        assert quarantined["place"] in row["reason"]
+        assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
+    else:
+        assert row["status"] == "taken"
+        assert [one["topic"] for one in part_rows(out, TOPICS)] == bad.topics
+        assert quarantined["partitions"] == 2
+    assert ingest_source(source, out).to_pylist()[0]["status"] == "unchanged"
+
+
+def part_rows(out: Path, table: Any) -> list[dict[str, Any]]:
+    path = part(out, table, "c") / "part-0.parquet"
+    rows: list[dict[str, Any]] = parquet.ParquetFile(path).read().to_pylist() if path.exists() else []
+    return rows
+
+
+def files_of(out: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+
+
+def test_the_same_input_gives_the_same_files_and_is_done_once(tmp_path: Path) -> None:
+    path, out = tmp_path / "c.jsonl", tmp_path / "out"
+    path.write_text(two_topics())
+    source = Source(str(path), "c")
+    statuses = [ingest_source(source, out)["status"][0].as_py()]
+    first = files_of(out)
+    statuses += [ingest_source(source, out, force=force)["status"][0].as_py() for force in (False, True)]
+    assert statuses == ["taken", "unchanged", "taken"]
+    assert files_of(out) == first
+    path.write_text(two_topics(BROKEN_STATE))
+    assert ingest_source(source, out).to_pylist()[0]["quarantined"] == 1
+    path.write_text("")
+    assert ingest_source(source, out).to_pylist()[0]["status"] == "refused"
+    assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
+
+
+def test_a_cluster_that_was_left_half_done_is_not_there_and_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = tmp_path / "c.jsonl", tmp_path / "out"
+    path.write_text(two_topics())
+    source = Source(str(path), "c")
+    ingest_source(source, out)
+    whole = files_of(out)
+    renames: list[str] = []
+
+    def rename(self: Path, target: Path) -> Path:
+        renames.append(target.name)
+        if len(renames) == 2:
+            raise OSError("the disk is full")
+        os.rename(self, target)
+        return target
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(OSError, match="full"):
+        ingest_source(source, out, force=True)
+    monkeypatch.undo()
+    assert finished(out) == []
+    assert ingest_source(source, out).to_pylist()[0]["status"] == "taken"
+    assert files_of(out) == whole
+
+
+def test_an_output_that_was_lost_is_made_again(tmp_path: Path) -> None:
+    path, out = tmp_path / "c.jsonl", tmp_path / "out"
+    path.write_text(two_topics())
+    ingest_source(Source(str(path), "c"), out)
+    (part(out, PARTITIONS, "c") / "part-0.parquet").unlink()
+    assert record_of(out, "c") is None
+    assert ingest_source(Source(str(path), "c"), out).to_pylist()[0]["status"] == "taken"
+
+
+def test_a_fleet_is_not_put_among_other_things(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match=r"'mine\.txt' in it"):
+        check_fleet_place(tmp_path)
+    with pytest.raises(InputError, match="no directory _done"):
+        finished(tmp_path)
+
+
+def test_names_that_Spark_escapes_are_read_back(spark: Any, tmp_path: Path) -> None:  # noqa: N802
+    path, name = tmp_path / "c.jsonl", "05=a:b%41 é"
+    path.write_text(two_topics())
+    ingest_source(Source(str(path), name), tmp_path / "out")
+    found = fleet.read_fleet(spark, str(tmp_path / "out"), PARTITIONS)
+    assert found.schema.names == PARTITIONS.schema.names
+    assert {row.cluster for row in found.select("cluster").collect()} == {name}
+    assert found.count() == len(read_snapshot(path))

@@ -1,0 +1,124 @@
+"""The format ``kframe`` in a real Spark: what it reads is what the readers read, and what it writes is a snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kframe.snapshot import generate, read_snapshot
+from kframe.spark import register
+from kframe.spark.rows import rows_of
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, Table
+from tests.spark.fleets import BROKEN_STATE, directory, mixed, two_topics
+
+CLUSTER_FILES = {"east": "east.zookeeper.jsonl", "north": "north.topics-describe.txt", "south": "south.kcat.json",
+                 "west": "west.jsonl.gz"}  # fmt: skip
+
+
+@pytest.fixture
+def reader(spark: Any) -> Any:
+    register(spark)
+    return spark.read.format("kframe")
+
+
+def sorted_rows(frame: Any, table: Table) -> list[dict[str, Any]]:
+    order = [(name, "ascending") for name in table.key]
+    found: list[dict[str, Any]] = frame.toArrow().sort_by(order).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("table", [PARTITIONS, BROKERS, TOPICS, CLUSTERS], ids=lambda table: table.name)
+def test_a_fleet_of_all_formats(reader: Any, tmp_path: Path, table: Table) -> None:
+    place = mixed(tmp_path / "fleet")
+    found = sorted_rows(reader.option("table", table.name).load(str(place)), table)
+    assert found == [
+        row
+        for cluster, file in CLUSTER_FILES.items()
+        for batch in rows_of(read_snapshot(place / file), cluster, table)
+        for row in batch.to_pylist()
+    ]
+
+
+def test_filters_keep_files_unread_and_rows_out(
+    reader: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = mixed(tmp_path / "fleet")
+    (place / "bad.jsonl").write_text("what is not read is not refused")
+    frame = reader.load(str(place)).where("cluster in ('east', 'west') and topic = 'u' and leader >= 0")
+    assert [(row.cluster, row.topic) for row in frame.collect()] == [("east", "u")]
+    assert frame.rdd.getNumPartitions() == 2  # a file each of the two clusters asked for
+    frame.explain()
+    assert " Filter " not in capsys.readouterr().out  # Spark has none left to do
+
+
+def test_a_range_of_row_groups_is_a_spark_partition(reader: Any, tmp_path: Path) -> None:
+    snapshot = generate(1_000, 5, 3, topics=10)
+    directory(tmp_path / "big", snapshot, 100)
+    frame = reader.option("rowGroups", 4).load(str(tmp_path / "big"))
+    assert frame.rdd.getNumPartitions() == 3
+    assert sorted_rows(frame, PARTITIONS) == [
+        row for batch in rows_of(snapshot, "big", PARTITIONS) for row in batch.to_pylist()
+    ]
+    last = frame.where(f"topic = '{snapshot.topics.names[-1]}'")
+    assert (last.count(), last.rdd.getNumPartitions()) == (100, 1)
+
+
+def test_faults_end_a_query_or_go_to_quarantine(reader: Any, tmp_path: Path) -> None:
+    place = mixed(tmp_path / "fleet")
+    (place / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
+    (place / "west.jsonl.gz").write_bytes((place / "west.jsonl.gz").read_bytes()[:-9])
+    with pytest.raises(Exception, match=r"east.zookeeper.jsonl:10 data of .*: found malformed JSON"):
+        reader.load(str(place)).where("cluster = 'east'").count()
+    tolerant = reader.option("mode", "PERMISSIVE")
+    kept = {(row.cluster, row.topic) for row in tolerant.load(str(place)).select("cluster", "topic").collect()}
+    assert kept == {("east", "u"), ("north", "t"), ("south", "t")}
+    quarantined = reader.option("table", "quarantine").load(str(place)).orderBy("cluster").collect()
+    assert [(row.cluster, row.topic, row.partitions) for row in quarantined] == [("east", "t", 2), ("west", None, None)]
+    assert [row.place.rpartition("/")[2] for row in quarantined] == ["state", "west.jsonl.gz"]
+    assert "damaged gzip" in quarantined[1].found
+
+
+@pytest.mark.parametrize("options,says", [
+    ({"table": "nothing"}, "option table: found 'nothing'"),
+    ({"mode": "DROPMALFORMED"}, "option mode: found 'DROPMALFORMED'"),
+    ({"rowGroups": "0"}, "option rowgroups: found '0'"),
+    ({"row_groups": "1"}, "option row_groups: found an unknown option"),
+    ({"name": "one"}, "name: found 'one' for 4 sources"),
+])  # fmt: skip
+def test_wrong_options_are_refused(reader: Any, tmp_path: Path, options: dict[str, str], says: str) -> None:
+    with pytest.raises(Exception, match=says):
+        reader.options(**options).load(str(mixed(tmp_path / "fleet"))).count()
+
+
+def test_another_schema_is_refused(reader: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="the schema of table partitions: found"):
+        reader.schema("topic string").load(str(mixed(tmp_path / "fleet"))).count()
+
+
+def test_partitions_are_written_as_snapshots(reader: Any, tmp_path: Path) -> None:
+    place, out = mixed(tmp_path / "fleet"), tmp_path / "out"
+    frame = reader.load(str(place)).repartition(3)
+    frame.write.format("kframe").mode("append").save(str(out))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fleet", "out"]
+    assert sorted(path.name for path in out.iterdir()) == sorted(CLUSTER_FILES)
+    wanted, found = read_snapshot(place / CLUSTER_FILES["east"]), read_snapshot(out / "east")
+    assert found.topics.names == wanted.topics.names
+    for name in wanted.partitions.numbers():
+        assert getattr(found.partitions, name).tolist() == getattr(wanted.partitions, name).tolist()
+    with pytest.raises(Exception, match=r"out/east: found something already there"):
+        frame.write.format("kframe").mode("append").save(str(out))
+    frame.where("cluster = 'east'").write.format("kframe").mode("overwrite").save(str(out))
+    assert sorted(path.name for path in out.iterdir()) == sorted(CLUSTER_FILES)
+    assert read_snapshot(out / "east").digest() == found.digest()
+
+
+def test_a_cluster_that_is_not_whole_is_not_written(reader: Any, tmp_path: Path) -> None:
+    place, out = mixed(tmp_path / "fleet"), tmp_path / "out"
+    frame = reader.load(str(place)).where("not (cluster = 'east' and topic = 't' and partition = 0)")
+    with pytest.raises(Exception, match=r"cluster east table partitions: found .* out of turn"):
+        frame.write.format("kframe").mode("append").save(str(out))
+    with pytest.raises(Exception, match="the schema of table partitions"):
+        frame.select("cluster", "topic").write.format("kframe").mode("append").save(str(out))
+    assert [path.name for path in tmp_path.iterdir()] == ["fleet"]

@@ -1,0 +1,110 @@
+"""Which files a fleet is in and what its clusters are called; what a question makes needless to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import datasource as spark
+
+from kframe.errors import InputError
+from kframe.snapshot import generate
+from kframe.spark.pushdown import Condition, condition
+from kframe.spark.reading import Piece, Question, pieces, read_piece
+from kframe.spark.schema import PARTITIONS
+from kframe.spark.sources import Source, find_sources
+from tests.spark.fleets import directory
+
+
+def names(tmp_path: Path, *places: str, name: str | None = None) -> list[str]:
+    return [source.cluster for source in find_sources([str(tmp_path / place) for place in places], name)]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Two days of two clusters, a snapshot directory, and what is passed over."""
+    for path in ("mon/east.zookeeper.jsonl.gz", "mon/west.kcat.json", "tue/east.jsonl", "snap/manifest.json",
+                 "snap/partitions.parquet", "mon/_SUCCESS", "mon/.hidden"):  # fmt: skip
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("x")
+    return tmp_path
+
+
+@pytest.mark.parametrize("places,name,expected", [
+    (["mon"], None, ["east", "west"]),
+    (["mon", "snap"], None, ["east", "west", "snap"]),
+    (["*/east*"], "{parent}@{stem}", ["mon@east", "tue@east"]),
+    (["mon/west.kcat.json"], "w", ["w"]),
+    (["mon", "mon/west.kcat.json"], None, ["east", "west"]),
+])  # fmt: skip
+def test_clusters_are_named_by_their_files(
+    files: Path, places: list[str], name: str | None, expected: list[str]
+) -> None:
+    assert names(files, *places, name=name) == expected
+
+
+@pytest.mark.parametrize("places,name,says", [
+    (["mon", "tue"], None, r"tue/east.jsonl: found cluster east again, which is also in .*mon/east.zookeeper.jsonl.gz"),
+    (["mon"], "one", "name: found 'one' for 2 sources"),
+    (["mon"], "{day}", "name: found '{day}'"),
+    (["nothing"], None, "nothing: found no snapshot there"),
+    (["mon/west.kcat.json"], "a/b", "cluster name 'a/b'"),
+    (["mon/west.kcat.json"], "_w", "cluster name '_w'"),
+])  # fmt: skip
+def test_what_cannot_be_named_is_refused(files: Path, places: list[str], name: str | None, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        names(files, *places, name=name)
+
+
+FILTERS: list[tuple[Any, Condition | None]] = [
+    (spark.EqualTo(("topic",), "a"), Condition("topic", "EqualTo", "a")),
+    (spark.Not(spark.In(("leader",), (1, 2))), Condition("leader", "In", (1, 2), negated=True)),
+    (spark.IsNotNull(("isr",)), Condition("isr", "IsNotNull")),
+    (spark.StringStartsWith(("cluster",), "a"), Condition("cluster", "StringStartsWith", "a")),
+    (spark.EqualTo(("leader",), "a"), None),
+    (spark.EqualTo(("isr",), [1]), None),
+    (spark.EqualNullSafe(("leader",), 1), None),
+    (spark.EqualTo(("a", "b"), 1), None),
+    (spark.In(("leader",), (1, None)), None),
+]
+
+
+@pytest.mark.parametrize("found,expected", FILTERS, ids=[repr(found) for found, _ in FILTERS])
+def test_filters_are_taken_over_or_given_back(found: Any, expected: Condition | None) -> None:
+    assert condition(found, PARTITIONS.schema) == expected
+
+
+CONDITIONS: list[tuple[str, list[Condition], int]] = [
+    ("all", [], 10),
+    ("a topic", [Condition("topic", "EqualTo", "t-0000003")], 1),
+    ("two topics", [Condition("topic", "In", ("t-0000000", "t-0000009"))], 2),
+    ("from a topic on", [Condition("topic", "GreaterThanOrEqual", "t-0000008")], 2),
+    ("beyond a topic", [Condition("topic", "GreaterThan", "t-0000009")], 0),
+    ("up to a topic", [Condition("topic", "LessThan", "t-0000001")], 1),
+    ("a prefix", [Condition("topic", "StringStartsWith", "t-000000")], 10),
+    ("another prefix", [Condition("topic", "StringStartsWith", "u")], 0),
+    ("no such partition", [Condition("partition", "GreaterThan", 99)], 0),
+    ("not a topic", [Condition("topic", "EqualTo", "t-0000003", negated=True)], 10),
+    ("another cluster", [Condition("cluster", "EqualTo", "else")], 0),
+    ("its cluster", [Condition("cluster", "StringStartsWith", "bi")], 10),
+]
+
+
+@pytest.mark.parametrize("conditions,groups", [one[1:] for one in CONDITIONS], ids=[one[0] for one in CONDITIONS])
+def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path, conditions: list[Condition], groups: int) -> None:
+    snapshot = generate(1_000, 5, 3, topics=10)
+    renamed = [f"t-{number:07}" for number in range(10)]
+    object.__setattr__(snapshot.topics, "names", tuple(renamed))
+    source = Source(str(directory(tmp_path / "big", snapshot, 100)), "big")
+    found = pieces([source], Question(PARTITIONS, tuple(conditions)), 3)
+    assert sum(len(piece.groups or ()) for piece in found) == groups
+    assert all(len(piece.groups or ()) <= 3 for piece in found)
+    question = Question(PARTITIONS, tuple(conditions))
+    wanted = [row for batch in read_piece(Piece(source), question) for row in batch.to_pylist()]
+    assert [row for piece in found for batch in read_piece(piece, question) for row in batch.to_pylist()] == wanted
+
+
+def test_a_tolerant_reading_takes_a_directory_whole(tmp_path: Path) -> None:
+    source = Source(str(directory(tmp_path / "big", generate(1_000, 5, 3), 100)), "big")
+    assert pieces([source], Question(PARTITIONS, (), tolerant=True)) == [Piece(source)]
