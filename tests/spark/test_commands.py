@@ -34,7 +34,8 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     assert done.exit_code == 3, done.output
     rows = {row["cluster"]: row for row in json.loads(done.stdout)["rows"]}
     assert {name: (row["status"], row["quarantined"]) for name, row in rows.items()} == {
-        "east": ("taken", 1), "north": ("taken", 0), "south": ("taken", 0), "torn": ("refused", 1), "west": ("taken", 0),
+        "east": ("taken", 1), "north": ("taken", 0), "south": ("taken", 0), "torn": ("refused", 1),
+        "west": ("taken", 0),
     }  # fmt: skip
     assert "torn.txt:1: found a last line without an end" in rows["torn"]["reason"]
     assert "5 clusters, 1 refused, 2 rows in quarantine" in done.stderr
