@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import click
+
+from kframe.cli.output import BadInput
+
+#: Errors of kframe in an executor arrive as text, at the end of a traceback.
+_IN_EXECUTOR: Final = re.compile(r"kframe\.errors\.(?:InputError|SnapshotError|ZnodeError): (.+)")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,13 +48,22 @@ _OPTIONS: Final = (
 
 
 def spark_options(command: Command) -> Command:
-    """Give a command ``--master``, ``--remote`` and ``--conf``, as its parameter ``spark`` (SparkSettings)."""
+    """Give a command ``--master``, ``--remote`` and ``--conf``, as its parameter ``spark`` (SparkSettings).
+
+    Bad input that an executor came upon is reported as if this process had.
+    """
 
     @functools.wraps(command)
     def with_spark(*args: Any, master: str | None, remote: str | None, conf: dict[str, str], **kwargs: Any) -> Any:
         if master is not None and remote is not None:
             raise click.UsageError("--master and --remote exclude one another")
-        return command(*args, spark=SparkSettings(master, remote, conf), **kwargs)
+        try:
+            return command(*args, spark=SparkSettings(master, remote, conf), **kwargs)
+        except Exception as problem:
+            found = _IN_EXECUTOR.search(str(problem))
+            if found is None:
+                raise
+            raise BadInput(found[1]) from problem
 
     wrapped: Any = with_spark
     for option in reversed(_OPTIONS):

@@ -26,6 +26,7 @@ from kframe.snapshot.checks import shown
 from kframe.snapshot.decode import decode
 from kframe.snapshot.manifest import FileEntry, file_entry
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, Table
+from kframe.spark.sources import find_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,6 +82,7 @@ def open_fleet(spark: SparkSession, place: str, tables: Iterable[Table] = FLEET)
     from kframe.spark import register
 
     register(spark)
+    find_sources([place])  # tells what is wrong with the place before Spark is asked
     reader = spark.read.format("kframe")
     return {table.name: reader.option("table", table.name).load(place) for table in tables}
 

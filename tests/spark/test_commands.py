@@ -17,7 +17,7 @@ from kframe.spark.fleet import read_fleet
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from tests.cli.running import kframe
-from tests.snapshot.samples import ROOT, state
+from tests.snapshot.samples import ROOT, TOPIC_ID, assignment, state
 from tests.spark.fleets import BROKEN_STATE, mixed, two_topics
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -28,7 +28,8 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     place, out = mixed(tmp_path / "exports"), tmp_path / "fleet"
     (place / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
     (place / "west.jsonl.gz").unlink()
-    (place / "west.jsonl").write_text(two_topics(state("t", 0, 1, [2, 3]), state("t", 1, -1, [3])))
+    odd = [state("t", 0, 1, [2, 3]), state("t", 1, -1, [3])]
+    (place / "west.jsonl").write_text(two_topics(assignment("u", {0: [1, 2]}), *odd))
     (place / "torn.txt").write_text("Topic: t\tPartition")
     done = kframe("spark", "ingest", place, "--out", out, "--fail-on", "refused", "-o", "json")
     assert done.exit_code == 3, done.output
@@ -53,12 +54,20 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
         for row in json.loads(checked.stdout)["rows"]
     ] == [
         ("west", "leader_not_in_isr", "error", "t", 0, "1"),
-        ("west", "topic_id_shared", "error", "t", None, "oEwwV51-QoiZY0G02A_A6Q"),
-        ("west", "topic_id_shared", "error", "u", None, "oEwwV51-QoiZY0G02A_A6Q"),
+        ("west", "topic_id_shared", "error", "t", None, TOPIC_ID),
+        ("west", "topic_id_shared", "error", "u", None, TOPIC_ID),
         ("west", "offline", "warning", "t", 1, "-1"),
         ("west", "under_min_isr", "warning", "t", 1, "[3]"),
     ]
     assert "3 errors, 2 warnings" in checked.stderr
+
+
+def test_a_fault_in_an_executor_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "east.jsonl").write_text(two_topics(BROKEN_STATE))
+    done = kframe("spark", "validate", tmp_path)
+    assert done.exit_code == 2, done.output
+    (line,) = done.stderr.splitlines()
+    assert "east.jsonl:10 data of /brokers/topics/t/partitions/1/state: found malformed JSON" in line
 
 
 @pytest.mark.parametrize("arguments,says", [
@@ -82,9 +91,11 @@ def test_by_spark_submit(tmp_path: Path) -> None:
     done = subprocess.run(
         [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[1]",
          "--conf", "spark.driver.host=127.0.0.1", "--conf", f"spark.local.dir={tmp_path}",
-         ROOT / "examples" / "spark" / "submit.py", "spark", "ingest", place, "--out", tmp_path / "fleet", "--json"],
+         ROOT / "examples" / "spark" / "submit.py", "spark", "ingest", place, "--out", tmp_path / "fleet",
+         "-o", "jsonl"],
         env={**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}, capture_output=True, text=True,
         timeout=280, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert [row["status"] for row in json.loads(done.stdout)["rows"]] == ["taken"]
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # it mixes both streams
+    assert [row["status"] for row in rows] == ["taken"]

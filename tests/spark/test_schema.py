@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kframe.spark import schema
+from kframe.spark import ingest, rules, schema
 from kframe.spark.schema import Table
 
-TABLES = [value for value in vars(schema).values() if isinstance(value, Table)]
+MODULES = (schema, ingest, rules)
+TABLES = list(
+    {value.name: value for one in MODULES for value in vars(one).values() if isinstance(value, Table)}.values()
+)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
