@@ -17,14 +17,15 @@ from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE
-from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.model.requests import BrokerRows, ControlRequests, Occasion
 
 
 class RequestBatch:
     """What one bulk state change, or one operation, has to tell the brokers."""
 
-    def __init__(self, cluster: ClusterState) -> None:
+    def __init__(self, cluster: ClusterState, occasion: Occasion = Occasion.OTHER) -> None:
         self._cluster = cluster
+        self._occasion = occasion
         self._leading: list[tuple[Int32, Int32, bool]] = []
         self._stopping: list[tuple[Int32, Int32, Int32, bool]] = []
         self._metadata: list[Int32] = []
@@ -73,6 +74,7 @@ class RequestBatch:
             stop_replica=stopping,
             stop_leader_epoch=leader_epoch,
             stop_delete=delete,
+            occasion=self._occasion,
         )
 
     def _metadata_rows(self) -> Int32:

@@ -26,6 +26,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.effects import Ask, Effect, Send
 from kframe.model.events import Answer, Done
 from kframe.model.ids import NO_STATE, ElectionKind
+from kframe.model.requests import Occasion
 
 Result = TypeVar("Result")
 #: An operation under way: it yields effects, is sent their answers, and returns what it found out.
@@ -80,9 +81,9 @@ class Context:
         self.waiters_seen = 0
         self.state_change_log = logging.getLogger("kframe.statechange")
 
-    def batch(self) -> RequestBatch:
+    def batch(self, occasion: Occasion = Occasion.OTHER) -> RequestBatch:
         """An empty batch."""
-        return RequestBatch(self.cluster)
+        return RequestBatch(self.cluster, occasion)
 
     def send(self, batch: RequestBatch) -> Operation[None]:
         """Hand a batch to the transport, unless there is nothing in it for anybody."""
@@ -90,9 +91,11 @@ class Context:
         if not requests.empty:
             yield from ask(Send(requests))
 
-    def announce(self, told: NDArray[Any], rows: Int32 | None = None) -> Operation[None]:
+    def announce(
+        self, told: NDArray[Any], rows: Int32 | None = None, occasion: Occasion = Occasion.OTHER
+    ) -> Operation[None]:
         """UpdateMetadata with all registered brokers, and with the metadata of ``rows``, to the brokers ``told``."""
-        batch = self.batch()
+        batch = self.batch(occasion)
         batch.add_metadata(told, np.empty(0, np.int32) if rows is None else rows)
         yield from self.send(batch)
 

@@ -20,8 +20,10 @@ from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions, ReadTo
 from kframe.model.columns import Bool, Int32
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.requests import Occasion
 
 _log = logging.getLogger("kframe.controller")
+_DELETION = Occasion.DELETION
 
 
 def enabled(context: Context) -> bool:
@@ -106,7 +108,7 @@ def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
     """Replicas could not be deleted: their topics wait until something changes."""
     kept = _of_queued(context, replicas)
     if len(kept):
-        yield from replica_machine.move(context, kept, ReplicaState.DELETION_INELIGIBLE)
+        yield from replica_machine.move(context, kept, ReplicaState.DELETION_INELIGIBLE, _DELETION)
         halt(context, _topics_of(context, kept), "a replica could not be deleted")
         yield from resume(context)
 
@@ -128,7 +130,7 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
     yield from fail_replicas(context, replicas.where(failed))
     done = replicas.where(~failed)
     if len(done):
-        yield from replica_machine.move(context, _of_queued(context, done), ReplicaState.DELETION_SUCCESSFUL)
+        yield from replica_machine.move(context, _of_queued(context, done), ReplicaState.DELETION_SUCCESSFUL, _DELETION)
         yield from resume(context)
 
 
@@ -148,7 +150,7 @@ def resume(context: Context) -> Operation[None]:
     if len(retry):
         replicas = replica_machine.of_rows(context, _rows(context, retry))
         failed = p.replica_state[replicas.slots(p)] == ReplicaState.DELETION_INELIGIBLE
-        yield from replica_machine.move(context, replicas.where(failed), ReplicaState.OFFLINE)
+        yield from replica_machine.move(context, replicas.where(failed), ReplicaState.OFFLINE, _DELETION)
     if len(begin):
         yield from _begin(context, begin)
 
@@ -165,14 +167,14 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
         topics.deletion_started[fresh] = 1
         context.gauges.touch_topics(fresh)
     everyone = context.registered()
-    yield from context.announce(everyone, _rows(context, indexes))
+    yield from context.announce(everyone, _rows(context, indexes), _DELETION)
     replicas = replica_machine.of_rows(context, _rows(context, indexes))
     online = _online(context, replicas)
     dead = replicas.where(~online)
     alive = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))
-    yield from replica_machine.move(context, dead, ReplicaState.DELETION_INELIGIBLE)
-    yield from replica_machine.move(context, alive, ReplicaState.OFFLINE)
-    yield from replica_machine.move(context, alive, ReplicaState.DELETION_STARTED)
+    yield from replica_machine.move(context, dead, ReplicaState.DELETION_INELIGIBLE, _DELETION)
+    yield from replica_machine.move(context, alive, ReplicaState.OFFLINE, _DELETION)
+    yield from replica_machine.move(context, alive, ReplicaState.DELETION_STARTED, _DELETION)
     halt(context, _topics_of(context, dead), "replicas are offline")
 
 
@@ -181,7 +183,7 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
     topics = context.cluster.topics
     names = tuple(topics.names[index] for index in indexes.tolist())
     replicas = replica_machine.of_rows(context, _rows(context, indexes))
-    yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT)
+    yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT, _DELETION)
     yield from ask(DeleteTopics(names))
     for name in names:
         _log.info("topic %s is deleted", name)

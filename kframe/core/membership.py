@@ -15,6 +15,7 @@ from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.requests import Occasion
 
 _NOBODY = np.empty(0, np.int32)
 
@@ -92,7 +93,7 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     if doomed.any():
         yield from deletion.fail_replicas(context, replicas.where(doomed))
     if len(kept) == 0 and len(moves.elected) == 0:
-        yield from context.announce(context.registered())
+        yield from context.announce(context.registered(), occasion=Occasion.UNHEARD)
 
 
 def _register(context: Context, registrations: tuple[Registration, ...]) -> Operation[None]:

@@ -17,6 +17,7 @@ from kframe.core.leadership import Strategy
 from kframe.core.transitions import PARTITION_MOVES, bits, leaves
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
+from kframe.model.requests import Occasion
 
 
 def _nobody() -> Int32:
@@ -88,7 +89,7 @@ def move(
 def _bring_online(context: Context, rows: Int32, strategy: Strategy, invalid: Int32) -> Operation[PartitionMoves]:
     """New partitions first, then elections; requests of both go out in one batch."""
     state = context.cluster.partitions.state
-    batch = context.batch()
+    batch = context.batch(Occasion.ELECTION)
     fresh = state[rows] == PartitionState.NEW
     initialised = yield from leadership.initialise(context, rows[fresh], batch)
     state[initialised] = PartitionState.ONLINE

@@ -20,6 +20,7 @@ from kframe.core.transitions import REPLICA_MOVES, leaves
 from kframe.model.changes import StateChange
 from kframe.model.columns import Int32, Partitions, Ragged, UInt8
 from kframe.model.ids import NO_STATE, ReplicaState
+from kframe.model.requests import Occasion
 
 _NOBODY = np.empty(0, np.int32)
 
@@ -85,7 +86,9 @@ def startup(context: Context) -> Operation[None]:
     yield from move(context, everywhere.where(~online), ReplicaState.OFFLINE)
 
 
-def move(context: Context, replicas: Replicas, target: ReplicaState) -> Operation[Replicas]:
+def move(
+    context: Context, replicas: Replicas, target: ReplicaState, occasion: Occasion = Occasion.REPLICAS
+) -> Operation[Replicas]:
     """Move replicas to ``target`` with the effects of ``spec/state-machines.md`` section 3.2; return the refused ones.
 
     Illegal moves change nothing and are logged. One batch is sent at the end.
@@ -97,7 +100,7 @@ def move(context: Context, replicas: Replicas, target: ReplicaState) -> Operatio
     if kernels.check_moves(replicas.slots(p), p.replica_state, leaves(REPLICA_MOVES, target), legal) < len(replicas):
         refused, replicas = replicas.where(legal == 0), replicas.where(legal)
         context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
-    batch, before = context.batch(), p.replica_state[replicas.slots(p)]
+    batch, before = context.batch(occasion), p.replica_state[replicas.slots(p)]
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, batch)
     elif target is ReplicaState.NEW:

@@ -12,6 +12,7 @@ from kframe.errors import ErrorCode
 from kframe.model.columns import Int32
 from kframe.model.events import ControlledShutdownRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
+from kframe.model.requests import Occasion
 
 _NOBODY = np.empty(0, np.int32)
 
@@ -55,7 +56,7 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     yield from partition_machine.move(
         context, hosted.where(led).rows, PartitionState.ONLINE, leadership.CONTROLLED_SHUTDOWN
     )
-    batch = context.batch()
+    batch = context.batch(Occasion.STOP)
     batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)
     yield from context.send(batch)
     yield from replica_machine.move(context, followed, ReplicaState.OFFLINE)

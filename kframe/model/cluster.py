@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.brokers import Brokers
-from kframe.model.columns import Int32, Partitions, Ragged, ragged_positions
+from kframe.model.columns import Int32, Partitions, Ragged, positions_within
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
 from kframe.model.topics import Topics
@@ -95,18 +95,28 @@ class ClusterState:
         isr: Ragged | None = None,
         values: Mapping[str, NDArray[Any]] | None = None,
         ids: Sequence[bytes | None] | None = None,
+        partitions: Int32 | None = None,
     ) -> Int32:
-        """Add topics that are not there yet with partitions ``0 .. counts[i] - 1`` each; return the new rows.
+        """Add topics that are not there yet with ``counts[i]`` partitions each; return the new rows.
 
         ``replicas``, ``isr`` (broker indexes) and ``values`` (row columns) stand topic by topic in partition order.
+        ``partitions`` are the numbers of the partitions, ascending in each topic; without them ``0 .. counts[i] - 1``.
         """
         topics = self.topics.add(names, ids)
         counts = np.asarray(counts, np.int32)
         topic = np.repeat(topics, counts).astype(np.int32)
-        partition = ragged_positions(np.zeros(len(counts), np.int32), counts).astype(np.int32)
-        rows = self.partitions.append(topic, partition, replicas, isr, values)
+        from_zero = positions_within(counts)
+        rows = self.partitions.append(topic, from_zero if partitions is None else partitions, replicas, isr, values)
         first_row = int(rows[0]) if len(rows) else len(self.partitions)
-        self.topics.note_blocks(topics, (first_row + np.cumsum(counts) - counts).astype(np.int32), counts)
+        first_rows = (first_row + np.cumsum(counts) - counts).astype(np.int32)
+        if partitions is None:
+            self.topics.note_blocks(topics, first_rows, counts)
+            return rows
+        parted = np.zeros(len(topics), np.bool_)
+        parted[topic[partitions != from_zero] - topics[0] if len(rows) else topic] = True
+        self.topics.note_blocks(topics[~parted], first_rows[~parted], counts[~parted])
+        within = np.repeat(parted, counts)
+        self.topics.note_scattered(topics[parted], counts[parted], partitions[within], rows[within])
         return rows
 
     def add_table(self, table: TopicTable) -> Int32:

@@ -157,6 +157,11 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
     return positions
 
 
+def positions_within(counts: NDArray[Any]) -> Int32:
+    """``0 .. counts[i] - 1`` of every ``i``, one after another."""
+    return ragged_positions(np.zeros(len(counts), np.int32), counts).astype(np.int32)
+
+
 def members(lists: Ragged, others: Ragged) -> Bool:
     """Beside ``lists.values``: whether each stands in the list of the same number in ``others``.
 

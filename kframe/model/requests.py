@@ -8,10 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
 from kframe.model.columns import Int32, UInt8
+
+
+class Occasion(IntEnum):
+    """What a batch is sent for. What befalls brokers is told in this order.
+
+    Batches for the same occasion in the same step, each about other partitions of a cluster, are together the batch
+    that the whole cluster would have caused (``kframe.spark``).
+    """
+
+    OTHER = 0
+    ELECTION = 1
+    """Partitions came online or got another leader."""
+    STOP = 2
+    """A broker that asked to shut down is to stop following."""
+    REPLICAS = 3
+    """Replicas changed their state."""
+    DELETION = 4
+    """Topics that are being deleted go on."""
+    UNHEARD = 5
+    """Nothing else was told: brokers learn only who is left."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +72,7 @@ class ControlRequests:
     stop_replica: BrokerRows
     stop_leader_epoch: Int32
     stop_delete: UInt8
+    occasion: Occasion = Occasion.OTHER
 
     @property
     def empty(self) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int8, Int32, UInt8, ragged_positions
+from kframe.errors import ShapeError
+from kframe.model.columns import Int8, Int32, Int64, UInt8, ragged_positions
 
 ZERO_TOPIC_ID: Final = bytes(16)
 #: In ``unclean``: the topic has no setting of its own, the broker default decides.
@@ -41,6 +43,31 @@ def metric_name(name: str) -> str:
     return name.replace(".", "_")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Scattered:
+    """Partitions of topics of which only some are held: ``keys`` are topic << 32 | partition, ascending, ``rows`` stand
+    beside them."""
+
+    keys: Int64
+    rows: Int32
+
+    def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
+        """Rows of many partitions; -1 where there is none."""
+        wanted = topic.astype(np.int64) << 32 | partition
+        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where(self.keys[at] == wanted, self.rows[at], np.int32(-1))
+
+    def of(self, topic: int) -> Int32:
+        """Rows of one topic, in partition order."""
+        first, end = np.searchsorted(self.keys, (topic << 32, (topic + 1) << 32))
+        return self.rows[first:end]
+
+    def without(self, topic: int) -> Scattered | None:
+        """Those of the other topics; None if that is nothing."""
+        kept = self.keys >> 32 != topic
+        return Scattered(self.keys[kept], self.rows[kept]) if kept.any() else None
+
+
 class Topics:
     """Topics by index. Per-topic arrays are replaced when topics are added; a dropped topic keeps its index."""
 
@@ -67,6 +94,7 @@ class Topics:
         self._index_by_id: dict[bytes, int] = {}
         self._mapped_names: set[str] = set()
         self._later: dict[int, list[tuple[int, int, int]]] = {}
+        self._scattered: Scattered | None = None
         self._wire_names: tuple[Int32, bytes] | None = None
 
     def __len__(self) -> int:
@@ -120,6 +148,7 @@ class Topics:
 
     def note_rows(self, topic: int, first_partition: int, first_row: int, count: int) -> None:
         """Record that partitions ``first_partition ..`` of ``topic`` stand in ``count`` rows from ``first_row``."""
+        self._require_whole(topic)
         if self.partition_count[topic] == 0:
             self.first_row[topic] = first_row
             self.block_length[topic] = count
@@ -135,8 +164,26 @@ class Topics:
         self.block_length[topics] = counts
         self.partition_count[topics] = counts
 
+    def note_scattered(self, topics: Int32, counts: Int32, partitions: Int32, rows: Int32) -> None:
+        """Record where the only ``counts[i]`` partitions that are held of each of ``topics`` stand.
+
+        The topics ascend, are new, and come after all that were noted so before; ``partitions`` and ``rows`` stand
+        topic by topic, ascending. Such a topic can neither grow nor shrink, since nobody knows how large it is.
+        """
+        keys = np.repeat(topics, counts).astype(np.int64) << 32 | partitions
+        known = self._scattered
+        if known is not None:
+            keys, rows = np.concatenate([known.keys, keys]), np.concatenate([known.rows, rows])
+        self._scattered = Scattered(keys, rows) if len(keys) else None
+        self.partition_count[topics] = counts
+
+    def _require_whole(self, topic: int) -> None:
+        if self._scattered is not None and len(self._scattered.of(topic)):
+            raise ShapeError(f"topic {self.names[topic]} is held in part: it can neither grow nor shrink")
+
     def cut_rows(self, topic: int, count: int) -> None:
         """Record that ``topic`` has no partitions from number ``count`` on any more."""
+        self._require_whole(topic)
         self.block_length[topic] = min(int(self.block_length[topic]), count)
         left = [
             (first, row, min(held, count - first)) for first, row, held in self._later.pop(topic, ()) if first < count
@@ -152,6 +199,9 @@ class Topics:
         for first_partition, first_row, count in self._later.get(topic, ()):
             if first_partition <= partition < first_partition + count:
                 return first_row + partition - first_partition
+        if self._scattered is not None:
+            row = int(self._scattered.locate(np.array([topic]), np.array([partition]))[0])
+            return None if row < 0 else row
         return None
 
     def rows_of(self, topic: int) -> Int32:
@@ -159,11 +209,13 @@ class Topics:
         first = int(self.first_row[topic])
         blocks = [np.arange(first, first + int(self.block_length[topic]), dtype=np.int32)]
         blocks += [np.arange(row, row + count, dtype=np.int32) for _, row, count in self._later.get(topic, ())]
+        if self._scattered is not None:
+            blocks.append(self._scattered.of(topic))
         return np.concatenate(blocks)
 
     def rows_of_all(self, topics: NDArray[Any]) -> Int32:
         """Rows of all partitions of these topics, topic by topic in partition order."""
-        if not self._later.keys().isdisjoint(topics.tolist()):
+        if len(topics) and (self._scattered is not None or not self._later.keys().isdisjoint(topics.tolist())):
             return np.concatenate([self.rows_of(topic) for topic in topics.tolist()])
         return ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)
 
@@ -179,6 +231,9 @@ class Topics:
                     within = partition[asked] - first_partition
                     here = (within >= 0) & (within < count)
                     rows[asked[here]] = first_row + within[here]
+        if self._scattered is not None and len(outside):
+            asked = outside[rows[outside] < 0]
+            rows[asked] = self._scattered.locate(topic[asked], partition[asked])
         return rows
 
     def drop(self, topic: int) -> None:
@@ -187,6 +242,8 @@ class Topics:
         self._mapped_names.discard(metric_name(self.names[topic]))
         self._index_by_id.pop(self.ids[topic].tobytes(), None)
         self._later.pop(topic, None)
+        if self._scattered is not None:
+            self._scattered = self._scattered.without(topic)
         self.block_length[topic] = self.partition_count[topic] = 0
         self.deleting[topic] = self.deletion_started[topic] = self.deletion_halted[topic] = 0
 
@@ -206,6 +263,7 @@ class Topics:
         twin._index_by_id = dict(self._index_by_id)
         twin._mapped_names = set(self._mapped_names)
         twin._later = {topic: list(blocks) for topic, blocks in self._later.items()}
+        twin._scattered = self._scattered
         for name in ("ids", *_FRESH):
             setattr(twin, name, getattr(self, name).copy())
         return twin

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.columns import Bool, Int32, Ragged, positions_within
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
@@ -33,6 +33,7 @@ def cluster_of(snapshot: Snapshot) -> ClusterState:
         None if partitions.isr is None else _mapped(partitions.isr, to_index),
         _leadership(partitions, to_index),
         ids,
+        topics.partitions,
     )
     for column, flag in (
         (partitions.adding_replicas, ReplicaFlag.ADDING),
@@ -69,12 +70,14 @@ def snapshot_of(cluster: ClusterState) -> Snapshot:
         adding_replicas=cluster.replica_ids(rows, ReplicaFlag.ADDING),
         removing_replicas=cluster.replica_ids(rows, ReplicaFlag.REMOVING),
     )
+    counts, numbers = topics.partition_count[order], partitions.partition[rows]
     topic_facts = TopicFacts(
         names=tuple(name for name, _ in named),
-        partition_counts=topics.partition_count[order],
+        partition_counts=counts,
         topic_ids=topics.ids[order],
         deleting=topics.deleting[order],
         configs=_configs(cluster, order),
+        partitions=None if np.array_equal(numbers, positions_within(counts)) else numbers,
     )
     note = f"of a controller's memory: only {MIN_INSYNC_CONFIG} and {UNCLEAN_CONFIG}"
     return Snapshot(

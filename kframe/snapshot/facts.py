@@ -1,8 +1,9 @@
 """The tables of a snapshot: what one moment of a cluster is known to have been.
 
 Rows are in one canonical order, topics by name and partitions by number from 0, so neither a topic nor a partition
-column is kept: the counts say both. Lists and leaders hold broker *ids*. A column that the source did not carry is
-None, never filled in; a partition that is known to have no leadership state yet has ``zk_version`` NO_STATE.
+column is kept: the counts say both. Only a part of a cluster, as fleets are played in, keeps its partition numbers.
+Lists and leaders hold broker *ids*. A column that the source did not carry is None, never filled in; a partition that
+is known to have no leadership state yet has ``zk_version`` NO_STATE.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, positions_within, ragged_positions
 
 UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
 MIN_INSYNC_CONFIG: Final = "min.insync.replicas"
@@ -69,6 +70,8 @@ class TopicFacts:
 
     ``partition_counts`` (t,) int32; ``topic_ids`` (t, 16) uint8 big-endian, zeros where a topic has none; ``deleting``
     (t,) 0 or 1; ``configs``: the overrides of each topic that has any, by topic index.
+    ``partitions``: of a part of a cluster the (n,) partition number of each row, ascending in each topic; None where
+    each topic is whole.
     """
 
     names: tuple[str, ...]
@@ -76,6 +79,7 @@ class TopicFacts:
     topic_ids: UInt8 | None = None
     deleting: UInt8 | None = None
     configs: Mapping[int, Mapping[str, str]] | None = None
+    partitions: Int32 | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -92,11 +96,16 @@ class TopicFacts:
             None if self.topic_ids is None else self.topic_ids[chosen],
             None if self.deleting is None else self.deleting[chosen],
             configs,
+            None if self.partitions is None else self.partitions[self.rows_of(chosen)],
         )
+
+    def rows_of(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of the topics of these indexes."""
+        return ragged_positions(self.first_rows[chosen], self.partition_counts[chosen])
 
     @property
     def first_rows(self) -> Int32:
-        """(t,) row of each topic's partition 0."""
+        """(t,) row of each topic's first partition."""
         return (np.cumsum(self.partition_counts) - self.partition_counts).astype(np.int32)
 
     def topic_of_rows(self) -> Int32:
@@ -105,13 +114,14 @@ class TopicFacts:
 
     def partition_of_rows(self) -> Int32:
         """(n,) partition number of each partition."""
-        return ragged_positions(np.zeros(len(self.names), np.int32), self.partition_counts).astype(np.int32)
+        if self.partitions is not None:
+            return self.partitions
+        return positions_within(self.partition_counts)
 
     def name_of_row(self, row: int) -> str:
         """``topic-partition`` of a row."""
-        ends = np.cumsum(self.partition_counts)
-        topic = int(np.searchsorted(ends, row, side="right"))
-        return f"{self.names[topic]}-{row - int(ends[topic] - self.partition_counts[topic])}"
+        topic = int(np.searchsorted(np.cumsum(self.partition_counts), row, side="right"))
+        return f"{self.names[topic]}-{int(self.partition_of_rows()[row])}"
 
     def unclean(self, topic: int) -> bool | None:
         """A topic's own ``unclean.leader.election.enable``; None where it has none or configs are unknown."""
@@ -126,7 +136,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionFacts:
-    """Partitions, topic by topic from partition 0; every column (n,) int32 or n lists of broker ids.
+    """Partitions, topic by topic by number; every column (n,) int32 or n lists of broker ids.
 
     ``leader`` is NO_LEADER where there is none; ``leader`` and ``isr`` are known together or not at all.
     """

@@ -154,6 +154,7 @@ class Snapshot:
                  topics.names, configs, self.unknown]  # fmt: skip
         sha.update(msgspec.json.encode(plain, order="deterministic"))
         arrays: list[NDArray[Any] | None] = [topics.partition_counts, topics.topic_ids, topics.deleting]
+        arrays.append(topics.partitions)
         arrays += partitions.numbers().values()
         for ragged in (partitions.replicas, *partitions.lists().values()):
             arrays += [None, None] if ragged is None else [ragged.counts, ragged.values]

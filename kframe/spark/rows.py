@@ -82,7 +82,7 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     facts = partition_facts(ordered, where)
     defaults = one["broker_default_configs"]
     snapshot = Snapshot(
-        tuple(_broker(row, where) for row in brokers.sort_by("broker_id").to_pylist()), topic_facts, facts,
+        tuple(broker_facts(row, where) for row in brokers.sort_by("broker_id").to_pylist()), topic_facts, facts,
         Source(one["source_format"] or "cluster", one["source_name"] or ""), one["cluster_id"], one["controller_id"],
         one["controller_epoch"], None if defaults is None else dict(defaults), dict(one["provenance"] or ()),
     )  # fmt: skip
@@ -167,13 +167,13 @@ def _topic_facts(table: pa.Table, where: str) -> TopicFacts:
     return TopicFacts(
         tuple(names),
         counts.to_numpy().astype(np.int32),
-        _topic_ids(table["topic_id"].to_pylist(), where) if table["topic_id"].null_count < len(names) else None,
+        topic_ids(table["topic_id"].to_pylist(), where) if table["topic_id"].null_count < len(names) else None,
         None if deleting is None else deleting.to_numpy(zero_copy_only=False).astype(np.uint8),
         None if configs is None else {at: dict(one) for at, one in enumerate(configs.to_pylist()) if one},
     )
 
 
-def _topic_ids(texts: Iterable[str | None], where: str) -> UInt8:
+def topic_ids(texts: Iterable[str | None], where: str) -> UInt8:
     ids = [bytes(16) if text is None else topic_id_bytes(text, f"{where} field topic_id") for text in texts]
     return np.frombuffer(b"".join(ids), np.uint8).reshape(-1, 16)
 
@@ -204,7 +204,7 @@ def _known(table: pa.Table, name: str, where: str) -> Any:
     return column
 
 
-def _broker(row: dict[str, Any], where: str) -> BrokerFacts:
+def broker_facts(row: dict[str, Any], where: str) -> BrokerFacts:
     if row["broker_id"] is None or row["broker_id"] < 0:
         raise SnapshotError(f"{where} table brokers field broker_id", str(row["broker_id"]), "0 or more")
     endpoints = None

@@ -79,12 +79,12 @@ CLUSTERS: Final = Table(
     ("cluster",),
 )  # fmt: skip
 #: What befalls a cluster: ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` say to whom,
-#: ``together`` whether in one instant. A null ``cluster`` means every cluster.
+#: ``together`` whether in one instant, ``election`` what kind of election. A null ``cluster`` means every cluster.
 SCENARIOS: Final = Table(
     "scenarios",
     pa.schema(
         [("cluster", TEXT), ("scenario", TEXT), ("verb", TEXT), ("brokers", INTS), ("racks", pa.list_(TEXT)),
-         ("together", FLAG)]
+         ("together", FLAG), ("election", TEXT)]
     ),
     ("cluster", "scenario"),
 )  # fmt: skip

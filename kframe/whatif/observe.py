@@ -14,6 +14,7 @@ from kframe.errors import ConfigError
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Int64, UInt8, distinct_rows
+from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
 from kframe.model.ports import BrokerQueue, Clock, MayAct, Notify, Store
@@ -28,13 +29,16 @@ from kframe.whatif.timeline import (
     TopicsWritten,
     Turns,
 )
-from kframe.wire import EncodedRequest, Encoder, header_version, request_header
+from kframe.wire import ControlVersions, EncodedRequest, Encoder, header_version, request_header
 
 #: Told of every election, before anything of it is stored: (cluster, kind, rows, unclean_allowed, leader).
 ElectionWatch = Callable[[ClusterState, ElectionKind, Int32, UInt8, Int32], None]
 
+#: Told of every batch, which it has to read before it returns.
+BatchWatch = Callable[[ClusterState, ControlRequests], None]
+
 #: Kafka's numbers of the three requests.
-_APIS = {4: Api.LEADER_AND_ISR, 5: Api.STOP_REPLICA, 6: Api.UPDATE_METADATA}
+APIS = {4: Api.LEADER_AND_ISR, 5: Api.STOP_REPLICA, 6: Api.UPDATE_METADATA}
 _SIZE_BYTES = 4
 
 
@@ -195,18 +199,13 @@ def watched(store: Store, watch: Callable[[Happening], None]) -> Store:
     return cast(Store, WatchedStore(store, watch))
 
 
-class MeasuringTransport:
-    """Implements ``ports.Transport``: encodes what each broker is sent, keeps only how much it is, and answers nobody.
+class HandingTransport:
+    """Implements ``ports.Transport``: hands every batch on, unmeasured, and answers nobody."""
 
-    Where the snapshot lacks what the encoder must name, bytes are not counted from there on, and ``bytes_unknown`` says
-    why.
-    """
-
-    def __init__(self, encoder: Encoder, clock: Clock, watch: Callable[[RequestsSent, Traffic], None]) -> None:
-        self._encoder = encoder
-        self._clock = clock
+    def __init__(self, watch: BatchWatch) -> None:
         self._watch = watch
-        self.bytes_unknown: str | None = None
+        self.bytes_unknown: str | None = "requests are handed on, not encoded"
+        """Why bytes are not counted, if they are not."""
         self.encode_ms = 0.0
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
@@ -222,18 +221,36 @@ class MeasuringTransport:
         """Batches go to registered brokers only, so there is nothing to forget."""
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Measure a batch."""
+        """Hand a batch on."""
+        self._watch(cluster, requests)
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """Nothing waits here."""
+        return {}
+
+
+class MeasuringTransport(HandingTransport):
+    """Implements ``ports.Transport``: encodes what each broker is sent, keeps only how much it is, and answers nobody.
+
+    Where the snapshot lacks what the encoder must name, bytes are not counted from there on, and ``bytes_unknown`` says
+    why.
+    """
+
+    def __init__(self, encoder: Encoder, clock: Clock, watch: Callable[[RequestsSent, Traffic], None]) -> None:
+        super().__init__(self._measured)
+        self._encoder = encoder
+        self._clock = clock
+        self._told = watch
+        self.bytes_unknown = None
+
+    def _measured(self, cluster: ClusterState, requests: ControlRequests) -> None:
         traffic = self._measure(cluster, requests)
         leading, stopping = requests.leader_and_isr, requests.stop_replica
         rows = {Api.LEADER_AND_ISR: leading.rows, Api.UPDATE_METADATA: requests.metadata_rows,
                 Api.STOP_REPLICA: stopping.rows}  # fmt: skip
         for api, sent in traffic.items():
             if sent.requests.any():
-                self._watch(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)
-
-    def queues(self) -> Mapping[int, BrokerQueue]:
-        """Nothing waits here."""
-        return {}
+                self._told(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)
 
     def _measure(self, cluster: ClusterState, requests: ControlRequests) -> dict[Api, Traffic]:
         """Traffic in the order in which a broker gets it."""
@@ -259,7 +276,7 @@ class MeasuringTransport:
         for sent in traffic.values():
             sent.requests[:] = 0
         for request in encoded:
-            sent = traffic[_APIS[request.api_key]]
+            sent = traffic[APIS[request.api_key]]
             sent.requests[request.broker] += 1
             sent.nbytes[request.broker] += framed_bytes(request, requests.controller_id)
         self.encode_ms += self._clock.now_ms() - begun
@@ -273,6 +290,11 @@ class MeasuringTransport:
             entries=int(sent.entries.sum()),
             nbytes=None if self.bytes_unknown is not None else int(sent.nbytes.sum()),
         )
+
+
+def encoder_for(config: ControllerConfig) -> Encoder:
+    """Encodes as a controller of these settings does."""
+    return Encoder(ControlVersions.of(config.protocol), config["inter.broker.listener.name"])
 
 
 def framed_bytes(request: EncodedRequest, controller_id: int) -> int:

@@ -28,19 +28,21 @@ from kframe.snapshot.files import Progress, ignore_progress
 from kframe.snapshot.snapshot import brokers_text
 from kframe.whatif.changes import changes_between
 from kframe.whatif.observe import (
+    BatchWatch,
     ElectionWatch,
+    HandingTransport,
     MeasuringTransport,
     Record,
     Traffic,
     WatchedSelection,
     election_held,
+    encoder_for,
     watched,
 )
 from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Told, Verb
 from kframe.whatif.standing import Standing, newly, standing_of
 from kframe.whatif.timeline import Happening, RequestsSent, Turns
 from kframe.whatif.trail import Trail
-from kframe.wire import ControlVersions, Encoder
 
 #: Of the cluster-wide dynamic settings that a snapshot may have, those that a what-if goes by.
 DYNAMIC_KEYS: Final = ("unclean.leader.election.enable", "min.insync.replicas")
@@ -69,11 +71,13 @@ class WhatIf:
         config: Mapping[str, object] | None = None,
         selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
         clock: Clock | None = None,
+        batches: BatchWatch | None = None,
     ) -> None:
         """Take a cluster over as it stands, without a failover.
 
         ``config`` holds Kafka's configuration keys; it prevails over the cluster-wide settings in the snapshot.
-        ``clock`` is asked for the time that encoding takes; by default none passes. Raises SnapshotError if the
+        ``clock`` is asked for the time that encoding takes; by default none passes. With ``batches`` each batch of
+        requests is handed to that instead of being encoded and counted. Raises SnapshotError if the
         snapshot does not say who leads, ConfigError for a key or value.
         """
         if snapshot.partitions.leader is None:
@@ -92,11 +96,7 @@ class WhatIf:
         }
         self._record = Record(len(cluster.brokers))
         self._trails: list[Trail] = []
-        versions = ControlVersions.of(self.config.protocol)
-        clock = VirtualClock() if clock is None else clock
-        self._transport = MeasuringTransport(
-            Encoder(versions, self.config["inter.broker.listener.name"]), clock, self._note_requests
-        )
+        self._transport = HandingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
         self._ensemble = MemoryEnsemble.from_cluster(cluster, _controller_epoch(snapshot) - 1)
         self._selection = WatchedSelection(self._selectors, self._note_election)
         store = watched(self._ensemble.connect(), self._note_written)
@@ -104,6 +104,9 @@ class WhatIf:
         self._clock = VirtualClock()
         self._loop = ControllerLoop(controller, store, self._transport, self._clock)
         self._loop.adopt()
+
+    def _measuring(self, clock: Clock) -> MeasuringTransport:
+        return MeasuringTransport(encoder_for(self.config), clock, self._note_requests)
 
     @property
     def cluster(self) -> ClusterState:

@@ -1,0 +1,177 @@
+"""Failovers of a fleet as frames: partitions, brokers, clusters and scenarios in, what comes of them out.
+
+``played`` runs the engine; the other functions read what it gives, so that it can be cached or written in between. What
+a shard has to know of its cluster is joined to it by broadcast: partition rows are never shuffled. Columns are those of
+the tables in ``schema``, ``play`` and ``requests``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, PARTS, PLAYED, TALLIES, TO_PLAY, Engine, play
+from kframe.spark.requests import REQUESTS, encode
+from kframe.spark.schema import BROKERS, SCENARIOS, Table
+from kframe.spark.shards import SHARDS, TARGET_ROWS, pack
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+
+def shards(partitions: DataFrame, *, target: int = TARGET_ROWS, whole: bool = False) -> DataFrame:
+    """Rows of PARTITIONS as rows of SHARDS, without a shuffle of partition rows.
+
+    Topics under deletion of a cluster come together in one shard, since what becomes of such a topic hangs on all of it.
+    With ``whole`` each cluster is one shard, for selectors that look at the whole batch of an election.
+    """
+    from pyspark.sql import functions as f
+
+    def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return pack(batches, target)
+
+    def together(some: DataFrame) -> DataFrame:
+        return (
+            some.mapInArrow(packed, SHARDS.ddl).groupBy("cluster")
+            .agg(f.sum("rows").alias("rows"), f.max("controller_epoch").alias("controller_epoch"),
+                 f.flatten(f.collect_list("pieces")).alias("pieces"))
+        )  # fmt: skip
+
+    if whole:
+        return together(partitions)
+    deleting = f.coalesce(f.col("deleting"), f.lit(False))
+    return partitions.where(~deleting).mapInArrow(packed, SHARDS.ddl).unionByName(together(partitions.where(deleting)))
+
+
+def cluster_facts(partitions: DataFrame, brokers: DataFrame, clusters: DataFrame) -> DataFrame:
+    """A row a cluster with what every part of it has to know: its brokers as a list, its controller and its defaults.
+
+    The controller epoch is the highest of what the cluster and its partitions name.
+    """
+    from pyspark.sql import functions as f
+
+    epochs = partitions.groupBy("cluster").agg(f.max("controller_epoch").alias("named"))
+    lists = brokers.groupBy("cluster").agg(_collected(BROKERS).alias("brokers"))
+    known = clusters.select("cluster", "controller_id", "broker_default_configs", "controller_epoch")
+    joined = known.join(epochs, "cluster", "left").join(lists, "cluster", "left")
+    highest, listed = f.greatest("controller_epoch", "named"), f.coalesce("brokers", f.array())
+    return joined.withColumns({"controller_epoch": highest, "brokers": listed}).drop("named")
+
+
+def played(
+    partitions: DataFrame, brokers: DataFrame, clusters: DataFrame, scenarios: DataFrame, engine: Engine | None = None,
+    *, target: int = TARGET_ROWS, whole: bool | None = None,
+) -> DataFrame:  # fmt: skip
+    """Every scenario played on every shard of its clusters: rows of PLAYED.
+
+    Partitions of a cluster that is not among ``clusters`` are a problem that is told; a cluster without partitions is
+    played as well. ``whole`` is as in ``shards``, by default where ``engine`` names selectors.
+    """
+    from pyspark.sql import functions as f
+
+    how = Engine() if engine is None else engine
+    parts = shards(partitions, target=target, whole=bool(how.selectors) if whole is None else whole)
+    facts = cluster_facts(partitions, brokers, clusters)
+    empty = clusters.select(
+        "cluster", f.lit(0).cast("bigint").alias("rows"), f.lit(None).cast("int").alias("controller_epoch"),
+        f.array().cast("array<binary>").alias("pieces"),
+    )  # fmt: skip
+    every = parts.unionByName(empty).drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
+    listed = _scenarios_of(clusters, scenarios)
+    to_play = every.join(f.broadcast(listed), "cluster", "left").select(*TO_PLAY.schema.names)
+
+    def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # A line for every election that found nobody: what-ifs say it in their rows, executors need not say it again.
+        logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
+        return play(batches, how)
+
+    return to_play.mapInArrow(plays, PLAYED.ddl)
+
+
+def changes(played: DataFrame) -> DataFrame:
+    """The changed partitions, a row each: CHANGES."""
+    return _rows(played, CHANGES)
+
+
+def tallies(played: DataFrame) -> DataFrame:
+    """What each broker carries before and after: TALLIES."""
+    return _summed(_rows(played, TALLIES), TALLIES, ["broker_id", "rack", "registered_before", "registered_after"])
+
+
+def conditions(played: DataFrame) -> DataFrame:
+    """How many partitions are in which condition after each step: CONDITIONS. Null where a part does not know."""
+    return _summed(_rows(played, CONDITIONS), CONDITIONS, ["step", "name"])
+
+
+def impacts(played: DataFrame) -> DataFrame:
+    """What came of each scenario in numbers of partitions: IMPACTS. Null where a part does not know."""
+    return _summed(_rows(played, IMPACTS), IMPACTS, [])
+
+
+def problems(played: DataFrame) -> DataFrame:
+    """Why scenarios could not be played on a cluster, each reason once; all else that is told of them is in part."""
+    return played.where("problem is not null").select("cluster", "scenario", "problem").distinct()
+
+
+def requests(played: DataFrame, facts: DataFrame, engine: Engine | None = None, *, keep: bool = False) -> DataFrame:
+    """What each broker is sent: REQUESTS. ``facts`` are ``cluster_facts``; with ``keep`` encoded bodies are kept."""
+    from pyspark.sql import functions as f
+
+    config = dict((engine or Engine()).config)
+    key = ["cluster", "scenario", "step", "occasion", "turn"]
+    batches = (
+        _rows(played, ANNOUNCED)
+        .groupBy(*key)
+        .agg(f.bool_and("sent").alias("sent"), f.collect_list("data").alias("data"))
+    )
+    whole = batches.where("sent").drop("sent").join(f.broadcast(facts), "cluster")
+
+    def encoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return encode(batches, config, keep)
+
+    return whole.mapInArrow(encoded, REQUESTS.ddl)
+
+
+def failover(
+    partitions: DataFrame, brokers: DataFrame, clusters: DataFrame, scenarios: DataFrame, engine: Engine | None = None,
+    **how: Any,
+) -> DataFrame:  # fmt: skip
+    """The changed partitions of every scenario: ``changes`` of ``played``, and nothing else is worked out."""
+    given = Engine() if engine is None else engine
+    only = Engine(given.config, given.selectors, given.selector_options, (CHANGES.name,))
+    return changes(played(partitions, brokers, clusters, scenarios, only, **how))
+
+
+def _rows(played: DataFrame, part: Table) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    assert part.name in PARTS
+    return played.select("cluster", "scenario", f.inline(part.name)).select(*part.schema.names)
+
+
+def _summed(rows: DataFrame, table: Table, beside: list[str]) -> DataFrame:
+    """Counts added up over the shards."""
+    from pyspark.sql import functions as f
+
+    key = ["cluster", "scenario", *beside]
+
+    def total(name: str) -> Column:
+        return f.when(f.count(name) == f.count(f.lit(1)), f.sum(name)).alias(name)
+
+    return rows.groupBy(*key).agg(*(total(name) for name in table.schema.names if name not in key))
+
+
+def _collected(table: Table) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.collect_list(f.struct(*table.schema.names[1:]))
+
+
+def _scenarios_of(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
+    """The scenarios of each cluster as a list: its own, and those of every cluster."""
+    own = scenarios.where("cluster is not null").select(*SCENARIOS.schema.names)
+    common = scenarios.where("cluster is null").drop("cluster")
+    spread = clusters.select("cluster").crossJoin(common).select(*SCENARIOS.schema.names)
+    return own.unionByName(spread).groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))

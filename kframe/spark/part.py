@@ -1,0 +1,104 @@
+"""A part of a cluster as a snapshot: some of its partitions, and all of its brokers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kframe.errors import SnapshotError
+from kframe.snapshot import BrokerFacts, Snapshot, Source, TopicFacts
+from kframe.snapshot.checks import check_brokers_listed
+from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG
+from kframe.spark.rows import broker_facts, partition_facts, topic_ids
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What every part of a cluster has to know of the whole. ``controller_epoch`` is the highest that is known of."""
+
+    name: str
+    brokers: tuple[BrokerFacts, ...]
+    controller_id: int | None
+    controller_epoch: int | None
+    defaults: dict[str, str] | None
+
+    @staticmethod
+    def of(row: dict[str, Any]) -> ClusterFacts:
+        """From a row that has ``brokers`` as a list of rows of BROKERS. Raises SnapshotError for a broker twice."""
+        where = f"cluster {row['cluster']}"
+        brokers = sorted((broker_facts(one, where) for one in row["brokers"] or ()), key=lambda one: one.broker_id)
+        for one, after in pairwise(brokers):
+            if one.broker_id == after.broker_id:
+                raise SnapshotError(f"{where} table brokers", f"broker {one.broker_id} twice", "each broker once")
+        defaults = row["broker_default_configs"]
+        return ClusterFacts(
+            row["cluster"], tuple(brokers), row["controller_id"], row["controller_epoch"],
+            None if defaults is None else dict(defaults),
+        )  # fmt: skip
+
+
+def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
+    """Rows of a shard, as ``unpack`` gives them, as a snapshot.
+
+    Raises SnapshotError, naming the cluster, if it is not known who leads, a partition is there twice, a column is
+    known of some rows only, or a broker is named that the cluster does not have.
+    """
+    where = f"cluster {facts.name}"
+    for name in ("topic", "partition"):
+        if rows[name].null_count:
+            raise SnapshotError(f"{where} table partitions field {name}", "null", "a value in every row")
+    topics = _topics(rows, where)
+    partitions = partition_facts(rows, where)
+    if partitions.leader is None or partitions.isr is None:
+        raise SnapshotError(where, "nothing about who leads", "partitions whose leaders and ISRs are known")
+    snapshot = Snapshot(
+        facts.brokers, topics, partitions, Source("shard", facts.name), controller_id=facts.controller_id,
+        controller_epoch=facts.controller_epoch, broker_default_configs=facts.defaults,
+    )  # fmt: skip
+    check_brokers_listed(snapshot, where)
+    return snapshot
+
+
+def _topics(rows: pa.Table, where: str) -> TopicFacts:
+    topic = rows["topic"].combine_chunks()
+    if isinstance(topic, pa.ChunkedArray):  # of no chunk
+        return TopicFacts((), np.empty(0, np.int32), configs={})
+    code, number = topic.indices.to_numpy(), rows["partition"].to_numpy()
+    firsts = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]])) if len(code) else np.empty(0, np.int64)
+    again = np.flatnonzero((code[1:] == code[:-1]) & (number[1:] == number[:-1]))
+    if len(again):
+        name = f"{topic[int(again[0])].as_py()}-{number[again[0]]}"
+        raise SnapshotError(f"{where} table partitions", f"partition {name} twice", "each partition once")
+    at = pa.array(firsts)
+    ids, deleting = rows["topic_id"].take(at), rows["deleting"].take(at)
+    return TopicFacts(
+        tuple(topic.dictionary.take(topic.indices.take(at)).to_pylist()),
+        np.diff(np.append(firsts, len(code))).astype(np.int32),
+        topic_ids(ids.to_pylist(), where) if ids.null_count < len(ids) else None,
+        deleting.fill_null(False).to_numpy().astype(np.uint8) if deleting.null_count < len(deleting) else None,
+        _configs(rows, at) if _all_true(rows["configs_known"]) else None,
+        np.asarray(number, np.int32),
+    )
+
+
+def _all_true(column: pa.ChunkedArray) -> bool:
+    return not column.null_count and bool(column.to_numpy().all())
+
+
+def _configs(rows: pa.Table, at: pa.Array) -> dict[int, dict[str, str]]:
+    """The topics' own settings, of those that have any."""
+    unclean, least = rows["unclean"].take(at), rows["min_insync_replicas"].take(at)
+    some = np.flatnonzero(unclean.is_valid().to_numpy() | least.is_valid().to_numpy())
+    chosen = pa.array(some)
+    configs: dict[int, dict[str, str]] = {}
+    for index, flag, count in zip(
+        some.tolist(), unclean.take(chosen).to_pylist(), least.take(chosen).to_pylist(), strict=True
+    ):
+        configs[index] = {} if count is None else {MIN_INSYNC_CONFIG: str(count)}
+        if flag is not None:
+            configs[index][UNCLEAN_CONFIG] = "true" if flag else "false"
+    return configs

@@ -1,0 +1,262 @@
+"""Scenarios played on shards by the engine itself: rows of shards in, a row for each shard and scenario out.
+
+Everything that comes out adds up over the shards of a cluster: lists of changed partitions follow on one another,
+counts are summed, and batches of requests are merged by ``announced``.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import repeat
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kframe.errors import InputError, PluginError
+from kframe.model.cluster import ClusterState
+from kframe.model.config import ControllerConfig
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
+from kframe.model.requests import ControlRequests, Occasion
+from kframe.plug.registry import build_registry
+from kframe.spark.announced import packed
+from kframe.spark.part import ClusterFacts, part_of
+from kframe.spark.scenarios import play_scenario
+from kframe.spark.schema import BROKERS, FLAG, INT, INTS, LONG, SCENARIOS, TEXT, Table
+from kframe.spark.shards import SHARDS, unpack
+from kframe.whatif import Outcome, WhatIf
+from kframe.whatif.export import partitions_table
+from kframe.whatif.outcome import FailOn
+from kframe.whatif.standing import CONDITIONS as CONDITION_NAMES
+
+_SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
+#: The changed partitions, as ``kframe whatif --out`` writes them.
+CHANGES: Final = Table(
+    "changes",
+    pa.schema(
+        [*_SHARED, ("topic", TEXT), ("partition", INT), ("leader_before", INT), ("leader_after", INT),
+         ("isr_before", INTS), ("isr_after", INTS), ("replicas_before", INTS), ("replicas_after", INTS),
+         ("leader_epoch_before", INT), ("leader_epoch_after", INT), ("zk_version_before", INT),
+         ("zk_version_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG)]
+    ),
+    ("cluster", "scenario", "topic", "partition"),
+)  # fmt: skip
+#: What each broker carries before and after.
+TALLIES: Final = Table(
+    "tallies",
+    pa.schema(
+        [*_SHARED, ("broker_id", INT), ("rack", TEXT), ("registered_before", FLAG), ("registered_after", FLAG),
+         *((f"{what}_{when}", LONG) for what in ("leaders", "preferred", "replicas", "in_sync")
+           for when in ("before", "after"))]
+    ),
+    ("cluster", "scenario", "broker_id"),
+)  # fmt: skip
+#: How many partitions are in which condition after each step; step 0 is before the first.
+CONDITIONS: Final = Table(
+    "conditions",
+    pa.schema(
+        [*_SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((one, LONG) for one in CONDITION_NAMES)]
+    ),
+    ("cluster", "scenario", "step"),
+)  # fmt: skip
+#: The outcome in numbers of partitions, as ``kframe.whatif.outcome.Impact`` has them, but for what is in CONDITIONS and
+#: in requests; ``found_...`` as ``Outcome.found``.
+IMPACT_COUNTS: Final = (
+    "leaders_moved", "newly_offline", "back_online", "newly_under_min_isr", "newly_at_min_isr",
+    "newly_under_replicated", "unclean_elections", "unclean_needed", "states_changed", "states_stored",
+)  # fmt: skip
+FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_loss")
+IMPACTS: Final = Table(
+    "impacts", pa.schema([*_SHARED, *((one, LONG) for one in (*IMPACT_COUNTS, *FINDINGS))]), ("cluster", "scenario")
+)
+#: A batch of requests of one shard, packed. ``sent`` false: this shard would not have this batch sent, and then nobody.
+ANNOUNCED: Final = Table(
+    "announced",
+    pa.schema([*_SHARED, ("step", INT), ("occasion", INT), ("turn", INT), ("sent", FLAG), ("data", pa.binary())]),
+)
+#: What may be asked for; the columns of PLAYED are lists of their rows without cluster and scenario.
+PARTS: Final = {table.name: table for table in (CHANGES, TALLIES, CONDITIONS, IMPACTS, ANNOUNCED)}
+
+
+def _listed(table: Table) -> pa.DataType:
+    return pa.list_(pa.struct(list(_own(table))))
+
+
+def _own(table: Table) -> pa.Schema:
+    """The columns of a part without cluster and scenario."""
+    return pa.schema(list(table.schema)[len(_SHARED) :])
+
+
+#: A row for each shard and scenario. Where ``problem`` is not null it says why nothing was played.
+PLAYED: Final = Table(
+    "played",
+    pa.schema([*_SHARED, ("problem", TEXT), *((name, _listed(table)) for name, table in PARTS.items())]),
+)
+#: A shard, what every part of its cluster has to know, and what is to befall it.
+TO_PLAY: Final = Table(
+    "to play",
+    pa.schema(
+        [*SHARDS.schema, ("controller_id", INT), ("broker_default_configs", pa.map_(TEXT, TEXT)),
+         ("brokers", pa.list_(pa.struct(list(BROKERS.schema)[1:]))),
+         ("scenarios", pa.list_(pa.struct(list(SCENARIOS.schema)[1:])))]
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How scenarios are played, as plain data that can be sent to executors: Kafka's configuration keys, names of
+    leader selectors with their options, and which of PARTS are wanted."""
+
+    config: Mapping[str, object] = field(default_factory=dict)
+    selectors: tuple[str, ...] = ()
+    selector_options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    parts: tuple[str, ...] = tuple(PARTS)
+
+    def selector_maker(self) -> Callable[[], dict[ElectionKind, LeaderSelector]]:
+        """Makes the leader selectors, fresh ones each time, as the plugins of this machine offer them.
+
+        Raises PluginError, which names the machine, for one that is not installed here.
+        """
+        if not self.selectors:
+            return dict
+        try:
+            make = partial(build_registry().selectors_for, self.selectors, self.selector_options)
+            make()
+        except PluginError as problem:
+            raise PluginError(f"on {platform.node()}, where a part of the fleet is played: {problem}") from problem
+        return make
+
+
+def play(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[pa.RecordBatch]:
+    """Rows of TO_PLAY as rows of PLAYED, in batches of one row.
+
+    What is wrong with a shard or a scenario becomes a row with a ``problem``. Raises PluginError for a selector that is
+    not installed here, ConfigError for a setting.
+    """
+    ControllerConfig(engine.config)
+    selectors = engine.selector_maker()
+    for batch in batches:
+        facts = batch.select([name for name in batch.schema.names if name != "pieces"])
+        for at in range(batch.num_rows):
+            row = facts.slice(at, 1).to_pylist()[0]
+            if row["brokers"] is None:
+                yield _row(
+                    row["cluster"], None, f"partitions of cluster {row['cluster']}, which the clusters table lacks"
+                )
+                continue
+            played = _play_shard(row, [one.as_buffer() for one in batch["pieces"][at].values], engine, selectors)
+            for scenario, found in zip(row["scenarios"] or (), played, strict=False):
+                yield _row(row["cluster"], scenario["scenario"], found)
+
+
+def _play_shard(
+    row: dict[str, Any], pieces: list[Any], engine: Engine,
+    selectors: Callable[[], dict[ElectionKind, LeaderSelector]],
+) -> Iterator[dict[str, pa.RecordBatch] | str]:  # fmt: skip
+    """What comes of each scenario, by the names of PARTS, or why it was not played."""
+    try:
+        snapshot = part_of(unpack(pieces), ClusterFacts.of(row))
+    except InputError as problem:
+        yield from repeat(str(problem))
+        return
+    for scenario in row["scenarios"] or ():
+        recorder = Recorder("announced" in engine.parts)
+        try:
+            whatif = WhatIf(snapshot, engine.config, selectors(), batches=recorder.batch)
+            whatif.step_progress = recorder.stepped
+            outcome = play_scenario(whatif, scenario)
+        except InputError as problem:
+            yield str(problem)
+            continue
+        yield {name: _MAKERS[name](outcome, recorder) for name in engine.parts}
+
+
+class Recorder:
+    """Takes down the batches of a what-if, step by step."""
+
+    def __init__(self, wanted: bool = True) -> None:
+        """Take nothing down unless that is ``wanted``."""
+        self._wanted = wanted
+        self._step = 1
+        self._taken: list[tuple[int, Occasion, int, bytes]] = []
+
+    def batch(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """A batch is sent."""
+        if self._wanted:
+            now = (self._step, requests.occasion)
+            turn = sum(1 for step, occasion, _, _ in self._taken if (step, occasion) == now)
+            self._taken.append((*now, turn, packed(cluster, requests)))
+
+    def stepped(self, done: int, _steps: int) -> None:
+        """A step is over. If brokers were told anything, they need not be told who is left: that is taken down too,
+        since other shards may have nothing to tell."""
+        if not any((step, occasion) == (done, Occasion.UNHEARD) for step, occasion, _, _ in self._taken):
+            self._taken.append((done, Occasion.UNHEARD, 0, b""))
+        self._step = done + 1
+
+    def rows(self) -> pa.RecordBatch:
+        """Rows of ANNOUNCED."""
+        steps, occasions, turns, data = zip(*self._taken, strict=True)
+        columns = [steps, [int(one) for one in occasions], turns, [bool(one) for one in data], data]
+        return _batch(ANNOUNCED, columns)
+
+
+def _changes(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
+    table = partitions_table(outcome)
+    return _batch(CHANGES, [table[name].combine_chunks() for name in _own(CHANGES).names])
+
+
+def _tallies(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
+    before, after = outcome.before, outcome.after
+    columns: list[Any] = [outcome.broker_ids, list(outcome.racks), before.registered != 0, after.registered != 0]
+    for what in ("leaders", "preferred", "replicas", "in_sync"):
+        columns += [getattr(before, what).astype(np.int64), getattr(after, what).astype(np.int64)]
+    return _batch(TALLIES, columns)
+
+
+def _conditions(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
+    told = [("before", outcome.before.counts()), *((step.name, step.counts) for step in outcome.steps)]
+    columns: list[Any] = [
+        list(range(len(told))),
+        [name for name, _ in told],
+        [int(np.count_nonzero(outcome.before.counted))] * len(told),
+    ]
+    columns += [[counts[one] for _, counts in told] for one in CONDITION_NAMES]
+    return _batch(CONDITIONS, columns)
+
+
+def _impacts(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
+    impact = asdict(outcome.impact)
+    return _batch(IMPACTS, [[impact[one]] for one in IMPACT_COUNTS] + [[outcome.found(one)] for one in FailOn])
+
+
+_MAKERS: Final[dict[str, Callable[[Outcome, Recorder], pa.RecordBatch]]] = {
+    CHANGES.name: _changes, TALLIES.name: _tallies, CONDITIONS.name: _conditions, IMPACTS.name: _impacts,
+    ANNOUNCED.name: lambda _, recorder: recorder.rows(),
+}  # fmt: skip
+
+
+def _batch(table: Table, columns: list[Any]) -> pa.RecordBatch:
+    schema = _own(table)
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, one.type)
+        for column, one in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _row(cluster: str, scenario: str | None, found: dict[str, pa.RecordBatch] | str) -> pa.RecordBatch:
+    problem, parts = (found, {}) if isinstance(found, str) else (None, found)
+    columns = [pa.array([one], TEXT) for one in (cluster, scenario, problem)]
+    for name, table in PARTS.items():
+        rows = parts.get(name)
+        if rows is None:
+            columns.append(pa.nulls(1, _listed(table)))
+        else:
+            columns.append(pa.ListArray.from_arrays(pa.array([0, rows.num_rows], pa.int32()), rows.to_struct_array()))
+    return pa.RecordBatch.from_arrays(columns, schema=PLAYED.schema)

@@ -1,0 +1,96 @@
+"""What the brokers of a fleet would be sent: the batches of all shards put together, encoded by the real encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kframe.embedded import Api
+from kframe.errors import ConfigError
+from kframe.model.cluster import ClusterState
+from kframe.model.config import ControllerConfig
+from kframe.model.requests import BrokerRows, ControlRequests, Occasion
+from kframe.spark.announced import merged
+from kframe.spark.part import ClusterFacts
+from kframe.spark.schema import INT, LONG, TEXT, Table
+from kframe.whatif.observe import APIS, encoder_for, framed_bytes
+
+#: What one broker is sent of one kind in one batch. ``bytes`` counts sizes, headers and bodies; it is null, and
+#: ``unknown`` says why, where the brokers' endpoints are not known that a request must name. ``encoded`` are the
+#: bodies, if they were asked for.
+REQUESTS: Final = Table(
+    "requests",
+    pa.schema(
+        [("cluster", TEXT), ("scenario", TEXT), ("step", INT), ("occasion", TEXT), ("turn", INT), ("broker_id", INT),
+         ("api", TEXT), ("requests", LONG), ("entries", LONG), ("bytes", LONG), ("unknown", TEXT),
+         ("encoded", pa.list_(pa.binary()))]
+    ),
+    ("cluster", "scenario", "step", "occasion", "turn", "broker_id", "api"),
+)  # fmt: skip
+
+
+def encode(
+    batches: Iterable[pa.RecordBatch], config: dict[str, object], keep: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Merged batches as rows of REQUESTS.
+
+    Each row in is one batch of one cluster and scenario: ``step``, ``occasion``, ``turn``, the ``data`` of all shards,
+    and of the cluster ``brokers``, ``controller_id``, ``controller_epoch`` and ``broker_default_configs``. With
+    ``keep`` the bodies are kept.
+    """
+    settings = ControllerConfig(config)
+    for batch in batches:
+        for at in range(batch.num_rows):
+            row = batch.slice(at, 1).to_pylist()[0]
+            occasion = Occasion(row["occasion"])
+            cluster, requests = merged(row["data"], ClusterFacts.of(row), occasion)
+            shared = [row["cluster"], row["scenario"], row["step"], occasion.name.lower(), row["turn"]]
+            yield sent(cluster, requests, settings, shared, keep=keep)
+
+
+def sent(
+    cluster: ClusterState, requests: ControlRequests, config: ControllerConfig, shared: list[Any], *, keep: bool
+) -> pa.RecordBatch:
+    """One batch as rows of REQUESTS; ``shared`` are the columns up to ``turn``."""
+    found = _listed(cluster, requests)
+    unknown = None
+    try:
+        for request in encoder_for(config).encode(cluster, requests):
+            one = found[int(request.broker), APIS[request.api_key]]
+            one["requests"] += 1
+            one["bytes"] += framed_bytes(request, requests.controller_id)
+            if keep:
+                one["encoded"].append(b"".join(request.chunks))
+    except ConfigError as problem:
+        unknown = str(problem)
+    ids = cluster.brokers.ids
+    rows = [
+        [*shared, int(ids[broker]), api.value, max(one["requests"], 1) if unknown else one["requests"], one["entries"],
+         None if unknown else one["bytes"], unknown, one["encoded"] if keep and not unknown else None]
+        for (broker, api), one in found.items()
+    ]  # fmt: skip
+    columns = [pa.array([row[at] for row in rows], one.type) for at, one in enumerate(REQUESTS.schema)]
+    return pa.RecordBatch.from_arrays(columns, schema=REQUESTS.schema)
+
+
+def _listed(cluster: ClusterState, requests: ControlRequests) -> dict[tuple[int, Api], dict[str, Any]]:
+    """Who is sent what, with the entries of each, nothing encoded yet."""
+    found: dict[tuple[int, Api], dict[str, Any]] = {}
+
+    def add(broker: int, api: Api, entries: int) -> None:
+        found[broker, api] = {"requests": 0, "entries": entries, "bytes": 0, "encoded": []}
+
+    for broker, entries in _lengths(requests.leader_and_isr):
+        add(broker, Api.LEADER_AND_ISR, entries)
+    for broker in requests.metadata_brokers.tolist():
+        add(broker, Api.UPDATE_METADATA, len(requests.metadata_rows))
+    for broker, entries in _lengths(requests.stop_replica):
+        add(broker, Api.STOP_REPLICA, entries)
+    return found
+
+
+def _lengths(rows: BrokerRows) -> Iterator[tuple[int, int]]:
+    return zip(rows.brokers.tolist(), np.diff(rows.offsets).tolist(), strict=True)

@@ -1,0 +1,126 @@
+"""Shards: partition rows of one cluster, packed so that Spark moves them as one value.
+
+A shard may hold any part of its cluster: rows come in any order and cut, and a topic may lie in several shards. What is
+played on a shard is merged with what is played on the others, so nothing has to be shuffled first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kframe.errors import InputError
+from kframe.model.columns import Int64
+from kframe.spark.schema import INT, LONG, PARTITIONS, TEXT, Table
+
+#: Rows of a shard, or a batch more: some megabytes, which is much beside a controller's fixed cost and little beside
+#: a worker's memory.
+TARGET_ROWS: Final = 65_536
+#: Rows that a packer holds, in shards, while the rows of many clusters come mixed.
+OPEN_SHARDS: Final = 8
+
+#: ``pieces`` are compressed Arrow streams of PARTITIONS without ``cluster``, ``rows`` in all; ``controller_epoch`` is
+#: the highest that they name, null if they name none.
+SHARDS: Final = Table(
+    "shards",
+    pa.schema([("cluster", TEXT), ("rows", LONG), ("controller_epoch", INT), ("pieces", pa.list_(pa.binary()))]),
+)
+#: What is packed.
+PACKED: Final = pa.schema([field for field in PARTITIONS.schema if field.name != "cluster"])
+_CODED: Final = PACKED.set(0, pa.field("topic", pa.dictionary(pa.int32(), TEXT)))
+
+
+def pack(batches: Iterable[pa.RecordBatch], target: int = TARGET_ROWS) -> Iterator[pa.RecordBatch]:
+    """Rows of PARTITIONS in any order as rows of SHARDS with about ``target`` rows each.
+
+    Columns that are missing are taken as unknown. Raises InputError for a row without a cluster.
+    """
+    held: dict[str, list[pa.Table]] = {}
+    counts: dict[str, int] = {}
+    for batch in batches:
+        for name, part in _by_cluster(batch):
+            for first in range(0, part.num_rows, target):
+                piece = part.slice(first, target)
+                held.setdefault(name, []).append(piece)
+                counts[name] = counts.get(name, 0) + piece.num_rows
+                if counts[name] >= target:
+                    yield _shard(name, held.pop(name), counts.pop(name))
+        while sum(counts.values()) > OPEN_SHARDS * target:
+            largest = max(counts, key=counts.__getitem__)
+            yield _shard(largest, held.pop(largest), counts.pop(largest))
+    for name, parts in held.items():
+        yield _shard(name, parts, counts[name])
+
+
+def unpack(pieces: Iterable[bytes]) -> pa.Table:
+    """The rows of a shard, whose topics are a dictionary, by topic and partition."""
+    tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
+    if len(tables) == 1:
+        return tables[0]
+    return _ordered(pa.concat_tables([_CODED.empty_table(), *tables]))
+
+
+def _by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
+    column = batch["cluster"]
+    if column.null_count:
+        raise InputError("partitions column cluster", "null", "the name of a cluster")
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    names, code = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+    table = _as_packed(batch)
+    if len(np.unique(code)) > 1:
+        order = np.argsort(code, kind="stable")
+        table, code = table.take(pa.array(order)), code[order]
+    if not len(code):
+        return
+    starts = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]])).tolist()
+    for first, end in zip(starts, [*starts[1:], len(code)], strict=True):
+        yield names[code[first]], table.slice(first, end - first)
+
+
+def _as_packed(batch: pa.RecordBatch) -> pa.Table:
+    known = set(batch.schema.names)
+    columns = [
+        batch[field.name].cast(field.type) if field.name in known else pa.nulls(batch.num_rows, field.type)
+        for field in PACKED
+    ]
+    return pa.table(columns, schema=PACKED)
+
+
+def _shard(name: str, parts: list[pa.Table], rows: int) -> pa.RecordBatch:
+    table = _ordered(pa.concat_tables(parts))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _CODED, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write_table(table)
+    columns: list[Any] = [[name], [rows], [pc.max(table["controller_epoch"]).as_py()], [[sink.getvalue().to_pybytes()]]]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SHARDS.schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SHARDS.schema)
+
+
+def _ordered(table: pa.Table) -> pa.Table:
+    """By topic and partition, in one piece, names of the dictionary ascending."""
+    topic, code = _ranked(table["topic"])
+    key = code.astype(np.int64) << 32 | table["partition"].fill_null(-1).to_numpy()
+    table = table.set_column(0, _CODED.field(0), topic)
+    if not _ascending(key):
+        table = table.take(pa.array(np.argsort(key, kind="stable")))
+    return table.combine_chunks()
+
+
+def _ranked(topic: pa.ChunkedArray) -> tuple[pa.DictionaryArray, Any]:
+    coded = topic if pa.types.is_dictionary(topic.type) else topic.dictionary_encode()
+    coded = coded.unify_dictionaries().combine_chunks()
+    if isinstance(coded, pa.ChunkedArray):  # of no chunk
+        coded = pa.array([], _CODED.field(0).type)
+    order = pc.array_sort_indices(coded.dictionary).to_numpy()
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    code = rank[coded.indices.fill_null(0).to_numpy()] if len(order) else np.empty(0, np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(code), coded.dictionary.take(pa.array(order))), code
+
+
+def _ascending(key: Int64) -> bool:
+    return bool((key[1:] >= key[:-1]).all())

@@ -1,0 +1,263 @@
+"""Small clusters, cut to pieces: what one machine says of them, and what their shards say together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from kframe.errors import InputError
+from kframe.model.brokers import Endpoint
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged
+from kframe.model.config import ControllerConfig
+from kframe.model.requests import ControlRequests, Occasion
+from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
+from kframe.spark.play import ANNOUNCED, IMPACT_COUNTS, PARTS, TO_PLAY, Engine, play
+from kframe.spark.requests import encode, sent
+from kframe.spark.rows import rows_of
+from kframe.spark.scenarios import play_scenario
+from kframe.spark.schema import BROKERS, PARTITIONS, SCENARIOS
+from kframe.spark.shards import SHARDS, pack
+from kframe.whatif import WhatIf
+from kframe.whatif.export import partitions_table
+from kframe.whatif.outcome import FailOn
+from kframe.whatif.standing import CONDITIONS
+
+Rows = list[dict[str, Any]]
+EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}], SHARDS.schema)
+
+
+def scenario(verb: str = "fail", brokers: Sequence[int] = (), racks: Sequence[str] = (), *, together: bool = True,
+             election: str | None = None, name: str = "s", cluster: str | None = None) -> dict[str, Any]:  # fmt: skip
+    """A row of SCENARIOS."""
+    return {"cluster": cluster, "scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks),
+            "together": together, "election": election}  # fmt: skip
+
+
+def table(snapshot: Snapshot, cluster: str = "east") -> pa.Table:
+    """The partitions of a snapshot as rows of PARTITIONS."""
+    return pa.Table.from_batches(list(rows_of(snapshot, cluster, PARTITIONS)), PARTITIONS.schema)
+
+
+# -- one machine
+
+
+def alone(snapshot: Snapshot, one: Mapping[str, Any], config: Mapping[str, object] | None = None) -> dict[str, Rows]:
+    """What one machine says of a scenario, in the rows of a fleet."""
+    step, found, turns = 1, [], defaultdict[tuple[int, Occasion], int](int)
+    settings = ControllerConfig(dict(config or {}))
+
+    def batch(cluster: ClusterState, requests: ControlRequests) -> None:
+        key = step, requests.occasion
+        shared = ["east", one["scenario"], step, requests.occasion.name.lower(), turns[key]]
+        turns[key] += 1
+        found.extend(sent(cluster, requests, settings, shared, keep=True).to_pylist())
+
+    def stepped(done: int, _steps: int) -> None:
+        nonlocal step
+        step = done + 1
+
+    whatif = WhatIf(snapshot, config, batches=batch)
+    whatif.step_progress = stepped
+    found.clear()
+    turns.clear()
+    outcome = play_scenario(whatif, one)
+    shared = {"cluster": "east", "scenario": one["scenario"]}
+    before, after, impact = outcome.before, outcome.after, asdict(outcome.impact)
+    counts = [("before", before.counts()), *((step.name, step.counts) for step in outcome.steps)]
+    return {
+        "changes": [shared | row for row in partitions_table(outcome).to_pylist()],
+        "tallies": [
+            shared | {"broker_id": broker, "rack": outcome.racks[at],
+                      "registered_before": bool(before.registered[at]), "registered_after": bool(after.registered[at])}
+            | {f"{what}_{when}": int(getattr(standing, what)[at])
+               for what in ("leaders", "preferred", "replicas", "in_sync")
+               for when, standing in (("before", before), ("after", after))}
+            for at, broker in enumerate(outcome.broker_ids.tolist())
+        ],
+        "conditions": [
+            shared | {"step": at, "name": name, "partitions": int(before.counted.sum())}
+            | {what: now[what] for what in CONDITIONS}
+            for at, (name, now) in enumerate(counts)
+        ],
+        "impacts": [
+            shared | {what: impact[what] for what in IMPACT_COUNTS}
+            | {f"found_{str(what).replace('-', '_')}": outcome.found(what) for what in FailOn}
+        ],
+        "requests": found,
+    }  # fmt: skip
+
+
+# -- shards
+
+
+def to_play(snapshot: Snapshot, shards: Iterable[pa.RecordBatch], scenarios: Sequence[Mapping[str, Any]],
+            cluster: str = "east") -> list[pa.RecordBatch]:  # fmt: skip
+    """Shards beside what every part of the cluster has to know, as the frames join them."""
+    brokers = pa.Table.from_batches(list(rows_of(snapshot, cluster, BROKERS)), BROKERS.schema).to_pylist()
+    epochs = snapshot.partitions.controller_epoch
+    named = -1 if epochs is None else int(epochs.max(initial=-1))
+    facts = {
+        "controller_id": snapshot.controller_id, "controller_epoch": max(snapshot.controller_epoch or -1, named),
+        "broker_default_configs": None if snapshot.broker_default_configs is None
+        else list(snapshot.broker_default_configs.items()),
+        "brokers": [{name: one[name] for name in BROKERS.schema.names[1:]} for one in brokers],
+        "scenarios": [{name: one[name] for name in SCENARIOS.schema.names[1:]} for one in scenarios],
+    }  # fmt: skip
+    rows = [one | facts for batch in shards for one in batch.to_pylist()]
+    return [pa.RecordBatch.from_pylist([row], TO_PLAY.schema) for row in rows]
+
+
+def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapping[str, object] | None = None
+           ) -> dict[str, Rows]:  # fmt: skip
+    """What shards say together, added up as the frames add it."""
+    found: dict[str, Rows] = {name: [] for name in PARTS}
+    for row in pa.Table.from_batches(list(played)).to_pylist():
+        assert row["problem"] is None, row["problem"]
+        for name in PARTS:
+            found[name] += [{"cluster": row["cluster"], "scenario": row["scenario"], **one} for one in row[name]]
+    beside = ("broker_id", "rack", "registered_before", "registered_after", "step", "name", "cluster", "scenario")
+    whole = {name: _summed(found[name], beside) for name in ("tallies", "conditions", "impacts")}
+    return {"changes": found["changes"], **whole, "requests": _requests(found["announced"], facts, config)}
+
+
+def _summed(rows: Rows, beside: Iterable[str]) -> Rows:
+    groups = defaultdict[Any, Rows](list)
+    for row in rows:
+        groups[tuple((name, row[name]) for name in beside if name in row)].append(row)
+    return [
+        dict(key) | {name: None if any(one[name] is None for one in group) else sum(one[name] for one in group)
+                     for name in group[0] if name not in dict(key)}
+        for key, group in groups.items()
+    ]  # fmt: skip
+
+
+def _requests(announced: Rows, facts: pa.RecordBatch, config: Mapping[str, object] | None) -> Rows:
+    groups = defaultdict[Any, Rows](list)
+    for row in announced:
+        groups[row["cluster"], row["scenario"], row["step"], row["occasion"], row["turn"]].append(row)
+    (known,) = facts.to_pylist()
+    rows: Rows = []
+    for (cluster, name, step, occasion, turn), group in groups.items():
+        if all(one["sent"] for one in group):
+            key = {"cluster": cluster, "scenario": name, "step": step, "occasion": occasion, "turn": turn}
+            row = known | key | {"data": [one["data"] for one in group]}
+            schema = pa.schema([*facts.schema, *list(ANNOUNCED.schema)[1:5], ("data", pa.list_(pa.binary()))])
+            for batch in encode([pa.RecordBatch.from_pylist([row], schema)], dict(config or {}), keep=True):
+                rows += batch.to_pylist()
+    return rows
+
+
+def cut(whole: pa.Table, shards: Sequence[int], order: Sequence[int]) -> list[pa.RecordBatch]:
+    """Rows in another order, each packed with those of its shard; topics under deletion come together, as the frames
+    have them, and a shard without rows is always there."""
+    owner = np.array([shards[row % len(shards)] for row in range(whole.num_rows)], np.int64)
+    owner[whole["deleting"].fill_null(False).to_numpy()] = -1
+    parts = [EMPTY]
+    for shard in {*owner.tolist()}:
+        rows = [row for row in order if owner[row] == shard]
+        parts += list(pack(whole.take(pa.array(rows, pa.int64())).to_batches()))
+    return parts
+
+
+def together(snapshot: Snapshot, one: Mapping[str, Any], shards: Sequence[pa.RecordBatch],
+             config: Mapping[str, object] | None = None) -> dict[str, Rows]:  # fmt: skip
+    """What shards of a snapshot say together of a scenario."""
+    rows = to_play(snapshot, shards, [one])
+    return merged(play(rows, Engine(dict(config or {}))), rows[0], config)
+
+
+def same(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> None:
+    """Both say the same, in any order of rows."""
+    assert left.keys() == right.keys()
+    for name in left:
+        assert sorted(map(_key, left[name])) == sorted(map(_key, right[name])), name
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    return repr(sorted(row.items()))
+
+
+# -- random clusters
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Snapshot:
+    """Five brokers in two racks, some of them down; up to four topics, of which some are being deleted."""
+    ids = [1, 2, 3, 5, 8]
+    up = [draw(st.sampled_from([True, True, True, False])) for _ in ids]
+    brokers = tuple(
+        BrokerFacts(one, live, 10 + one, (Endpoint("PLAINTEXT", f"host-{one}", 9092),) if draw(st.integers(0, 19)) else
+                    (), "ab"[at % 2])
+        for at, (one, live) in enumerate(zip(ids, up, strict=True))
+    )  # fmt: skip
+    counts = draw(st.lists(st.integers(0, 6), max_size=4))
+    names = tuple(f"topic-{at}" for at in range(len(counts)))
+    few = st.sampled_from([False, False, False, True])
+    configs = {}
+    for at in range(len(counts)):
+        one = {}
+        if draw(few):
+            one["unclean.leader.election.enable"] = draw(st.sampled_from(["true", "false"]))
+        if draw(few):
+            one["min.insync.replicas"] = str(draw(st.integers(1, 3)))
+        configs[at] = one
+    topics = TopicFacts(
+        names, np.array(counts, np.int32),
+        draw(st.sampled_from([None, np.arange(16 * len(counts), dtype=np.uint8).reshape(-1, 16)])),
+        np.array([draw(few) for _ in counts], np.uint8), configs if not sum(counts) or draw(st.integers(0, 3)) else
+        None,
+    )  # fmt: skip
+    return Snapshot(
+        brokers, topics, _partitions(draw, ids, sum(counts)), Source("test", "east"), controller_id=1,
+        controller_epoch=draw(st.sampled_from([None, 3, 9])),
+        broker_default_configs=draw(st.sampled_from([None, {"unclean.leader.election.enable": "true"}])),
+    )  # fmt: skip
+
+
+def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
+    replicas = [draw(st.lists(st.sampled_from(ids), min_size=1, max_size=4, unique=True)) for _ in range(count)]
+    bare = [draw(st.integers(0, 9)) == 0 for _ in replicas]
+    isr = [
+        [] if none else [one for one in some if draw(st.integers(0, 3))]
+        for none, some in zip(bare, replicas, strict=True)
+    ]
+    leader = [draw(st.sampled_from([*some, some[0], -1])) if some else -1 for some in isr]
+    epochs = [-1 if none else draw(st.integers(0, 7)) for none in bare]
+    numbers = [np.array(epochs, np.int32), np.array(epochs, np.int32),
+               np.array([-1 if none else draw(st.integers(0, 9)) for none in bare], np.int32),
+               np.zeros(count, np.int32)]  # fmt: skip
+    known = [draw(st.integers(0, 5)) > 0 for _ in numbers]
+    moving = [[one for one in some[1:] if draw(st.integers(0, 5)) == 0] for some in replicas]
+    leader_epoch, controller_epoch, zk_version, recovery = (
+        column if yes else None for column, yes in zip(numbers, known, strict=True)
+    )
+    return PartitionFacts(
+        Ragged.of(replicas), np.array(leader, np.int32), Ragged.of(isr), leader_epoch, controller_epoch, zk_version,
+        recovery, Ragged.of(moving), Ragged.empty(count),
+    )  # fmt: skip
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
+    """Something that can befall it."""
+    up = [one.broker_id for one in snapshot.brokers if one.registered]
+    verb = draw(st.sampled_from(["fail", "fail", "shutdown", "elect"]))
+    if verb == "elect" or not up:
+        return scenario("elect", election=draw(st.sampled_from(["preferred", "unclean"])))
+    brokers = draw(st.lists(st.sampled_from(up), min_size=1, max_size=3, unique=True))
+    return scenario(verb, brokers, together=draw(st.booleans()))
+
+
+def try_alone(snapshot: Snapshot, one: Mapping[str, Any]) -> dict[str, Rows] | str:
+    """``alone``, or what is wrong with it."""
+    try:
+        return alone(snapshot, one)
+    except InputError as problem:
+        return str(problem)
