@@ -21,20 +21,26 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def shards(partitions: DataFrame, *, target: int = TARGET_ROWS, whole: bool = False) -> DataFrame:
+def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_ROWS, whole: bool = False) -> DataFrame:
     """Rows of PARTITIONS as rows of SHARDS, without a shuffle of partition rows.
 
-    Topics under deletion of a cluster come together in one shard, since what becomes of such a topic hangs on all of it.
-    With ``whole`` each cluster is one shard, for selectors that look at the whole batch of an election.
+    Topics under deletion of a cluster come together in one shard, since what becomes of such a topic hangs on all of
+    it; that shard is there without any, so that a cluster without partitions is played as well. With ``whole`` each
+    cluster is one shard, for selectors that look at the whole batch of an election.
     """
     from pyspark.sql import functions as f
 
     def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return pack(batches, target)
 
+    empty = clusters.select(
+        "cluster", f.lit(0).cast("bigint").alias("rows"), f.lit(None).cast("int").alias("controller_epoch"),
+        f.array().cast("array<binary>").alias("pieces"),
+    )  # fmt: skip
+
     def together(some: DataFrame) -> DataFrame:
         return (
-            some.mapInArrow(packed, SHARDS.ddl).groupBy("cluster")
+            some.mapInArrow(packed, SHARDS.ddl).unionByName(empty).groupBy("cluster")
             .agg(f.sum("rows").alias("rows"), f.max("controller_epoch").alias("controller_epoch"),
                  f.flatten(f.collect_list("pieces")).alias("pieces"))
         )  # fmt: skip
@@ -66,19 +72,15 @@ def played(
 ) -> DataFrame:  # fmt: skip
     """Every scenario played on every shard of its clusters: rows of PLAYED.
 
-    Partitions of a cluster that is not among ``clusters`` are a problem that is told; a cluster without partitions is
-    played as well. ``whole`` is as in ``shards``, by default where ``engine`` names selectors.
+    Partitions of a cluster that is not among ``clusters`` are a problem that is told. ``whole`` is as in ``shards``, by
+    default where ``engine`` names selectors.
     """
     from pyspark.sql import functions as f
 
     how = Engine() if engine is None else engine
-    parts = shards(partitions, target=target, whole=bool(how.selectors) if whole is None else whole)
+    parts = shards(partitions, clusters, target=target, whole=bool(how.selectors) if whole is None else whole)
     facts = cluster_facts(partitions, brokers, clusters)
-    empty = clusters.select(
-        "cluster", f.lit(0).cast("bigint").alias("rows"), f.lit(None).cast("int").alias("controller_epoch"),
-        f.array().cast("array<binary>").alias("pieces"),
-    )  # fmt: skip
-    every = parts.unionByName(empty).drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
+    every = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
     listed = _scenarios_of(clusters, scenarios)
     to_play = every.join(f.broadcast(listed), "cluster", "left").select(*TO_PLAY.schema.names)
 

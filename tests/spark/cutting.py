@@ -16,6 +16,8 @@ from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
 from kframe.model.requests import ControlRequests, Occasion
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.spark.play import ANNOUNCED, IMPACT_COUNTS, PARTS, TO_PLAY, Engine, play
@@ -48,27 +50,30 @@ def table(snapshot: Snapshot, cluster: str = "east") -> pa.Table:
 # -- one machine
 
 
-def alone(snapshot: Snapshot, one: Mapping[str, Any], config: Mapping[str, object] | None = None) -> dict[str, Rows]:
+def alone(
+    snapshot: Snapshot, one: Mapping[str, Any], config: Mapping[str, object] | None = None,
+    selectors: Mapping[ElectionKind, LeaderSelector] | None = None, cluster: str = "east",
+) -> dict[str, Rows]:  # fmt: skip
     """What one machine says of a scenario, in the rows of a fleet."""
     step, found, turns = 1, [], defaultdict[tuple[int, Occasion], int](int)
     settings = ControllerConfig(dict(config or {}))
 
-    def batch(cluster: ClusterState, requests: ControlRequests) -> None:
+    def batch(state: ClusterState, requests: ControlRequests) -> None:
         key = step, requests.occasion
-        shared = ["east", one["scenario"], step, requests.occasion.name.lower(), turns[key]]
+        shared = [cluster, one["scenario"], step, requests.occasion.name.lower(), turns[key]]
         turns[key] += 1
-        found.extend(sent(cluster, requests, settings, shared, keep=True).to_pylist())
+        found.extend(sent(state, requests, settings, shared, keep=True).to_pylist())
 
     def stepped(done: int, _steps: int) -> None:
         nonlocal step
         step = done + 1
 
-    whatif = WhatIf(snapshot, config, batches=batch)
+    whatif = WhatIf(snapshot, config, selectors, batches=batch)
     whatif.step_progress = stepped
     found.clear()
     turns.clear()
     outcome = play_scenario(whatif, one)
-    shared = {"cluster": "east", "scenario": one["scenario"]}
+    shared = {"cluster": cluster, "scenario": one["scenario"]}
     before, after, impact = outcome.before, outcome.after, asdict(outcome.impact)
     counts = [("before", before.counts()), *((step.name, step.counts) for step in outcome.steps)]
     return {

@@ -1,0 +1,145 @@
+"""Failovers of a fleet on Spark against the engine alone: ``python -m benchmarks.fleet --partitions 1000000``.
+
+Times are wall times in seconds. ``engine`` is one machine, one cluster after another, from tables in memory to the
+changed partitions as a table. ``no-op`` carries the same rows through ``mapInArrow`` and back. ``peak`` is the memory
+that this process, the JVM and the Python workers hold together (proportional set size), sampled while Spark works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from kframe.snapshot import Snapshot
+from kframe.snapshot.generate import generate
+from kframe.spark import failover
+from kframe.spark.rows import rows_of
+from kframe.spark.scenarios import one_scenario
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
+from kframe.spark.session import session
+from kframe.whatif import WhatIf
+from kframe.whatif.export import partitions_table
+
+
+def main() -> None:
+    """Measure and print one line of JSON."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--clusters", type=int, default=1)
+    options.add_argument("--partitions", type=int, default=1_000_000, help="of each cluster")
+    options.add_argument("--brokers", type=int, default=100)
+    options.add_argument("--master", default="local[2]")
+    options.add_argument("--driver-memory", default="1g")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        found: dict[str, Any] = {**vars(given), "engine": 0.0, "changed": 0}
+        for number in range(given.clusters):
+            snapshot = generate(given.partitions, given.brokers, racks=4, seed=number)
+            _write(snapshot, f"cluster-{number:03d}", Path(place))
+            seconds, rows = _timed(lambda one=snapshot: _alone(one))
+            found["engine"] += seconds
+            found["changed"] += rows
+        del snapshot
+        found |= _on_spark(Path(place), given)
+    print(json.dumps({name: round(value, 2) if isinstance(value, float) else value for name, value in found.items()}))
+
+
+def _alone(snapshot: Snapshot) -> int:
+    rows: int = partitions_table(WhatIf(snapshot).fail([7])).num_rows
+    return rows
+
+
+def _on_spark(place: Path, given: argparse.Namespace) -> dict[str, Any]:
+    conf = {"spark.driver.memory": given.driver_memory, "spark.sql.shuffle.partitions": 2,
+            "spark.local.dir": str(place / "local")}  # fmt: skip
+    start, spark = _timed(lambda: session(given.master, conf=conf))
+    spark.sparkContext.setLogLevel("ERROR")
+    tables = [spark.read.parquet(str(place / table.name)) for table in (PARTITIONS, BROKERS, CLUSTERS)]
+    partitions = tables[0]
+
+    def same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    def carry() -> None:
+        partitions.mapInArrow(same, partitions.schema).write.format("noop").mode("overwrite").save()
+
+    # Workers that import for the first time are part of what Spark costs once, not of what rows cost.
+    warm, _ = _timed(lambda: spark.range(2).mapInArrow(_warm, "id bigint").collect())
+    with _Memory() as memory:
+        no_op, _ = _timed(carry)
+        scenario = one_scenario(spark, "broker-7", brokers=[7])
+        seconds, rows = _timed(lambda: failover.failover(*tables, scenario).count())
+    spark.stop()
+    return {"start": start, "warm": warm, "no_op": no_op, "failover": seconds, "failover_rows": rows,
+            "peak_mib": memory.peak // 2**20}  # fmt: skip
+
+
+def _warm(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import kframe.spark.play  # noqa: F401
+
+    yield from batches
+
+
+def _write(snapshot: Snapshot, cluster: str, place: Path) -> None:
+    for table in (PARTITIONS, BROKERS, CLUSTERS):
+        (place / table.name).mkdir(exist_ok=True)
+        rows = pa.Table.from_batches(list(rows_of(snapshot, cluster, table)), table.schema)
+        parquet.write_table(rows, place / table.name / f"{cluster}.parquet", row_group_size=2**17)
+
+
+def _timed(act: Callable[[], Any]) -> tuple[float, Any]:
+    begun = time.perf_counter()
+    result = act()
+    return time.perf_counter() - begun, result
+
+
+class _Memory:
+    """Samples what this process and its descendants hold."""
+
+    peak = 0
+
+    def __enter__(self) -> _Memory:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            self.peak = max(self.peak, sum(map(_held, _family(os.getpid()))))
+
+
+def _family(process: int) -> Iterator[int]:
+    yield process
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            found = children.read_text().split()
+        except OSError:
+            continue
+        for child in found:
+            yield from _family(int(child))
+
+
+def _held(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+if __name__ == "__main__":
+    main()

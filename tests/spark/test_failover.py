@@ -1,0 +1,129 @@
+"""Failovers of a fleet on a real Spark: the same rows as one machine gives, whatever is wrong told in rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kframe.snapshot import Snapshot, read_snapshot
+from kframe.snapshot.generate import Health, generate
+from kframe.spark import failover
+from kframe.spark.play import Engine
+from kframe.spark.rows import rows_of
+from kframe.spark.scenarios import each_broker, each_rack, one_scenario
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, SCENARIOS, Table
+from tests.snapshot.samples import example
+from tests.spark.cutting import Rows, alone, same, scenario
+
+Frames = tuple[Any, Any, Any]
+
+
+def frames(spark: Any, snapshots: Mapping[str, Snapshot], cuts: int = 3) -> Frames:
+    """Partitions in ``cuts`` pieces and no order, brokers, clusters."""
+
+    def frame(table: Table) -> Any:
+        batches = [batch for name, one in snapshots.items() for batch in rows_of(one, name, table)]
+        return spark.createDataFrame(pa.Table.from_batches(batches, table.schema), table.ddl)
+
+    return frame(PARTITIONS).repartition(cuts), frame(BROKERS), frame(CLUSTERS)
+
+
+def scenario_frame(spark: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Scenarios as a frame."""
+    return spark.createDataFrame([tuple(one[name] for name in SCENARIOS.schema.names) for one in rows], SCENARIOS.ddl)
+
+
+def rows(frame: Any) -> Rows:
+    """A frame's rows as plain values."""
+    return [row.asDict(recursive=True) | {} for row in frame.collect()]
+
+
+def everything(played: Any, facts: Any) -> dict[str, Rows]:
+    """All that a played fleet tells."""
+    found = {
+        "changes": failover.changes(played), "tallies": failover.tallies(played), "impacts": failover.impacts(played),
+        "conditions": failover.conditions(played), "requests": failover.requests(played, facts, keep=True),
+    }  # fmt: skip
+    return {name: [_plain(row) for row in rows(frame)] for name, frame in found.items()}
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    encoded = row.get("encoded")
+    return row if encoded is None else row | {"encoded": [bytes(one) for one in encoded]}
+
+
+def test_spark_says_what_one_machine_says(spark: Any) -> None:
+    """A real cluster and a generated one, in one fleet: changes, tallies, conditions, requests and their bytes."""
+    fleet = {
+        "real": read_snapshot(example("healthy", "zookeeper")),
+        "made": generate(
+            20_000, 12, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2)
+        ),
+    }
+    one = scenario("fail", [2, 4], together=False)
+    partitions, brokers, clusters = frames(spark, fleet)
+    played = failover.played(partitions, brokers, clusters, scenario_frame(spark, [one]), target=4000).persist()
+    found = everything(played, failover.cluster_facts(partitions, brokers, clusters))
+    played.unpersist()
+    for cluster, snapshot in fleet.items():
+        mine = {name: [row for row in some if row["cluster"] == cluster] for name, some in found.items()}
+        same(mine, alone(snapshot, one, cluster=cluster))
+
+
+def test_each_broker_and_each_rack_of_every_cluster(spark: Any) -> None:
+    fleet = {"east": generate(300, 4, racks=2, seed=1), "west": generate(200, 3, racks=3, seed=2)}
+    partitions, brokers, clusters = frames(spark, fleet)
+    everywhere = each_broker(brokers).unionByName(each_rack(brokers))
+    found = {(row["cluster"], row["scenario"]): row["states_changed"]
+             for row in rows(failover.impacts(failover.played(partitions, brokers, clusters, everywhere)))}  # fmt: skip
+    expected = {}
+    for cluster, snapshot in fleet.items():
+        for one in snapshot.brokers:
+            expected[cluster, f"broker-{one.broker_id}"] = len(
+                alone(snapshot, scenario(brokers=[one.broker_id]))["changes"]
+            )
+        for rack in {one.rack for one in snapshot.brokers}:
+            expected[cluster, f"rack-{rack}"] = len(alone(snapshot, scenario(racks=[rack or ""]))["changes"])
+    assert found == expected
+
+
+def test_what_cannot_be_played_is_told_and_the_others_go_on(spark: Any) -> None:
+    fleet = {"east": generate(30, 4), "west": generate(20, 3)}
+    partitions, brokers, clusters = frames(spark, fleet)
+    played = failover.played(
+        partitions, brokers, clusters.where("cluster = 'east'"),
+        one_scenario(spark, "broker-2", brokers=[2]).unionByName(one_scenario(spark, "broker-9", brokers=[9])),
+    )  # fmt: skip
+    told = {(row["cluster"], row["scenario"]): row["problem"] for row in rows(failover.problems(played))}
+    assert told.keys() == {("east", "broker-9"), ("west", None)}
+    assert "broker 9" in told["east", "broker-9"]
+    assert "clusters table" in told["west", None]
+    assert {row["scenario"] for row in rows(failover.changes(played))} == {"broker-2"}
+
+
+def test_a_selector_of_a_plugin_decides_in_executors(spark: Any) -> None:
+    """Rack-spread looks at the whole batch of an election, so each cluster is played whole."""
+    pytest.importorskip("kframe_rack_spread")
+    from kframe.plug.registry import build_registry
+
+    snapshot = generate(400, 6, racks=3, seed=4)
+    engine = Engine(selectors=("rack-spread",), parts=("changes",))
+    changed = failover.failover(*frames(spark, {"east": snapshot}), one_scenario(spark, "s", brokers=[2]), engine)
+    expected = alone(snapshot, scenario(brokers=[2]), selectors=build_registry().selectors_for(["rack-spread"]))
+    same({"changes": rows(changed)}, {"changes": expected["changes"]})
+    builtin = alone(snapshot, scenario(brokers=[2]))
+    assert builtin["changes"] != expected["changes"]
+
+
+def test_a_selector_that_is_not_installed_is_named(spark: Any) -> None:
+    engine = Engine(selectors=("rack-sprad",))
+    changed = failover.failover(
+        *frames(spark, {"east": generate(20, 3)}), one_scenario(spark, "s", brokers=[2]), engine
+    )
+    with pytest.raises(
+        Exception, match=r"no leader selector 'rack-sprad'.*where|where.*no leader selector 'rack-sprad'"
+    ):
+        changed.collect()
