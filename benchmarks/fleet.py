@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def main() -> None:
         for number in range(given.clusters):
             snapshot = generate(given.partitions, given.brokers, racks=4, seed=number)
             _write(snapshot, f"cluster-{number:03d}", Path(place))
-            seconds, rows = _timed(lambda one=snapshot: _alone(one))
+            seconds, rows = _timed(partial(_alone, snapshot))
             found["engine"] += seconds
             found["changed"] += rows
         del snapshot
@@ -63,8 +64,9 @@ def _on_spark(place: Path, given: argparse.Namespace) -> dict[str, Any]:
             "spark.local.dir": str(place / "local")}  # fmt: skip
     start, spark = _timed(lambda: session(given.master, conf=conf))
     spark.sparkContext.setLogLevel("ERROR")
-    tables = [spark.read.parquet(str(place / table.name)) for table in (PARTITIONS, BROKERS, CLUSTERS)]
-    partitions = tables[0]
+    partitions, brokers, clusters = (
+        spark.read.parquet(str(place / table.name)) for table in (PARTITIONS, BROKERS, CLUSTERS)
+    )
 
     def same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
@@ -77,7 +79,7 @@ def _on_spark(place: Path, given: argparse.Namespace) -> dict[str, Any]:
     with _Memory() as memory:
         no_op, _ = _timed(carry)
         scenario = one_scenario(spark, "broker-7", brokers=[7])
-        seconds, rows = _timed(lambda: failover.failover(*tables, scenario).count())
+        seconds, rows = _timed(lambda: failover.failover(partitions, brokers, clusters, scenario).count())
     spark.stop()
     return {"start": start, "warm": warm, "no_op": no_op, "failover": seconds, "failover_rows": rows,
             "peak_mib": memory.peak // 2**20}  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kframe.cli import spark_ingest
+from kframe.cli import spark_ingest, spark_play
 from kframe.cli.output import ReportingGroup
 
 
@@ -18,3 +18,5 @@ def group() -> None:
 
 group.add_command(spark_ingest.ingest)
 group.add_command(spark_ingest.validate)
+group.add_command(spark_play.failover)
+group.add_command(spark_play.requests)

@@ -103,7 +103,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_cluster(
         *args: Any, source: Path, source_format: str | None, config: tuple[str, ...], **kwargs: Any
     ) -> Any:
-        return command(*args, cluster=ClusterSettings(source, source_format, _config(config)), **kwargs)
+        return command(*args, cluster=ClusterSettings(source, source_format, config_pairs(config)), **kwargs)
 
     options = (
         click.argument("source", metavar="SNAPSHOT", type=PATH),
@@ -130,7 +130,8 @@ def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_settings
 
 
-def _config(pairs: Iterable[str]) -> dict[str, str]:
+def config_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """``KEY=VALUE`` texts as a dictionary. Raises BadInput."""
     values: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -81,7 +81,7 @@ def played(
     parts = shards(partitions, clusters, target=target, whole=bool(how.selectors) if whole is None else whole)
     facts = cluster_facts(partitions, brokers, clusters)
     every = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
-    listed = _scenarios_of(clusters, scenarios)
+    listed = scenarios_of(clusters, scenarios).groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))
     to_play = every.join(f.broadcast(listed), "cluster", "left").select(*TO_PLAY.schema.names)
 
     def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -171,9 +171,14 @@ def _collected(table: Table) -> Column:
     return f.collect_list(f.struct(*table.schema.names[1:]))
 
 
-def _scenarios_of(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
-    """The scenarios of each cluster as a list: its own, and those of every cluster."""
-    own = scenarios.where("cluster is not null").select(*SCENARIOS.schema.names)
-    common = scenarios.where("cluster is null").drop("cluster")
-    spread = clusters.select("cluster").crossJoin(common).select(*SCENARIOS.schema.names)
-    return own.unionByName(spread).groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))
+def scenarios_of(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
+    """The scenarios of each cluster, a row each: its own, and those of every cluster.
+
+    One pass over both, without filters: a Python data source whose relation is read twice in a query with different
+    filters was seen to give too few rows.
+    """
+    from pyspark.sql import functions as f
+
+    known = clusters.select(f.col("cluster").alias("known"))
+    every = scenarios.join(known, f.col("cluster").isNull() | (f.col("cluster") == f.col("known")), "left")
+    return every.withColumn("cluster", f.coalesce("cluster", "known")).select(*SCENARIOS.schema.names)

@@ -106,7 +106,12 @@ def check_fleet_place(place: Path) -> None:
 
 def part(place: Path, table: Table, cluster: str) -> Path:
     """The directory of one cluster's part of a table."""
-    return place / table.name / f"cluster={cluster.translate(_ESCAPED)}"
+    return place / table.name / directory_of("cluster", cluster)
+
+
+def directory_of(column: str, value: str) -> str:
+    """The name that Spark gives the directory of one value of a column that a table is partitioned by."""
+    return f"{column}={value.translate(_ESCAPED)}"
 
 
 def record_of(place: Path, cluster: str) -> Record | None:

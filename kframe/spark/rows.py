@@ -174,6 +174,7 @@ def _topic_facts(table: pa.Table, where: str) -> TopicFacts:
 
 
 def topic_ids(texts: Iterable[str | None], where: str) -> UInt8:
+    """Topic ids (t, 16) from their texts, zeros for none. Raises SnapshotError for what is none."""
     ids = [bytes(16) if text is None else topic_id_bytes(text, f"{where} field topic_id") for text in texts]
     return np.frombuffer(b"".join(ids), np.uint8).reshape(-1, 16)
 
@@ -205,6 +206,7 @@ def _known(table: pa.Table, name: str, where: str) -> Any:
 
 
 def broker_facts(row: dict[str, Any], where: str) -> BrokerFacts:
+    """One row of BROKERS. Raises SnapshotError for an id that is none."""
     if row["broker_id"] is None or row["broker_id"] < 0:
         raise SnapshotError(f"{where} table brokers field broker_id", str(row["broker_id"]), "0 or more")
     endpoints = None

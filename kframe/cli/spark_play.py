@@ -1,0 +1,146 @@
+"""``kframe spark failover`` and ``requests``: what scenarios come to in every cluster of a fleet."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from kframe.cli.output import Table, emit_rows, output_option
+from kframe.cli.spark_session import SparkSettings, spark_options
+from kframe.cli.studies import broker_ids, config_pairs, selector_option
+
+FOUND: Final = 3
+_PATH: Final = click.Path(file_okay=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to befall the clusters of a fleet, as a command's options say it."""
+
+    brokers: tuple[int, ...]
+    racks: tuple[str, ...]
+    each_broker: bool
+    each_rack: bool
+    scenarios: str | None
+    verb: str
+    together: bool
+    election: str | None
+
+    def frame(self, session: Any, brokers: Any) -> Any:
+        """The scenarios as rows of SCENARIOS. Raises UsageError if there is none."""
+        from kframe.spark.scenarios import each_broker, each_rack, one_scenario
+        from kframe.spark.schema import SCENARIOS
+
+        found = []
+        if self.brokers or self.racks or self.verb == "elect":
+            name = "-".join([self.verb, *map(str, self.brokers), *self.racks])
+            found.append(one_scenario(session, name, self.verb, brokers=self.brokers, racks=self.racks,
+                                      together=self.together, election=self.election))  # fmt: skip
+        if self.each_broker:
+            found.append(each_broker(brokers, self.verb))
+        if self.each_rack:
+            found.append(each_rack(brokers, self.verb))
+        if self.scenarios is not None:
+            found.append(session.read.schema(SCENARIOS.ddl).json(self.scenarios))
+        if not found:
+            raise click.UsageError("no scenario: give --brokers, --racks, --each-broker, --each-rack or --scenarios")
+        return functools.reduce(lambda left, right: left.unionByName(right), found)
+
+
+def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say what happens, as ``asked``, and how controllers are configured."""
+    fields = tuple(Asked.__dataclass_fields__)
+
+    @functools.wraps(command)
+    def with_asked(*args: Any, config: tuple[str, ...], selectors: tuple[str, ...], **kwargs: Any) -> Any:
+        from kframe.spark.play import Engine
+
+        asked = Asked(**{name: kwargs.pop(name) for name in fields})
+        return command(*args, asked=asked, engine=Engine(config_pairs(config), selectors), **kwargs)
+
+    options = (
+        click.argument("place", metavar="DIR"),
+        click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers of every cluster."),
+        click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
+        click.option("--each-broker", is_flag=True, help="A scenario for each registered broker."),
+        click.option("--each-rack", is_flag=True, help="A scenario for each rack."),
+        click.option("--scenarios", type=click.Path(), metavar="FILE", help="Scenarios as JSON lines."),
+        click.option("--verb", type=click.Choice(("fail", "shutdown", "elect")), default="fail", show_default=True,
+                     help="What happens to them."),
+        click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
+        click.option("--type", "election", type=click.Choice(("preferred", "unclean")), help="Kind of election."),
+        click.option("--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key."),
+        selector_option,
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_asked)
+
+
+@click.command()
+@_scenario_options
+@click.option("--out", type=_PATH, metavar="DIR", help="Write all tables as Parquet by cluster and scenario to DIR.")
+@click.option("--force", is_flag=True, help="Play again what is in the DIR of --out already.")
+@spark_options
+@output_option
+def failover(
+    place: str, asked: Asked, engine: Any, out: str | None, force: bool, spark: SparkSettings, output: str
+) -> None:
+    """Say what scenarios come to in every cluster of the fleet in DIR, in numbers of partitions.
+
+    With --out, changed partitions, what brokers carry, conditions and impacts are written too; clusters and scenarios
+    that are there already are not played again.
+    """
+    from kframe.spark.stages import FAILOVER
+
+    _run(FAILOVER, place, asked, engine, Writing(out, force), spark, output)
+
+
+@click.command()
+@_scenario_options
+@click.option("--out", type=_PATH, metavar="DIR", help="Write the requests as Parquet by cluster and scenario to DIR.")
+@click.option("--force", is_flag=True, help="Play again what is in the DIR of --out already.")
+@click.option("--encoded", is_flag=True, help="Keep the encoded bodies in what --out writes.")
+@spark_options
+@output_option
+def requests(
+    place: str, asked: Asked, engine: Any, out: str | None, force: bool, encoded: bool, spark: SparkSettings,
+    output: str,
+) -> None:  # fmt: skip
+    """Say what each broker of the fleet in DIR is sent in scenarios: requests, entries and bytes by kind."""
+    from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
+
+    _run(REQUESTED_ENCODED if encoded else REQUESTED, place, asked, engine, Writing(out, force), spark, output)
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Where a stage is to be written, if anywhere, and whether what is there is to be replaced."""
+
+    out: str | None
+    force: bool
+
+
+def _run(
+    stage: Any, place: str, asked: Asked, engine: Any, writing: Writing, spark: SparkSettings, output: str
+) -> None:
+    from kframe.spark.fleet import open_fleet
+
+    session = spark.session()
+    fleet = open_fleet(session, place)
+    scenarios = asked.frame(session, fleet["brokers"])
+    with stage.played(session, fleet, scenarios, engine, writing.out, force=writing.force) as found:
+        names = stage.shown.schema.names
+        rows = found.shown.select(*names).orderBy(*stage.shown.key).toLocalIterator()
+        emit_rows(Table(f"kframe.spark-{stage.shown.name}/v1", names, (_plain(row.asDict()) for row in rows)), output)
+        problems = [row.asDict() for row in found.problems.collect()]
+    for one in problems:
+        click.echo(f"cluster {one['cluster']}, scenario {one['scenario'] or '-'}: {one['problem']}", err=True)
+    if problems:
+        click.get_current_context().exit(FOUND)
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, list) else value for name, value in row.items()}

@@ -1,0 +1,147 @@
+"""Stages of the pipeline that play scenarios, written by cluster and scenario and taken up where they were left.
+
+    OUT/changes/cluster=east/scenario=broker-7/part-….parquet       so do the other tables
+    OUT/_done/cluster=east/scenario=broker-7                        written last, taken away first
+
+A scenario of a cluster without its mark is half-written and played again. The mark holds a fingerprint of the scenario
+and the settings: if either is another one, it is played again, too. OUT must be the same directory for the driver and
+all executors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kframe.spark import failover
+from kframe.spark.fleet import directory_of
+from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
+from kframe.spark.requests import REQUESTS
+from kframe.spark.schema import SCENARIOS, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DONE: Final = "_done"
+#: Makes a table of what was played, the facts of clusters and the settings.
+Maker: TypeAlias = "Callable[[DataFrame, DataFrame, Engine], DataFrame]"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a stage has found: its summary, and why scenarios could not be played, as frames."""
+
+    shown: DataFrame
+    problems: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The tables of one stage, what of PARTS they are made of, and which of them is its summary."""
+
+    makers: Mapping[Table, Maker]
+    parts: tuple[str, ...]
+    shown: Table
+
+    @contextmanager
+    def played(
+        self, session: SparkSession, fleet: Mapping[str, DataFrame], scenarios: DataFrame, engine: Engine,
+        out: str | None = None, *, force: bool = False,
+    ) -> Iterator[Found]:  # fmt: skip
+        """Play what is not in ``out`` yet, or with ``force`` everything, and write it there.
+
+        Clusters and scenarios with a problem are left out, whatever other shards of them say. The driver looks at the
+        scenarios of each cluster, a row each.
+        """
+        how = replace(engine, parts=self.parts)
+        wanted = failover.scenarios_of(fleet["clusters"], scenarios).collect()
+        pairs = {(row["cluster"], row["scenario"]): _fingerprint(row.asDict(), how) for row in wanted}
+        left = pairs if out is None or force else {
+            pair: mark for pair, mark in pairs.items() if _mark(Path(out), *pair) != mark
+        }  # fmt: skip
+        chosen = [tuple(row) for row in wanted if (row["cluster"], row["scenario"]) in left]
+        partitions, brokers, clusters = (fleet[name] for name in ("partitions", "brokers", "clusters"))
+        every = failover.played(
+            partitions, brokers, clusters, session.createDataFrame(chosen, SCENARIOS.ddl), how
+        ).persist()
+        problems = failover.problems(every).persist()
+        sound = every.join(problems.select("cluster", "scenario"), ["cluster", "scenario"], "left_anti")
+        facts = failover.cluster_facts(partitions, brokers, clusters)
+        made = {table: make(sound, facts, how) for table, make in self.makers.items()}
+        try:
+            if out is not None:
+                bad = {(row["cluster"], row["scenario"]) for row in problems.collect()}
+                _write(made, Path(out), {pair: mark for pair, mark in left.items() if pair not in bad})
+                made = {self.shown: _read(session, Path(out), self.shown, list(pairs))}
+            yield Found(made[self.shown], problems)
+        finally:
+            problems.unpersist()
+            every.unpersist()
+
+
+def _write(made: Mapping[Table, DataFrame], out: Path, pairs: Mapping[tuple[str, str], str]) -> None:
+    for pair in pairs:
+        _place(out, _DONE, *pair).unlink(missing_ok=True)
+        for table in made:
+            shutil.rmtree(_place(out, table.name, *pair), ignore_errors=True)
+    for table, frame in made.items():
+        frame.write.mode("append").partitionBy("cluster", "scenario").parquet(str(out / table.name))
+    for pair, mark in pairs.items():
+        place = _place(out, _DONE, *pair)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(mark)
+
+
+def _read(session: SparkSession, out: Path, table: Table, pairs: list[tuple[str, str]]) -> DataFrame:
+    """What is there of these clusters and scenarios."""
+    paths = [str(place) for pair in pairs if (place := _place(out, table.name, *pair)).is_dir()]
+    if not paths:
+        return session.createDataFrame([], table.ddl)
+    reader = session.read.schema(table.ddl).option("basePath", str(out / table.name))
+    return reader.parquet(*paths).select(*table.schema.names)
+
+
+def _place(out: Path, table: str, cluster: str, scenario: str) -> Path:
+    return out / table / directory_of("cluster", cluster) / directory_of("scenario", scenario)
+
+
+def _mark(out: Path, cluster: str, scenario: str) -> str | None:
+    try:
+        return _place(out, _DONE, cluster, scenario).read_text()
+    except OSError:
+        return None
+
+
+def _fingerprint(scenario: Mapping[str, Any], engine: Engine) -> str:
+    text = json.dumps([dict(scenario), asdict(engine)], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _requests(played: DataFrame, facts: DataFrame, engine: Engine) -> DataFrame:
+    return failover.requests(played, facts, engine)
+
+
+def _encoded(played: DataFrame, facts: DataFrame, engine: Engine) -> DataFrame:
+    return failover.requests(played, facts, engine, keep=True)
+
+
+#: What ``kframe spark failover`` writes.
+FAILOVER: Final = Stage(
+    {
+        CHANGES: lambda played, _facts, _engine: failover.changes(played),
+        TALLIES: lambda played, _facts, _engine: failover.tallies(played),
+        CONDITIONS: lambda played, _facts, _engine: failover.conditions(played),
+        IMPACTS: lambda played, _facts, _engine: failover.impacts(played),
+    },
+    (CHANGES.name, TALLIES.name, CONDITIONS.name, IMPACTS.name),
+    IMPACTS,
+)
+#: What ``kframe spark requests`` writes, without and with the encoded bodies.
+REQUESTED: Final = Stage({REQUESTS: _requests}, (ANNOUNCED.name,), REQUESTS)
+REQUESTED_ENCODED: Final = Stage({REQUESTS: _encoded}, (ANNOUNCED.name,), REQUESTS)

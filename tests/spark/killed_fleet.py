@@ -1,0 +1,72 @@
+"""A fleet on a cluster of two worker processes, of which one and then a Python worker are killed at their work.
+
+Run by ``test_killed.py`` in a process of its own, since a process has one Spark. Prints what was killed and whether the
+answer is that of one machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from kframe.snapshot.generate import generate
+from kframe.spark import failover
+from kframe.spark.scenarios import one_scenario
+from kframe.spark.schema import PARTITIONS
+from kframe.spark.session import session
+from tests.spark.cutting import alone, same, scenario
+from tests.spark.test_failover import frames, rows
+
+
+def main(place: Path) -> None:
+    """Play, kill, compare."""
+    conf = {
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.local.dir": str(place / "local"),
+        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": 2,
+    }  # fmt: skip
+    spark = session("local-cluster[2,1,512]", app_name="kframe-killed", conf=conf)
+    spark.sparkContext.setLogLevel("OFF")
+    snapshot = generate(2_000, 6, racks=3)
+    partitions, brokers, clusters = frames(spark, {"east": snapshot}, cuts=4)
+    deadly = partitions.mapInArrow(lambda batches: _killing(batches, place), PARTITIONS.ddl)
+    found = rows(failover.failover(deadly, brokers, clusters, one_scenario(spark, "s", brokers=[2]), target=500))
+    same({"changes": found}, {"changes": alone(snapshot, scenario(brokers=[2]))["changes"]})
+    killed = sorted(one.name for one in place.iterdir() if one.suffix == ".killed")
+    print(json.dumps({"killed": killed, "changed": len(found)}))
+    spark.stop()
+
+
+def _killing(batches: Iterable[pa.RecordBatch], place: Path) -> Iterator[pa.RecordBatch]:
+    """The rows as they are; the first two tasks to get here die after their first batch."""
+    first = True
+    for batch in batches:
+        yield batch
+        if first:
+            first = False
+            _die_once(place / "worker.killed", os.getpid())
+            _die_once(place / "executor.killed", _parent(os.getppid()))
+
+
+def _die_once(mark: Path, process: int) -> None:
+    try:
+        mark.open("x").close()
+    except FileExistsError:
+        return
+    os.kill(process, signal.SIGKILL)
+
+
+def _parent(process: int) -> int:
+    """The executor, whose child is the daemon that forks Python workers."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("PPid:"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
