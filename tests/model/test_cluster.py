@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.core.stored import apply, reload
+from kframe.errors import ShapeError
 from kframe.model.brokers import Brokers, Endpoint, Registration
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.cluster import ClusterState
@@ -251,3 +252,24 @@ def test_a_copy_is_equal_and_independent(cluster: ClusterState) -> None:
     twin.brokers.index_of([99])
     assert described(cluster) == before
     assert 99 not in cluster.brokers
+
+
+def test_a_topic_may_be_held_in_part() -> None:
+    cluster = ClusterState()
+    nobody = Ragged.empty(6)
+    numbers = np.array([0, 1, 3, 7, 8, 2], np.int32)
+    rows = cluster.add_topics(["whole", "part", "other"], np.array([2, 3, 1]), nobody, partitions=numbers)
+    found = {(name, number): cluster.row(name, number) for name in ("whole", "part", "other") for number in range(9)}
+    assert {key: row for key, row in found.items() if row is not None} == {
+        ("whole", 0): 0, ("whole", 1): 1, ("part", 3): 2, ("part", 7): 3, ("part", 8): 4, ("other", 2): 5,
+    }  # fmt: skip
+    twin = cluster.copy()
+    topic = np.array([1, 1, 1, 2, 0, 0], np.int32)
+    assert twin.topics.locate(topic, np.array([7, 4, 9, 2, 1, 2], np.int32)).tolist() == [3, -1, -1, 5, 1, -1]
+    assert twin.topics.rows_of_all(np.array([2, 1])).tolist() == [5, *rows[2:5].tolist()]
+    twin.drop_topics(np.array([1], np.int32))
+    assert twin.row("part", 7) is None
+    assert twin.row("other", 2) == 5
+    assert cluster.row("part", 7) == 3
+    with pytest.raises(ShapeError, match="part is held in part"):
+        cluster.grow_topic(1, Ragged.of([[1]]))

@@ -1,0 +1,80 @@
+"""Rows of partitions packed to shards and back; what is wrong with them is told by cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kframe.errors import InputError
+from kframe.snapshot.generate import generate
+from kframe.spark.play import Engine, play
+from kframe.spark.shards import pack, unpack
+from tests.spark.cutting import scenario, table, to_play
+
+SNAPSHOT = generate(250, 4, seed=5)
+NULLS = pa.nulls(250, pa.int32())
+
+
+def test_rows_of_mixed_clusters_come_back_in_order() -> None:
+    east, west = table(SNAPSHOT, "east"), table(SNAPSHOT, "west")
+    mixed = pa.concat_tables([east, west]).take(pa.array([(7 * row) % 500 for row in range(500)]))
+    found: dict[str, list[Any]] = {"east": [], "west": []}
+    for batch in pack(mixed.to_batches(max_chunksize=90), target=100):
+        (shard,) = batch.to_pylist()
+        rows = unpack(shard["pieces"])
+        names = list(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True))
+        assert len(names) == shard["rows"]
+        assert names == sorted(names)
+        found[shard["cluster"]] += rows.to_pylist()
+    for name, whole in (("east", east), ("west", west)):
+        assert (
+            sorted(found[name], key=lambda row: (row["topic"], row["partition"])) == whole.drop("cluster").to_pylist()
+        )
+
+
+def test_a_topic_of_any_size_is_cut() -> None:
+    one_topic = table(generate(300, 3, topics=1))
+    assert [batch["rows"][0].as_py() for batch in pack(one_topic.to_batches(), target=128)] == [128, 128, 44]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "problem"),
+    [
+        ("leader", NULLS, "nothing about who leads"),
+        ("leader", pa.array([None] + [0] * 249, pa.int32()), "field leader: found 1 nulls in 250 rows"),
+        ("leader", pa.array([77] * 250, pa.int32()), "unknown broker id 77"),
+        ("partition", pa.array([0] * 250, pa.int32()), "partition topic-00000-0 twice"),
+        ("partition", NULLS, "field partition"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_played_is_told(column: str, values: Any, problem: str) -> None:
+    whole = table(SNAPSHOT)
+    bent = whole.set_column(whole.schema.get_field_index(column), column, values)
+    (row,) = play(to_play(SNAPSHOT, pack(bent.to_batches()), [scenario(brokers=[1])]), Engine())
+    told = row["problem"][0].as_py()
+    assert told.startswith("cluster east")
+    assert problem in told
+
+
+def test_columns_that_are_not_there_are_unknown() -> None:
+    known = table(SNAPSHOT).select(["cluster", "topic", "partition", "replicas", "leader", "isr"])
+    (row,) = play(to_play(SNAPSHOT, pack(known.to_batches()), [scenario(brokers=[1])]), Engine())
+    (played,) = row.to_pylist()
+    assert played["problem"] is None
+    assert {one["leader_epoch_after"] for one in played["changes"]} == {None}
+    assert {one["under_min_isr"] for one in played["conditions"]} == {None}
+
+
+def test_a_broker_twice_is_told() -> None:
+    twice = replace(SNAPSHOT, brokers=(*SNAPSHOT.brokers, SNAPSHOT.brokers[0]))
+    (row,) = play(to_play(twice, pack(table(SNAPSHOT).to_batches()), [scenario(brokers=[1])]), Engine())
+    assert "broker 0 twice" in row["problem"][0].as_py()
+
+
+def test_rows_of_no_cluster_are_refused() -> None:
+    nameless = table(SNAPSHOT).set_column(0, "cluster", pa.nulls(250, pa.string()))
+    with pytest.raises(InputError, match="column cluster"):
+        list(pack(nameless.to_batches()))
