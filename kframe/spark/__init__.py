@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``kframe`` known to a session, and let filters reach it.
+    """Make the format ``kframe`` known to a session, and let filters reach its option ``pushdown``.
 
     Executors need kframe installed, as they do for everything here.
     """

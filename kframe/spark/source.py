@@ -31,8 +31,8 @@ TABLES: Final[Mapping[str, Table]] = {
 }  # fmt: skip
 #: Spark's own words for what to do about bad records.
 _MODES: Final[Mapping[str, bool]] = {"FAILFAST": False, "PERMISSIVE": True}
-_READ_OPTIONS: Final = frozenset({"path", "paths", "table", "name", "mode", "rowgroups"})
-
+_FLAGS: Final[Mapping[str, bool]] = {"false": False, "true": True}
+_READ_OPTIONS: Final = frozenset({"path", "paths", "table", "name", "clusters", "mode", "rowgroups", "pushdown"})
 
 _WRITE_OPTIONS: Final = frozenset({"path", "fleet"})
 
@@ -40,8 +40,9 @@ _WRITE_OPTIONS: Final = frozenset({"path", "fleet"})
 class KframeSource(DataSource):
     """The format ``kframe``.
 
-    Options to read: ``table`` (``partitions`` unless given), ``name`` (see ``find_sources``), ``mode`` (FAILFAST, or
-    PERMISSIVE: faults go to the table ``quarantine``), ``rowGroups`` of a Spark partition. To write: ``fleet``, where
+    Options to read: ``table`` (``partitions`` unless given), ``name`` (see ``find_sources``), ``clusters`` (names with
+    commas between them; no other is read), ``mode`` (FAILFAST, or PERMISSIVE: faults go to the table ``quarantine``),
+    ``rowGroups`` of a Spark partition, ``pushdown`` (see ``PushingReader``). To write: ``fleet``, where
     ``ingest`` put the clusters' brokers and topics.
     """
 
@@ -60,7 +61,8 @@ class KframeSource(DataSource):
         _refuse_unknown(self.options, _READ_OPTIONS)
         table = _choice(self.options, "table", TABLES, "partitions")
         _check_schema(schema, table)
-        return KframeReader(dict(self.options.items()), table)
+        pushing = _choice(self.options, "pushdown", _FLAGS, "false")
+        return (PushingReader if pushing else KframeReader)(dict(self.options.items()), table)
 
     def writer(self, schema: Any, overwrite: bool) -> KframeWriter:
         """A writer. Raises InputError for options that are not the format's, or rows that are not partitions."""
@@ -82,15 +84,9 @@ class KframeReader(DataSourceReader):
         self._groups = _positive(options, "rowgroups", GROUPS_OF_PIECE)
         self._table = table
         self._conditions: list[Condition] = []
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
-        """Take over what Arrow can evaluate; give back the rest."""
-        for one in filters:
-            found = condition(one, self._table.schema)
-            if found is None:
-                yield one
-            else:
-                self._conditions.append(found)
+        if "clusters" in options:
+            names = tuple(one.strip() for one in options["clusters"].split(","))
+            self._conditions.append(Condition("cluster", "In", names))
 
     def partitions(self) -> Sequence[InputPartition]:
         """A piece each. Raises InputError if there is nothing to read, or two sources have one name."""
@@ -106,6 +102,23 @@ class KframeReader(DataSourceReader):
     @property
     def _question(self) -> Question:
         return Question(self._table, tuple(self._conditions), self._tolerant)
+
+
+class PushingReader(KframeReader):
+    """A reader that filters reach, for queries that read no relation twice.
+
+    Spark up to 4.3 keeps what was pushed down with the relation and not with the scan (its ``PythonDataSourceV2`` has
+    one ``readInfo``): of two scans with different filters one gets the other's rows, and nothing says so.
+    """
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
+        """Take over what Arrow can evaluate; give back the rest."""
+        for one in filters:
+            found = condition(one, self._table.schema)
+            if found is None:
+                yield one
+            else:
+                self._conditions.append(found)
 
 
 @dataclass(frozen=True, slots=True)
