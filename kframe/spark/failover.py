@@ -51,19 +51,14 @@ def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_R
     return partitions.where(~deleting).mapInArrow(packed, SHARDS.ddl).unionByName(together(partitions.where(deleting)))
 
 
-def cluster_facts(partitions: DataFrame, brokers: DataFrame, clusters: DataFrame) -> DataFrame:
-    """A row a cluster with what every part of it has to know: its brokers as a list, its controller and its defaults.
-
-    The controller epoch is the highest of what the cluster and its partitions name.
-    """
+def cluster_facts(brokers: DataFrame, clusters: DataFrame) -> DataFrame:
+    """A row a cluster with what every part of it has to know: its brokers as a list, its controller and its defaults."""
     from pyspark.sql import functions as f
 
-    epochs = partitions.groupBy("cluster").agg(f.max("controller_epoch").alias("named"))
     lists = brokers.groupBy("cluster").agg(_collected(BROKERS).alias("brokers"))
     known = clusters.select("cluster", "controller_id", "broker_default_configs", "controller_epoch")
-    joined = known.join(epochs, "cluster", "left").join(lists, "cluster", "left")
-    highest, listed = f.greatest("controller_epoch", "named"), f.coalesce("brokers", f.array())
-    return joined.withColumns({"controller_epoch": highest, "brokers": listed}).drop("named")
+    joined = known.join(lists, "cluster", "left")
+    return joined.withColumn("brokers", f.coalesce("brokers", f.array()))
 
 
 def played(
@@ -79,7 +74,7 @@ def played(
 
     how = Engine() if engine is None else engine
     parts = shards(partitions, clusters, target=target, whole=bool(how.selectors) if whole is None else whole)
-    facts = cluster_facts(partitions, brokers, clusters)
+    facts = cluster_facts(brokers, clusters)
     every = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
     listed = scenarios_of(clusters, scenarios).groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))
     to_play = every.join(f.broadcast(listed), "cluster", "left").select(*TO_PLAY.schema.names)

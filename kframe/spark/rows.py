@@ -138,11 +138,11 @@ def _clusters(snapshot: Snapshot) -> pa.Table:
 
 
 def _controller_epoch(snapshot: Snapshot) -> int | None:
-    """The controller's, or the highest that a partition names."""
+    """The highest that the controller or a partition names: under which a controller that goes on here would write."""
     epochs = snapshot.partitions.controller_epoch
-    if snapshot.controller_epoch is not None or epochs is None or not len(epochs):
-        return snapshot.controller_epoch
-    return max(int(epochs.max()), 0)
+    highest = -1 if epochs is None else int(epochs.max(initial=-1))
+    known = max(highest, -1 if snapshot.controller_epoch is None else snapshot.controller_epoch)
+    return None if known < 0 else known
 
 
 def _pairs(mapping: Mapping[str, str] | None) -> list[tuple[str, str]] | None:

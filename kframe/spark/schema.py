@@ -68,7 +68,7 @@ PARTITIONS: Final = Table(
 )  # fmt: skip
 BROKERS: Final = Table("brokers", of_cluster(_SNAPSHOT["brokers"]), ("cluster", "broker_id"))
 TOPICS: Final = Table("topics", of_cluster(_SNAPSHOT["topics"]), ("cluster", "topic"))
-#: A row a cluster. ``controller_epoch`` is that of the controller, or the highest that any partition names.
+#: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names.
 CLUSTERS: Final = Table(
     "clusters",
     pa.schema(

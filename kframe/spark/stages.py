@@ -72,7 +72,7 @@ class Stage:
         ).persist()
         problems = failover.problems(every).persist()
         sound = every.join(problems.select("cluster", "scenario"), ["cluster", "scenario"], "left_anti")
-        facts = failover.cluster_facts(partitions, brokers, clusters)
+        facts = failover.cluster_facts(brokers, clusters)
         made = {table: make(sound, facts, how) for table, make in self.makers.items()}
         try:
             if out is not None:

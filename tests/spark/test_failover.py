@@ -66,7 +66,7 @@ def test_spark_says_what_one_machine_says(spark: Any) -> None:
     one = scenario("fail", [2, 4], together=False)
     partitions, brokers, clusters = frames(spark, fleet)
     played = failover.played(partitions, brokers, clusters, scenario_frame(spark, [one]), target=4000).persist()
-    found = everything(played, failover.cluster_facts(partitions, brokers, clusters))
+    found = everything(played, failover.cluster_facts(brokers, clusters))
     played.unpersist()
     for cluster, snapshot in fleet.items():
         mine = {name: [row for row in some if row["cluster"] == cluster] for name, some in found.items()}
