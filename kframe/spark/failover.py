@@ -47,12 +47,13 @@ def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_R
 
     if whole:
         return together(partitions)
-    deleting = f.coalesce(f.col("deleting"), f.lit(False))
-    return partitions.where(~deleting).mapInArrow(packed, SHARDS.ddl).unionByName(together(partitions.where(deleting)))
+    # Written so that files tell by their statistics that they hold none of these.
+    deleting, others = partitions.where("deleting"), partitions.where("deleting is null or not deleting")
+    return others.mapInArrow(packed, SHARDS.ddl).unionByName(together(deleting))
 
 
 def cluster_facts(brokers: DataFrame, clusters: DataFrame) -> DataFrame:
-    """A row a cluster with what every part of it has to know: its brokers as a list, its controller and its defaults."""
+    """A row a cluster with what every part of it has to know: its brokers as a list, its controller, its defaults."""
     from pyspark.sql import functions as f
 
     lists = brokers.groupBy("cluster").agg(_collected(BROKERS).alias("brokers"))
