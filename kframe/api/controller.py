@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -14,6 +15,7 @@ import numpy as np
 
 from kframe.api import results
 from kframe.api.results import AlteredPartitions, PartitionCodes, Reassignments, RemainingPartitions
+from kframe.api.serving import Server
 from kframe.errors import ErrorCode
 from kframe.model import events
 from kframe.model.admin import NewPartitions, NewTopic
@@ -65,8 +67,9 @@ class Controller:
     the transport, selectors, observers and the callbacks of futures.
     """
 
-    def __init__(self, loop: ControllerLoop) -> None:
+    def __init__(self, loop: ControllerLoop, servers: Sequence[Server] = ()) -> None:
         self._loop = loop
+        self._servers = tuple(servers)
 
     # -- at work
 
@@ -80,12 +83,23 @@ class Controller:
         """How this controller reaches brokers."""
         return self._loop.transport
 
-    def open(self, *, takeover: bool = False) -> None:
-        """Connect store and transport, and stand for election as soon as events are handled.
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """What others reach this controller by."""
+        return self._servers
 
-        ``takeover`` takes the role also from a controller that holds it, once.
+    def open(self, *, takeover: bool = False) -> None:
+        """Start the servers, connect store and transport, and stand for election as soon as events are handled.
+
+        ``takeover`` takes the role also from a controller that holds it, once. A server that cannot start raises, and
+        then nothing is open.
         """
-        self._loop.open(takeover=takeover)
+        with ExitStack() as started:
+            for server in self._servers:
+                server.start(self)
+                started.callback(server.stop)
+            self._loop.open(takeover=takeover)
+            started.pop_all()
 
     def run_until_idle(self) -> int:
         """Handle all events that wait, and those that they set off; return how many. Not while a thread runs."""
@@ -97,8 +111,11 @@ class Controller:
         self._loop.start()
 
     def stop(self) -> None:
-        """Finish the event under way, give the role up, answer all who wait, and close store and transport."""
+        """Finish the event under way, give the role up, answer all who wait, close store and transport, and at last
+        stop the servers."""
         self._loop.stop()
+        for server in self._servers:
+            server.stop()
 
     def __enter__(self) -> Controller:
         self.start()
