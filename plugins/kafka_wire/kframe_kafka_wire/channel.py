@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 #: Pauses before the next attempt: brokers register before they listen, so the first ones are short.
 PAUSE_MS: Final = 50
 PAUSE_MOST_MS: Final = 1000
+#: Failures that are no news: a broker registers before it listens, and closes connections that were idle for long.
+_FEW: Final = 3
 #: What a request weighs beside the partitions that it tells of.
 REQUEST_WEIGHT: Final[int] = 16
 
@@ -84,6 +86,7 @@ class Channel:
         self._closed = False
         self._connection: Connection | None = None
         self._correlation_id = 0
+        self._in_flight: Outgoing | None = None
         name = f"Controller-{controller_id}-to-broker-{broker_id}-send-thread"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -96,6 +99,12 @@ class Channel:
     def weight(self) -> int:
         """How much they hold on to, counted in partitions."""
         return self._weight
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that was added has been answered, and told."""
+        with self._changed:
+            return not self._waiting and self._in_flight is None
 
     def start(self) -> None:
         """Begin to send."""
@@ -148,11 +157,12 @@ class Channel:
 
     def _next(self) -> Outgoing | None:
         with self._changed:
+            self._in_flight = None
             while not self._waiting and not self._closed:
                 self._changed.wait()
             if self._closed:
                 return None
-            request = self._waiting.popleft()
+            request = self._in_flight = self._waiting.popleft()
             self._weight -= request.weight
         self.times.add((time.monotonic() - request.queued) * 1000)
         return request
@@ -212,6 +222,6 @@ class Channel:
         """The first failure, and then ever fewer of them: a broker that is gone would fill the log."""
         if self._closed or failures & (failures + 1):
             return
-        level = logging.WARNING if failures else logging.INFO
+        level = logging.WARNING if failures >= _FEW else logging.INFO
         _log.log(level, "broker %d at %s: %s (%s); trying again", self.broker_id, self._target, problem,
                  type(problem).__name__)  # fmt: skip

@@ -119,6 +119,11 @@ class WireTransport:
             if self._overgrown(cluster, broker, channel):
                 self._merge(cluster, broker, channel, requests)
 
+    @property
+    def channels(self) -> Mapping[int, Channel]:
+        """The channels to the brokers that are connected, by id."""
+        return self._channels
+
     def queues(self) -> Mapping[int, BrokerQueue]:
         """What waits for each connected broker, behind the request in flight."""
         channels = self._channels

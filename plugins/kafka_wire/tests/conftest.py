@@ -1,0 +1,40 @@
+"""Brokers that a test directs, and transports to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
+from kframe_kafka_wire.transport import WireTransport
+
+
+@pytest.fixture
+def fakes() -> Iterator[Callable[..., FakeBroker]]:
+    """Makes brokers that end with the test."""
+    made: list[FakeBroker] = []
+
+    def make(*arguments: Any) -> FakeBroker:
+        made.append(FakeBroker(*arguments))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def transports() -> Iterator[Callable[..., WireTransport]]:
+    """Makes transports that end with the test, and see that their threads do."""
+    made: list[WireTransport] = []
+
+    def make(config: dict[str, str] | None = None, **more: Any) -> WireTransport:
+        made.append(WireTransport(settings() if config is None else config, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        channels = list(one.channels.values())
+        one.close()
+        assert all(channel.join(10.0) for channel in channels)
