@@ -109,7 +109,7 @@ def main() -> None:
         for broker_id, listener in zip(cluster.brokers.ids, listeners, strict=True)
     ])  # fmt: skip
     transport = WireTransport({"broker.id": "1000", "listeners": "PLAINTEXT://127.0.0.1:9"})
-    transport.open(lambda _event: None)
+    transport.open(lambda _event: None, lambda: True)
     transport.connect(cluster, tuple(range(options.brokers)))
     requests = failover(cluster)
     transport.send(cluster, replace(requests, leader_and_isr=BrokerRows.none(), is_new=np.empty(0, np.uint8),

@@ -1,9 +1,9 @@
 """The channel to one registration of a broker: a queue, a thread, a connection, and one request in flight.
 
 Requests go out in order. A request is sent until it is answered, over as many connections as that takes, and nothing
-behind it goes first; when the registration ends, or the transport closes, what was not answered is dropped, never sent
-to another registration (Kafka 3.9 ``RequestSendThread``; ``spec/wire.md`` section 4). Errors in an answer are the
-controller's to judge and cause no resend.
+behind it goes first; when the registration ends, the role is lost or the transport closes, what was not answered is
+dropped, never sent to another registration (Kafka 3.9 ``RequestSendThread``; ``spec/wire.md`` section 4). Errors in an
+answer are the controller's to judge and cause no resend.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kframe.model.ports import Notify
+from kframe.model.ports import MayAct, Notify
 from kframe.runtime.samples import Samples
 from kframe.wire import header_version, request_header, size_prefix
 from kframe_kafka_wire.answers import Asked, read_answer
@@ -71,7 +71,10 @@ class Channel:
     """Everything about one registration of one broker. ``start`` begins, ``close`` ends it for good and waits for
     nobody: from then on nothing is sent and nothing notified."""
 
-    def __init__(self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, controller_id: int) -> None:
+    def __init__(
+        self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int
+    ) -> None:
+        """``may_act`` is asked right before a request leaves, each time; if the answer is no, it is dropped."""
         self.broker_id = broker_id
         self.times = Samples()
         """How long requests that were taken had waited."""
@@ -80,6 +83,7 @@ class Channel:
         self._target = target
         self._timeouts = timeouts
         self._notify = notify
+        self._may_act = may_act
         self._waiting: deque[Outgoing] = deque()
         self._weight = 0
         self._changed = threading.Condition()
@@ -172,7 +176,11 @@ class Channel:
         failures = 0
         while not self._closed:
             try:
-                self._exchange(request)
+                connection = self._connected()
+                if not self._may_act():
+                    _log.info("a request to broker %d is dropped: the role may be lost", self.broker_id)
+                    return
+                self._exchange(connection, request)
                 return
             except Exception as problem:  # the controller's word must get through, whatever a broker does to us
                 self._disconnect()
@@ -182,8 +190,7 @@ class Channel:
                 self._changed.wait_for(lambda: self._closed, pause_ms / 1000)
             failures += 1
 
-    def _exchange(self, request: Outgoing) -> None:
-        connection = self._connected()
+    def _exchange(self, connection: Connection, request: Outgoing) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         asked = Asked(
             self.broker_id, request.controller_epoch, request.api_key, request.api_version, self._correlation_id,

@@ -19,7 +19,7 @@ from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.config import whole
 from kframe.model.ids import ReplicaState
-from kframe.model.ports import BrokerQueue, Notify
+from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.protocol import LATEST, InterBrokerProtocol
 from kframe.model.requests import ControlRequests
 from kframe.wire import ControlVersions, EncodedRequest, Encoder
@@ -60,13 +60,13 @@ class WireTransport:
         self._stop_replica_version = versions.stop_replica
         self._encoder = Encoder(versions, inter_broker_listener(config), others=(self.node.registration,))
         self._queue_partitions = queue_partitions
-        self._notify: Notify | None = None
+        self._ports: tuple[Notify, MayAct] | None = None
         self._channels: dict[int, Channel] = {}
         """By broker id; replaced, never changed, since any thread may look."""
 
-    def open(self, notify: Notify) -> None:
-        """Get ready; ``notify`` hears the brokers' answers, from their channels' threads."""
-        self._notify = notify
+    def open(self, notify: Notify, may_act: MayAct) -> None:
+        """Get ready; ``notify`` hears the brokers' answers, and ``may_act`` is asked, from their channels' threads."""
+        self._ports = notify, may_act
 
     def close(self) -> None:
         """Drop every queue and connection; a request in flight is not sent again. Waits for nobody."""
@@ -81,7 +81,7 @@ class WireTransport:
         opened = {}
         for index in brokers:
             registration = cluster.brokers.registrations[index]
-            if registration is None or self._notify is None:
+            if registration is None or self._ports is None:
                 continue
             try:
                 target = self._target(registration)
@@ -89,7 +89,7 @@ class WireTransport:
                 _log.error("broker %d is sent nothing: %s", registration.broker_id, error)
                 continue
             opened[registration.broker_id] = Channel(
-                registration.broker_id, target, self._timeouts, self._notify, self.node.registration.broker_id
+                registration.broker_id, target, self._timeouts, *self._ports, self.node.registration.broker_id
             )
         self._channels = {**self._channels, **opened}
         for channel in opened.values():

@@ -30,7 +30,7 @@ class Stuck(WireTransport):
 
     def __init__(self, protocol: str, queue_partitions: int) -> None:
         super().__init__(fake_broker.settings(inter_broker_protocol_version=protocol), queue_partitions)
-        self.open(lambda _event: None)
+        self.open(lambda _event: None, lambda: True)
 
     @property
     def channel(self) -> Channel:

@@ -76,7 +76,8 @@ class World:
         self.heard: list[Event] = []
         self.cluster = cluster_of({"t": [healthy(1), healthy(1, 2)], "u": [healthy(1)]}, registered=[1])
         self.register(7)
-        transport.open(self.heard.append)
+        self.role = True
+        transport.open(self.heard.append, lambda: self.role)
         self.connect()
 
     def register(self, broker_epoch: int) -> None:
@@ -204,7 +205,7 @@ def test_what_a_registration_has_left_undone_is_dropped(make_world: Callable[...
     match end:
         case "close":
             world.transport.close()
-            world.transport.open(world.heard.append)
+            world.transport.open(world.heard.append, lambda: True)
         case "disconnect":
             world.transport.disconnect(world.cluster, (0,))
     assert end == "connect" or channel.join(10.0)
@@ -216,6 +217,22 @@ def test_what_a_registration_has_left_undone_is_dropped(make_world: Callable[...
     assert world.came == ["LeaderAndIsr", "LeaderAndIsr", "UpdateMetadata"]
     assert [one.body.broker_epoch for one in world.broker.requests] == [7, 8, 8]
     assert [getattr(one, "controller_epoch", 2) for one in world.heard] == [2, 2]
+
+
+def test_who_may_not_act_any_more_is_silent(make_world: Callable[..., World]) -> None:
+    """What waits is dropped, and what was sent is not sent again, though nobody has closed the transport yet."""
+    world = make_world()
+
+    def lost(connection: socket.socket, reply: bytes) -> None:
+        world.role = False
+        closed(connection, reply)
+
+    world.broker.script.append(lost)
+    world.send("t-0")
+    world.send("u-0")
+    world.settle()
+    assert world.came == ["LeaderAndIsr"]
+    assert world.heard == []
 
 
 def test_a_silent_broker_delays_nobody(fakes: Callable[..., FakeBroker], make_world: Callable[..., World]) -> None:

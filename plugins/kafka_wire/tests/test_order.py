@@ -32,7 +32,7 @@ class World:
         self.cluster = cluster_of({"t": [healthy(1)]}, registered=BROKERS)
         self.transport = WireTransport(fake_broker.settings())
         self.heard: list[Event] = []
-        self.transport.open(self.heard.append)
+        self.transport.open(self.heard.append, lambda: True)
         self.broker_epoch = self.batch = 0
         self.ended: list[Channel] = []
         self.due: dict[int, list[int]] = defaultdict(list)

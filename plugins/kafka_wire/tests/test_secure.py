@@ -56,7 +56,7 @@ def told(transport: WireTransport, broker: FakeBroker, protocol: str = "SSL") ->
         Endpoint("PLAINTEXT", HOST, 1), Endpoint("CONTROLLER", HOST, broker.port, protocol),
     ))  # fmt: skip
     cluster = cluster_of({"t": [healthy(1)]}, registered=[known])
-    transport.open(lambda _event: None)
+    transport.open(lambda _event: None, lambda: True)
     transport.connect(cluster, (0,))
     transport.send(cluster, requests_of(cluster, metadata=([1], ["t-0"])))
 
