@@ -79,9 +79,8 @@ def merge(
     p = cluster.partitions
     leading, stopping = _ops(LEADER_AND_ISR, waiting), _ops(STOP_REPLICA, waiting)
     told_metadata = any(one.api_key == UPDATE_METADATA for one in waiting)
-    metadata = _ops(UPDATE_METADATA, waiting)
-    gone = [one.where(p.topic[one.rows] < 0) for one in (metadata, stopping)]
-    metadata = metadata.where(p.topic[metadata.rows] >= 0)
+    metadata, forgotten = _metadata(cluster, waiting)
+    gone = forgotten, stopping.where(p.topic[stopping.rows] < 0)
     leading, stopping = leading.where(p.topic[leading.rows] >= 0), stopping.where(p.topic[stopping.rows] >= 0)
     led_last = _later(leading, stopping)
     restarted = _later(stopping, leading, reverse=True)
@@ -89,12 +88,12 @@ def merge(
     ghosts, ghost_rows, origin = _ghosts(cluster, gone)
     told = np.array([broker] if told_metadata else [], np.int32)
     maker = _Maker(broker, controller_id, controller_epoch)
-    nothing = metadata.where(np.zeros(len(metadata.rows), np.bool_))
+    nothing = leading.where(np.zeros(len(leading.rows), np.bool_))
     last, names = stopping.where(~restarted), cluster.topics.names
     parts = [
         Part(ghosts, maker.batch(ghosts, nothing, told, ghost_rows[0], gone[1], ghost_rows[1]), names, origin),
         Part(cluster, maker.batch(cluster, nothing, told[:0], nothing.rows, first, first.rows), names),
-        Part(cluster, maker.batch(cluster, leading.where(led_last), told, metadata.rows, last, last.rows), names),
+        Part(cluster, maker.batch(cluster, leading.where(led_last), told, metadata, last, last.rows), names),
     ]
     return [part for part in parts if not part.requests.empty]
 
@@ -128,6 +127,21 @@ class _Maker:
         if not len(rows):
             return BrokerRows.none()
         return BrokerRows(np.array([self.broker], np.int32), np.array([0, len(rows)], np.int32), rows)
+
+
+def _metadata(cluster: ClusterState, waiting: Sequence[Told]) -> tuple[Int32, _Ops]:
+    """The rows that UpdateMetadata tells of, ascending, and those of them that have gone."""
+    p, told = cluster.partitions, np.zeros(len(cluster), np.bool_)
+    gone = []
+    for one in {id(one): one for one in waiting if one.api_key == UPDATE_METADATA}.values():
+        told[one.rows] = True
+        missing = p.topic[one.rows] < 0
+        if missing.any():
+            gone.append(
+                replace(one, rows=one.rows[missing], topic=one.topic[missing], partition=one.partition[missing])
+            )
+    told &= p.topic >= 0
+    return np.flatnonzero(told).astype(np.int32), _ops(UPDATE_METADATA, gone)
 
 
 def _ops(api_key: int, waiting: Sequence[Told]) -> _Ops:
@@ -183,7 +197,9 @@ def _ghosts(cluster: ClusterState, gone: Sequence[_Ops]) -> tuple[ClusterState, 
     return ghosts, [of[: len(gone[0].rows)], of[len(gone[0].rows) :]], (true_row[order], topic[order])
 
 
-def _in_topic_order(cluster: ClusterState, rows: Int32) -> Int64:
+def _in_topic_order(cluster: ClusterState, rows: Int32) -> Int64 | slice:
     p = cluster.partitions
+    if p.in_topic_order and bool((rows[1:] > rows[:-1]).all()):
+        return slice(None)
     order: Int64 = np.lexsort((p.partition[rows], p.topic[rows]))
     return order

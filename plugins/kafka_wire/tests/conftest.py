@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.transport import WireTransport
+
+# As kframe's own tests: the same examples in every run, and none fails for being slow.
+hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
+hypothesis_settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 @pytest.fixture
