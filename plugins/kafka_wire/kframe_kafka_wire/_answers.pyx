@@ -1,8 +1,8 @@
 """The kernel that looks for errors in a broker's answer, which speaks of each partition of a request.
 
-The house rules are those of kframe's own kernels: typed views, IN and OUT, nothing allocated, the GIL released, a twin of
-the same name and signature in ``_naive_answers.py``. What comes from a broker is trusted in nothing: no read goes past
-``reply``, whatever stands in it. Cost is linear in the bytes read.
+The house rules are those of kframe's own kernels: typed views, IN and OUT, nothing allocated, the GIL released, a twin
+of the same name and signature in ``_naive_answers.py``. What comes from a broker is trusted in nothing: no read goes
+past ``reply``, whatever stands in it. Cost is linear in the bytes read.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t

@@ -73,6 +73,8 @@ def read_answer(asked: Asked, reply: bytes) -> Event | None:
     rows = asked.told.rows[asked.part]
     if asked.api_key == LEADER_AND_ISR:
         return LeaderAndIsrAnswered(asked.broker_id, code, errors, asked.controller_epoch, rows)
+    if code is ErrorCode.NONE and answered < len(rows):
+        code = ErrorCode.UNKNOWN_SERVER_ERROR  # which of them are deleted is not known, so none is taken to be
     return _stopped(asked, code, errors, rows) if answered else None
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.transport import WireTransport
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
 
 # As kframe's own tests: the same examples in every run, and none fails for being slow.
 hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
@@ -45,3 +46,16 @@ def transports() -> Iterator[Callable[..., WireTransport]]:
         channels = list(one.channels.values())
         one.close()
         assert all(channel.join(10.0) for channel in channels)
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerHandle]:
+    """A server for real brokers, each cluster on a chroot of its own."""
+    if lacking := missing():
+        pytest.skip(lacking)
+    server = ServerHandle(tmp_path_factory.mktemp("zookeeper") / "open", ServerOptions())
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()

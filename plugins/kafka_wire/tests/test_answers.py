@@ -17,6 +17,9 @@ from kframe_kafka_wire.answers import Asked, WireError, read_answer
 from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
 from kframe_kafka_wire.told import Told, TopicNames
 
+from kframe.errors import ErrorCode
+from kframe.model.events import StopReplicaAnswered
+
 #: (api key, version) of everything that may be answered.
 VERSIONS = [(4, version) for version in range(8)] + [(5, version) for version in range(5)]
 TOPICS = ["a", "bb", "a-topic-of-another-length"]
@@ -72,6 +75,13 @@ def asked(api: tuple[int, int], partitions: int) -> Asked:
     names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
     told = Told(api[0], numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names)
     return Asked(1, 1, *api, 5, told, slice(0, partitions))
+
+
+def test_deletions_that_are_not_answered_for_are_not_taken_for_done() -> None:
+    half = read_answer(asked((5, 4), 2), reply_to((5, 4), {("a", 0): 0}))
+    assert isinstance(half, StopReplicaAnswered)
+    assert (half.error, half.rows.tolist()) == (ErrorCode.UNKNOWN_SERVER_ERROR, [0, 1])
+    assert read_answer(asked((5, 4), 2), reply_to((5, 4), {})) is None
 
 
 @settings(max_examples=300)

@@ -135,6 +135,23 @@ def test_the_same_request_again(make_world: Callable[..., World], fault: str, ca
     assert said in caplog.text
 
 
+def test_a_connection_that_was_idle_for_too_long(make_world: Callable[..., World]) -> None:
+    """Brokers close it; what is sent next goes over another one, once (R28)."""
+    world = make_world()
+
+    def answered_and_closed(connection: socket.socket, reply: bytes) -> None:
+        answered(connection, reply)
+        closed(connection, reply)
+
+    world.broker.script.append(answered_and_closed)
+    world.stop(t=True)
+    world.settle()
+    world.send("t-0")
+    world.settle()
+    assert world.came == ["StopReplica", "LeaderAndIsr", "UpdateMetadata"]
+    assert world.broker.connections == 2
+
+
 def test_every_correlation_id_is_new(make_world: Callable[..., World]) -> None:
     world = make_world()
     world.broker.script.extend([closed] * 3)

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kframe_kafka_wire.testing.clusters import PATIENCE_S, LiveCluster
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerHandle]:
-    if lacking := missing():
-        pytest.skip(lacking)
-    server = ServerHandle(tmp_path_factory.mktemp("zookeeper") / "open", ServerOptions())
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
+from kframe_zookeeper.testing.servers import ServerHandle
 
 
 @pytest.mark.parametrize(

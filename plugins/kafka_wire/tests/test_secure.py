@@ -9,7 +9,7 @@ import json
 import os
 import re
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.certificates import Authority, Identity
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, missing
+from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import cluster_of, healthy, registration, requests_of
@@ -106,18 +106,6 @@ def test_tls_to_a_port_that_does_not(
 
 
 # -- brokers of Kafka
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerHandle]:
-    if lacking := missing():
-        pytest.skip(lacking)
-    server = ServerHandle(tmp_path_factory.mktemp("zookeeper") / "open", ServerOptions())
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
 
 
 def scram(mechanism: str, password: str) -> str:
