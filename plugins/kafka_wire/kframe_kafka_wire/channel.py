@@ -25,13 +25,18 @@ from kframe_kafka_wire.told import UPDATE_METADATA, Told
 
 _log = logging.getLogger(__name__)
 
-#: Pauses before the next attempt: brokers register before they listen, so the first ones are short.
-PAUSE_MS: Final = 50
-PAUSE_MOST_MS: Final = 1000
+_PAUSE_MS: Final = 50
+_PAUSE_MOST_MS: Final = 1000
 #: Failures that are no news: a broker registers before it listens, and closes connections that were idle for long.
 _FEW: Final = 3
 #: What a request weighs beside the partitions that it tells of.
 REQUEST_WEIGHT: Final[int] = 16
+
+
+def pause_ms(failures: int) -> int:
+    """How long to wait after a failure that had so many ``failures`` before it: brokers register before they listen, so
+    the first pauses are short; none is longer than a second."""
+    return min(_PAUSE_MS << min(failures, 10), _PAUSE_MOST_MS)
 
 
 @dataclass(slots=True, eq=False)
@@ -186,8 +191,7 @@ class Channel:
                 self._disconnect()
                 self._report(problem, failures)
             with self._changed:
-                pause_ms = min(PAUSE_MS << min(failures, 10), PAUSE_MOST_MS)
-                self._changed.wait_for(lambda: self._closed, pause_ms / 1000)
+                self._changed.wait_for(lambda: self._closed, pause_ms(failures) / 1000)
             failures += 1
 
     def _exchange(self, connection: Connection, request: Outgoing) -> None:

@@ -71,7 +71,7 @@ def told_by(cluster: ClusterState, requests: ControlRequests, stop_replica_versi
             told = rows, p.topic[rows], p.partition[rows]
             yield broker, Told(LEADER_AND_ISR, *told, requests.is_new[where], None, names)
     if len(requests.metadata_brokers):
-        rows = requests.metadata_rows
+        rows = requests.metadata_rows.copy()  # what the controller makes of its own array is not known
         metadata = Told(UPDATE_METADATA, rows, p.topic[rows], p.partition[rows], None, None, None)
         for broker in requests.metadata_brokers.tolist():
             yield broker, metadata

@@ -23,8 +23,8 @@ def fakes() -> Iterator[Callable[..., FakeBroker]]:
     """Makes brokers that end with the test."""
     made: list[FakeBroker] = []
 
-    def make(*arguments: Any) -> FakeBroker:
-        made.append(FakeBroker(*arguments))
+    def make(*arguments: Any, **more: Any) -> FakeBroker:
+        made.append(FakeBroker(*arguments, **more))
         return made[-1]
 
     yield make

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kframe_kafka_wire.channel import pause_ms
 from kframe_kafka_wire.testing.fake_broker import APIS, Deed, FakeBroker, answered, settings
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.process import until
@@ -163,29 +164,30 @@ def test_every_correlation_id_is_new(make_world: Callable[..., World]) -> None:
 
 
 def test_a_broker_that_does_not_listen_yet(
-    fakes: Callable[..., FakeBroker], make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+    fakes: Callable[..., FakeBroker], make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is tried until it does, the pauses growing to a second."""
-    world, later = make_world(), fakes()
-    pauses, refused = [], threading.Event()
+    """It is tried until it does."""
+    caplog.set_level("INFO")
+    world = make_world()
     world.broker.close()
-    world.connect()
-    (channel,) = world.transport.channels.values()
-    wait_for = channel._changed.wait_for
-
-    def noted(predicate: Callable[[], bool], timeout: float) -> bool:
-        pauses.append(round(timeout * 1000))
-        if len(pauses) == 7:
-            channel._target = replace(channel._target, port=later.port)
-            refused.set()
-        return wait_for(predicate, 0)
-
-    monkeypatch.setattr(channel._changed, "wait_for", noted)
     world.send("t-0")
-    assert refused.wait(30)
+    assert until(lambda: caplog.text.count("refused") >= 2)
+    later = fakes(port=world.broker.port)
     world.settle()
-    assert pauses == [50, 100, 200, 400, 800, 1000, 1000]
     assert [APIS[one.api_key] for one in later.requests] == ["LeaderAndIsr", "UpdateMetadata"]
+
+
+def test_pauses_grow_to_a_second() -> None:
+    assert [pause_ms(failures) for failures in (0, 1, 2, 3, 4, 5, 6, 10**9)] == [
+        50,
+        100,
+        200,
+        400,
+        800,
+        1000,
+        1000,
+        1000,
+    ]
 
 
 def test_no_answer_in_time_is_as_good_as_none(make_world: Callable[..., World]) -> None:

@@ -70,7 +70,9 @@ class FakeBroker:
     """Listens on a port of its own until ``close``. ``script`` holds what it does with the next requests, one deed
     each; then it answers. ``errors`` has what it answers for a partition, by api key and name."""
 
-    def __init__(self, wrap: Callable[[socket.socket], socket.socket] = lambda connection: connection) -> None:
+    def __init__(
+        self, wrap: Callable[[socket.socket], socket.socket] = lambda connection: connection, port: int = 0
+    ) -> None:
         self.requests: list[Received] = []
         self.raw: list[bytes] = []
         """The bytes of each, without size."""
@@ -80,7 +82,7 @@ class FakeBroker:
         """Error for a whole api: no partition is answered for then."""
         self.connections = 0
         self._wrap = wrap
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
