@@ -45,17 +45,26 @@ def offered_keys(offered: Mapping[int, tuple[int, int]]) -> list[Fields]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TopicView:
-    """A topic as brokers have been told of it; the arrays have one entry a partition, lists are broker ids."""
+class PartitionTable:
+    """Partitions as brokers have been told of them, one entry each; lists are broker ids."""
 
-    name: str
-    topic_id: bytes
     partition: Int32
     leader: Int32
     leader_epoch: Int32
     replicas: Ragged
     isr: Ragged
     offline: Ragged
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicView:
+    """A topic: entries ``first`` to ``end`` of the table."""
+
+    name: str
+    topic_id: bytes
+    table: PartitionTable
+    first: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +77,39 @@ class ClusterView:
 
 
 def view_of(cluster: ClusterState | None, choose: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
-    """Brokers, and the topics (indexes) that ``choose`` names, copied out of the columns.
+    """Brokers, and the topics (indexes) that ``choose`` names, copied out of the columns in a few array passes.
 
     A partition without a state, and a topic that is queued for deletion, are known to the controller alone.
     """
     if cluster is None:
         return ClusterView(False, (), {})
+    topics, p = cluster.topics, cluster.partitions
     registered = zip(cluster.brokers.registrations, cluster.brokers.registered, strict=True)
     brokers = tuple(one for one, here in registered if one is not None and here)
-    views = (_topic_view(cluster, index) for index in choose(cluster))
-    return ClusterView(True, brokers, {view.name: view for view in views if len(view.partition)})
+    chosen = np.fromiter(choose(cluster), np.int64)
+    if not len(chosen):
+        return ClusterView(True, brokers, {})
+    rows = topics.rows_of_all(chosen)
+    rows = rows[(p.partition_epoch[rows] != NO_STATE) & (topics.deleting[p.topic[rows]] == 0)]
+    table, owners = _table(cluster, rows), p.topic[rows]
+    begins = np.flatnonzero(np.diff(owners, prepend=-1))
+    ends = np.append(begins[1:], len(rows))
+    views = {}
+    for index, first, end in zip(owners[begins].tolist(), begins.tolist(), ends.tolist(), strict=True):
+        name = topics.names[index]
+        views[name] = TopicView(name, topics.ids[index].tobytes(), table, first, end)
+    return ClusterView(True, brokers, views)
 
 
-def _topic_view(cluster: ClusterState, index: int) -> TopicView:
-    topics, p = cluster.topics, cluster.partitions
-    rows = topics.rows_of(index)
-    rows = rows[(p.partition_epoch[rows] != NO_STATE) & (topics.deleting[index] == 0)]
+def _table(cluster: ClusterState, rows: Int32) -> PartitionTable:
+    p = cluster.partitions
     ids = np.append(cluster.brokers.ids, np.int32(NO_LEADER))
     replicas, isr = p.lists("replica", rows), p.lists("isr", rows)
     flags = p.replica_flags[p.slots_of(rows)]
     dead = (cluster.brokers.live[replicas.values] == 0) | ((flags & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0)
     offline = replicas.keep(dead)
-    return TopicView(
-        topics.names[index], topics.ids[index].tobytes(), p.partition[rows].copy(), ids[p.leader[rows]],
-        p.leader_epoch[rows].copy(), Ragged(replicas.offsets, ids[replicas.values]),
+    return PartitionTable(
+        p.partition[rows], ids[p.leader[rows]], p.leader_epoch[rows], Ragged(replicas.offsets, ids[replicas.values]),
         Ragged(isr.offsets, ids[isr.values]), Ragged(offline.offsets, ids[offline.values]),
     )  # fmt: skip
 
@@ -110,9 +128,9 @@ async def metadata(call: Call) -> Fields:
     def choose(cluster: ClusterState) -> list[int]:
         topics = cluster.topics
         if everything:
-            return [index for name in topics.names if (index := topics.find(name)) is not None]
+            return np.flatnonzero(topics.partition_count).tolist()
         found = [topics.find(name) for name in dict.fromkeys(names)] + [topics.find_id(one) for one in set(ids)]
-        return [index for index in found if index is not None]
+        return list(dict.fromkeys(index for index in found if index is not None))
 
     view = await call.desk.look(lambda cluster: view_of(cluster, choose))
     told = []
@@ -190,9 +208,10 @@ def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
     here = {one.broker_id: call.endpoint(one) is not None for one in view.brokers}
     unreachable = ErrorCode.LISTENER_NOT_FOUND if call.version >= _LISTENER_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
     partitions = []
-    for place in range(len(topic.partition)):
-        leader = int(topic.leader[place])
-        replicas, isr = topic.replicas[place].tolist(), topic.isr[place].tolist()
+    table = topic.table
+    for place in range(topic.first, topic.end):
+        leader = int(table.leader[place])
+        replicas, isr = table.replicas[place].tolist(), table.isr[place].tolist()
         code = ErrorCode.NONE if here.get(leader) else unreachable
         if leader not in here:
             code = ErrorCode.LEADER_NOT_AVAILABLE
@@ -204,12 +223,12 @@ def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
         partitions.append(
             {
                 "error_code": code,
-                "partition_index": int(topic.partition[place]),
+                "partition_index": int(table.partition[place]),
                 "leader_id": leader if code in (ErrorCode.NONE, ErrorCode.REPLICA_NOT_AVAILABLE) else NO_LEADER,
-                "leader_epoch": int(topic.leader_epoch[place]),
+                "leader_epoch": int(table.leader_epoch[place]),
                 "replica_nodes": replicas,
                 "isr_nodes": isr,
-                "offline_replicas": topic.offline[place].tolist(),
+                "offline_replicas": table.offline[place].tolist(),
             }
         )
     operations = NOT_ASKED
