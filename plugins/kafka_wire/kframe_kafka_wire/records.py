@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
+from urllib.parse import quote
 
 from kframe import Controller
 
@@ -18,6 +19,14 @@ class Records(Protocol):
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
         """Names below a path; none if there is no such record."""
+
+
+@runtime_checkable
+class UserWriter(Protocol):
+    """A store that takes the settings of users. Called in the controller's thread."""
+
+    def write_user(self, user: str, config: Mapping[str, str]) -> None:
+        """Replace the settings of a user, whose name is given as ``sanitized``, and leave word of it."""
 
 
 class NoRecords:
@@ -45,6 +54,17 @@ def decode_record(data: bytes | None) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def sanitized(name: str) -> str:
+    """A user's name as it stands in paths (Kafka's Sanitizer): as in a URL, a blank and an asterisk too."""
+    return quote(name, safe="-_.").replace("~", "%7E")
+
+
+def settings_of_user(records: Records, user: str) -> dict[str, str]:
+    """What stands in ``/config/users/NAME``; nothing if that is not there or cannot be read."""
+    config = decode_record(records.read_record(f"/config/users/{sanitized(user)}")).get("config")
+    return {str(key): str(value) for key, value in config.items()} if isinstance(config, dict) else {}
 
 
 def cluster_id(records: Records) -> str | None:

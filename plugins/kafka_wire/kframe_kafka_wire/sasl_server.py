@@ -11,12 +11,12 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
-from urllib.parse import quote
 
-from kframe_kafka_wire.records import Records, decode_record
+from kframe_kafka_wire.records import Records, settings_of_user
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-_ITERATIONS_LEAST: Final = 4096
+ITERATIONS_LEAST: Final = 4096
+ITERATIONS_MOST: Final = 16384
 _WRONG: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
 _NAME: Final = re.compile(r"(?:[^=,\0]|=2C|=3D)+")
 _FIRST: Final = re.compile(r"n,(?:a=([^,]*))?,(n=([^,]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,(.*))?)", re.DOTALL)
@@ -115,7 +115,7 @@ class ScramExchange:
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
         credential = self._lookup(self._mechanism, user)
-        if credential is None or credential.iterations < _ITERATIONS_LEAST:
+        if credential is None or credential.iterations < ITERATIONS_LEAST:
             raise SaslError(_WRONG.format(self._mechanism))
         self._credential, self._claimed = credential, user
         self._expected_nonce = found[4] + self._nonce()
@@ -146,11 +146,8 @@ def scram_lookup(records: Records) -> ScramLookup:
     """Credentials as ``kafka-configs --entity-type users`` writes them to ``/config/users``."""
 
     def find(mechanism: str, user: str) -> ScramCredential | None:
-        # A name is written as Kafka's Sanitizer does: as in a URL, a blank and an asterisk too.
-        path = f"/config/users/{quote(user, safe='-_.').replace('~', '%7E')}"
-        config = decode_record(records.read_record(path)).get("config")
-        text = config.get(mechanism) if isinstance(config, dict) else None
-        return parse_credential(text) if isinstance(text, str) else None
+        text = settings_of_user(records, user).get(mechanism)
+        return None if text is None else parse_credential(text)
 
     return find
 
@@ -167,9 +164,21 @@ def parse_credential(text: str) -> ScramCredential | None:
         return None
 
 
-def make_credential(mechanism: str, password: str, salt: bytes, iterations: int = _ITERATIONS_LEAST) -> ScramCredential:
+def make_credential(mechanism: str, password: str, salt: bytes, iterations: int = ITERATIONS_LEAST) -> ScramCredential:
     """What is kept of a password (RFC 5802 section 3)."""
+    salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
+    return credential_of(mechanism, salted, salt, iterations)
+
+
+def credential_of(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> ScramCredential:
+    """The same of a password that is salted already."""
     name = HASHES[mechanism]
-    salted = hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations)
-    stored = hashlib.new(name, hmac.digest(salted, b"Client Key", name)).digest()
-    return ScramCredential(salt, stored, hmac.digest(salted, b"Server Key", name), iterations)
+    stored = hashlib.new(name, hmac.digest(salted_password, b"Client Key", name)).digest()
+    return ScramCredential(salt, stored, hmac.digest(salted_password, b"Server Key", name), iterations)
+
+
+def credential_text(credential: ScramCredential) -> str:
+    """The reverse of ``parse_credential``."""
+    parts = {"salt": credential.salt, "stored_key": credential.stored_key, "server_key": credential.server_key}
+    texts = [f"{name}={base64.b64encode(value).decode()}" for name, value in parts.items()]
+    return ",".join([*texts, f"iterations={credential.iterations}"])

@@ -228,3 +228,36 @@ def test_records_of_users_are_found_by_names_as_kafka_writes_them() -> None:
 @pytest.mark.parametrize("text", ["", "salt=x", "salt=eA==,stored_key=eA==,server_key=eA==,iterations=many"])
 def test_records_that_are_no_credential(text: str) -> None:
     assert parse_credential(text) is None
+
+
+# -- users that are made through the controller
+
+
+def upsertion(user: str, mechanism: int, iterations: int = 4096) -> dict[str, object]:
+    salted = hashlib.pbkdf2_hmac({1: "sha256", 2: "sha512"}.get(mechanism, "sha256"), b"pencil", b"salt", iterations)
+    return {"name": user, "mechanism": mechanism, "iterations": iterations, "salt": b"salt", "salted_password": salted}
+
+
+def test_users_are_made_altered_and_deleted() -> None:
+    with Served() as world, world.client() as client:
+
+        def code(**changes: object) -> int:
+            (told,) = client.ask(51, 0, **changes)["results"]
+            assert bool(told["error_code"]) == bool(told["error_message"])
+            found: int = told["error_code"]
+            return found
+
+        assert code(upsertions=[upsertion("a b", 1)]) == 0
+        assert code(upsertions=[upsertion("a b", 2, 8192)]) == 0
+        find = scram_lookup(world.controller.store)  # type: ignore[arg-type]
+        assert find("SCRAM-SHA-256", "a b") == make_credential("SCRAM-SHA-256", "pencil", b"salt")
+        assert find("SCRAM-SHA-512", "a b") == make_credential("SCRAM-SHA-512", "pencil", b"salt", 8192)
+        assert code(deletions=[{"name": "a b", "mechanism": 1}]) == 0
+        assert find("SCRAM-SHA-256", "a b") is None
+        assert code(deletions=[{"name": "a b", "mechanism": 1}]) == 91
+        assert code(deletions=[{"name": "a b", "mechanism": 2}], upsertions=[upsertion("a b", 2)]) == 92
+        assert code(upsertions=[upsertion("", 1)]) == 93
+        assert code(upsertions=[upsertion("c", 1, 4095)]) == 93
+        assert code(upsertions=[upsertion("c", 1, 16385)]) == 93
+        assert code(upsertions=[upsertion("c", 3)]) == 33
+        assert find("SCRAM-SHA-512", "a b") is not None

@@ -204,10 +204,8 @@ async def no_quotas(call: Call) -> Fields:
 
 
 async def no_credentials(call: Call) -> Fields:
-    """Refused as a whole, or user by user."""
-    told = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "error_message": _ASK_A_BROKER}
-    names = [one["name"] for field in ("deletions", "upsertions") for one in call.body.get(field, ())]
-    return told | {"results": [told | {"user": name} for name in dict.fromkeys(names)]}
+    """Refused as a whole."""
+    return {"error_code": ErrorCode.UNSUPPORTED_VERSION, "error_message": _ASK_A_BROKER}
 
 
 def _each(
@@ -230,6 +228,6 @@ STRANGERS: Final[Mapping[int, Handler]] = {
     14: group, 15: describe_groups, 16: nothing, 21: delete_records, 23: offset_for_leader_epoch, 24: add_partitions,
     25: group, 26: group, 27: txn_markers, 28: offset_commit, 29: no_acls, 30: no_acls, 31: no_acls,
     34: alter_replica_log_dirs, 35: describe_log_dirs, 38: no_tokens, 39: no_tokens, 40: no_tokens, 41: no_tokens,
-    42: delete_groups, 47: offset_delete, 48: nothing, 49: no_quotas, 50: no_credentials, 51: no_credentials,
+    42: delete_groups, 47: offset_delete, 48: nothing, 49: no_quotas, 50: no_credentials,
     61: describe_producers, 65: describe_transactions, 66: nothing,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kframe_kafka_wire.apis import brokers, configs, internal, metadata, partitions, topics
+from kframe_kafka_wire.apis import brokers, configs, internal, metadata, partitions, topics, users
 from kframe_kafka_wire.apis.strangers import STRANGERS, Handler
 
 API_VERSIONS: Final = 18
@@ -33,6 +33,7 @@ OWN: Final[Mapping[int, Handler]] = {
     44: configs.incremental_alter_configs,
     45: partitions.alter_reassignments,
     46: partitions.list_reassignments,
+    51: users.alter_credentials,
     56: partitions.alter_partition,
     57: brokers.update_features,
     60: metadata.describe_cluster,

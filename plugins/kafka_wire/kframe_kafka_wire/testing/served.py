@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 
@@ -13,11 +12,11 @@ from kframe.embedded import MemoryEnsemble
 from kframe.embedded.transport import RecordingTransport
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.events import LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
-from kframe.model.ports import Notify
+from kframe.model.ports import MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe_kafka_wire.records import Records
-from kframe_kafka_wire.sasl_server import make_credential
+from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.server import WireServer
 from kframe_kafka_wire.testing.client import Client
 
@@ -28,7 +27,7 @@ PLAIN = {"listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": str(OURS)}
 class ObedientBrokers(RecordingTransport):
     """Answers each request with success at once."""
 
-    def open(self, notify: Notify) -> None:
+    def open(self, notify: Notify, may_act: MayAct) -> None:
         """Remember whom to tell."""
         self._notify = notify
 
@@ -127,8 +126,5 @@ class FakeRecords:
 
 def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
     """The record of a user as kafka-configs writes it."""
-    made = make_credential(mechanism, password, b"some-salt", iterations)
-    names = {"salt": made.salt, "stored_key": made.stored_key, "server_key": made.server_key}
-    texts = [f"{name}={base64.b64encode(value).decode()}" for name, value in names.items()]
-    config = {mechanism: ",".join([*texts, f"iterations={made.iterations}"])}
-    return json.dumps({"version": 1, "config": config})
+    made = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
+    return json.dumps({"version": 1, "config": {mechanism: made}})
