@@ -357,6 +357,13 @@ def test_what_may_be_done_is_told_to_who_asks(client: Client) -> None:
     assert client.ask(3, 9, topics=[])["cluster_authorized_operations"] == -(2**31)
 
 
+def test_topics_that_no_broker_has_heard_of_are_not_told() -> None:
+    with Served({"unborn": [PartitionSpec((9,))]}) as world, world.client() as client:
+        assert client.ask(3, 12, topics=None)["topics"] == []
+        (told,) = client.ask(3, 12, topics=[{"name": "unborn"}], allow_auto_topic_creation=False)["topics"]
+        assert told["error_code"] == 3
+
+
 @pytest.mark.parametrize("kind, code", [(1, 0), (2, 114), (3, 115)])
 def test_describe_cluster(kind: int, code: int, client: Client) -> None:
     answer = client.ask(60, 1, endpoint_type=kind)
@@ -377,6 +384,15 @@ def test_coordinators_are_found_where_brokers_would_find_them() -> None:
                 told = told["coordinators"][0] if version >= 4 else told
                 assert (told["node_id"], told["error_code"]) == (expected, 0 if expected > 0 else 15)
         assert client.ask(10, 6, key_type=2, coordinator_keys=["g:t:0"])["coordinators"][0]["error_code"] == 42
+
+
+def test_internal_topics_are_left_to_brokers_where_we_do_not_know_their_size() -> None:
+    with Served({}, (1, 2, 3)) as world, world.client() as client:
+        for kind in (0, 1):
+            (told,) = client.ask(10, 6, key_type=kind, coordinator_keys=["g"])["coordinators"]
+            assert (told["error_code"], "a broker will create it" in told["error_message"]) == (15, True)
+        assert client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"][0]["error_code"] == 3
+        assert client.ask(3, 12, topics=None)["topics"] == []
 
 
 def test_a_missing_internal_topic_is_created_on_brokers() -> None:

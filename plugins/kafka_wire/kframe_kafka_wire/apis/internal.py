@@ -41,8 +41,12 @@ def partition_of(key: str, count: int) -> int:
     return (0 if value == -(2**31) else abs(value)) % count
 
 
-def creation_of(desk: Desk, name: str) -> NewTopic:
-    """An internal topic with the settings that Kafka gives it."""
+def creation_of(desk: Desk, name: str) -> NewTopic | None:
+    """An internal topic with the settings that Kafka gives it; None where ours do not say how many partitions it has.
+
+    Brokers reckon with the number in their own settings from their start on: with any other number of partitions they
+    would find no coordinator until they are restarted.
+    """
     if name == OFFSETS:
         config = {
             "cleanup.policy": "compact",
@@ -59,6 +63,8 @@ def creation_of(desk: Desk, name: str) -> NewTopic:
             "segment.bytes": desk.setting("transaction.state.log.segment.bytes", "104857600"),
         }
         partitions, factor = "transaction.state.log.num.partitions", "transaction.state.log.replication.factor"
+    if not desk.setting(partitions, ""):
+        return None
     return NewTopic(name, desk.number(partitions, 50), desk.number(factor, 3), config=config)
 
 
@@ -98,7 +104,10 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
         return {"key": key, "node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "error_code": 0}
     if there:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
-    codes = await call.desk.wait(call.desk.controller.create_topics([creation_of(call.desk, topic)], timeout_ms=0))
+    creation = creation_of(call.desk, topic)
+    if creation is None:
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it")
+    codes = await call.desk.wait(call.desk.controller.create_topics([creation], timeout_ms=0))
     return _nobody(
         key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created ({ErrorCode(codes[topic]).name})"
     )

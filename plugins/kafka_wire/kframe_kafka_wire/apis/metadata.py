@@ -93,7 +93,7 @@ def view_of(cluster: ClusterState | None, choose: Callable[[ClusterState], Itera
     rows = rows[(p.partition_epoch[rows] != NO_STATE) & (topics.deleting[p.topic[rows]] == 0)]
     table, owners = _table(cluster, rows), p.topic[rows]
     begins = np.flatnonzero(np.diff(owners, prepend=-1))
-    ends = np.append(begins[1:], len(rows))
+    ends = np.append(begins, len(rows))[1:]
     views = {}
     for index, first, end in zip(owners[begins].tolist(), begins.tolist(), ends.tolist(), strict=True):
         name = topics.names[index]
@@ -194,6 +194,8 @@ async def _create(call: Call, view: ClusterView, name: str) -> int:
     if not call.may(Operation.CREATE) and not call.may(Operation.CREATE, Kind.TOPIC, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = creation_of(call.desk, name) if name in INTERNAL else NewTopic(name)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     codes = await call.desk.wait(call.desk.controller.create_topics([topic], timeout_ms=0))
     if codes[name] in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS):
         return ErrorCode.LEADER_NOT_AVAILABLE
