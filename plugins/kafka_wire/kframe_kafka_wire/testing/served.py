@@ -14,7 +14,7 @@ from kframe.model.brokers import Endpoint, Registration
 from kframe.model.events import LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
 from kframe.model.ports import MayAct, Notify
 from kframe.model.requests import ControlRequests
-from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.server import WireServer
@@ -128,3 +128,15 @@ def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
     """The record of a user as kafka-configs writes it."""
     made = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
     return json.dumps({"version": 1, "config": {mechanism: made}})
+
+
+def sample_world() -> Served:
+    """Topic ``t`` on three brokers, the last of them on another listener than ours, its partition 1 not led by the
+    preferred replica; topic ``dead``, whose leader has gone; and a cluster id."""
+    topics = {
+        "t": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))],
+        "dead": [PartitionSpec((9, 1), leader=9, isr=(9,))],
+    }
+    brokers = [broker(1, rack="a"), broker(2, rack="b"), broker(3, "OTHER", rack="a")]
+    records = FakeRecords({"/cluster/id": '{"version":"1","id":"the-cluster"}'})
+    return Served(topics, brokers, {"broker.rack": "a"}, records)
