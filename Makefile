@@ -29,7 +29,7 @@ KERNEL_MODULES := $(patsubst kframe/%.pyx,kframe.%,$(KERNELS)) \
 
 DEBUG_LIB := build/debug/lib
 # These end processes and servers; what kernels do in them the others do as well.
-DEBUG_LEAVES_OUT := $(foreach name,killed killed_command upheavals handover,--ignore-glob='*/test_$(name).py')
+DEBUG_LEAVES_OUT := $(foreach name,live killed killed_command upheavals handover,--ignore-glob='*/test_$(name).py')
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 

@@ -12,7 +12,17 @@ from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.plug.hookspecs import KframeHooks, hookimpl, hookspec
 from kframe.plug.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
 from kframe.plug.scalar import PartitionElection, ScalarSelector
-from kframe.plug.specs import ClusterSpec, Observer, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
+from kframe.plug.specs import (
+    ClusterSpec,
+    Observer,
+    ObserverSpec,
+    Option,
+    SelectorSpec,
+    ServerSpec,
+    StoreSpec,
+    Tier,
+    TransportSpec,
+)
 
 __all__ = [
     "NO_LEADER",
@@ -32,6 +42,7 @@ __all__ = [
     "Ragged",
     "ScalarSelector",
     "SelectorSpec",
+    "ServerSpec",
     "StoreSpec",
     "Tier",
     "TransportSpec",

@@ -63,5 +63,5 @@ def kframe_transports() -> list[TransportSpec]:
     return [TransportSpec("jsonl", _make, "Appends each request to a file, as a line of JSON.")]
 
 
-def _make(url: str) -> JsonLinesTransport:
+def _make(url: str, config: Mapping[str, str]) -> JsonLinesTransport:
     return JsonLinesTransport(url.partition(":")[2])

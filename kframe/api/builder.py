@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kframe.api.controller import Controller
+from kframe.api.serving import Server
 from kframe.core import controller as core
 from kframe.core.selection import Selection
 from kframe.errors import PluginError
@@ -34,6 +35,11 @@ class ControllerBuilder:
     """How requests reach brokers: a transport that nobody else uses, or a URL such as ``embedded:``."""
     config: Mapping[str, object] | ControllerConfig = field(default_factory=dict)
     """Values by Kafka's keys; what is left out has Kafka's default."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Values by any of Kafka's keys, as texts, for the transport and the servers that are given by URL. They read what
+    stands in ``config`` too, which counts where both say something; ``broker.id`` is the controller's id to them."""
+    servers: Iterable[Server | str] = ()
+    """What others reach the controller by: servers that nobody else uses, or URLs."""
     selectors: Mapping[ElectionKind, LeaderSelector | str] | Iterable[str] = ()
     """Who chooses leaders: by kind of election, or names of selectors, each for all the kinds that it is for. Kafka's
     own rule chooses where nobody is named."""
@@ -55,12 +61,16 @@ class ControllerBuilder:
         config = self.config if isinstance(self.config, ControllerConfig) else ControllerConfig(self.config)
         selection = Selection(self._selectors())
         store = self._plugins().open_store(self.store) if isinstance(self.store, str) else self.store
+        settings = {**self.settings, **config.given, "broker.id": str(self.controller_id)}
         transport = (
-            self._plugins().open_transport(self.transport) if isinstance(self.transport, str) else self.transport
+            self._plugins().open_transport(self.transport, settings)
+            if isinstance(self.transport, str)
+            else self.transport
         )
+        servers = [self._plugins().open_server(one, settings) if isinstance(one, str) else one for one in self.servers]
         observers = [self._observer(one) for one in self.observers]
         controller = core.Controller(self.controller_id, config, selection)
-        return Controller(ControllerLoop(controller, store, transport, self.clock, observers))
+        return Controller(ControllerLoop(controller, store, transport, self.clock, observers), servers)
 
     def _plugins(self) -> Registry:
         if self.registry is None:

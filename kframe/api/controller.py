@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -14,11 +15,14 @@ import numpy as np
 
 from kframe.api import results
 from kframe.api.results import AlteredPartitions, PartitionCodes, Reassignments, RemainingPartitions
+from kframe.api.serving import Server
+from kframe.core.features import FeaturesResponse
+from kframe.core.producer_ids import ProducerIdsResponse
 from kframe.errors import ErrorCode
 from kframe.model import events
-from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
+from kframe.model.columns import Int64, Ragged
 from kframe.model.events import ElectionType, Event, TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
 from kframe.model.ports import Store, Transport
@@ -46,6 +50,8 @@ class IsrProposal:
     partition_epoch: int
     isr: tuple[int, ...]
     recovery: RecoveryState = RecoveryState.RECOVERED
+    isr_epochs: tuple[int, ...] | None = None
+    """The broker epoch of each member of the ISR, -1 where it is not said; None: nothing is said."""
 
 
 class Controller:
@@ -65,8 +71,9 @@ class Controller:
     the transport, selectors, observers and the callbacks of futures.
     """
 
-    def __init__(self, loop: ControllerLoop) -> None:
+    def __init__(self, loop: ControllerLoop, servers: Sequence[Server] = ()) -> None:
         self._loop = loop
+        self._servers = tuple(servers)
 
     # -- at work
 
@@ -80,12 +87,23 @@ class Controller:
         """How this controller reaches brokers."""
         return self._loop.transport
 
-    def open(self, *, takeover: bool = False) -> None:
-        """Connect store and transport, and stand for election as soon as events are handled.
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """What others reach this controller by."""
+        return self._servers
 
-        ``takeover`` takes the role also from a controller that holds it, once.
+    def open(self, *, takeover: bool = False) -> None:
+        """Start the servers, connect store and transport, and stand for election as soon as events are handled.
+
+        ``takeover`` takes the role also from a controller that holds it, once. A server that cannot start raises, and
+        then nothing is open.
         """
-        self._loop.open(takeover=takeover)
+        with ExitStack() as started:
+            for server in self._servers:
+                server.start(self)
+                started.callback(server.stop)
+            self._loop.open(takeover=takeover)
+            started.pop_all()
 
     def run_until_idle(self) -> int:
         """Handle all events that wait, and those that they set off; return how many. Not while a thread runs."""
@@ -97,8 +115,11 @@ class Controller:
         self._loop.start()
 
     def stop(self) -> None:
-        """Finish the event under way, give the role up, answer all who wait, and close store and transport."""
+        """Finish the event under way, give the role up, answer all who wait, close store and transport, and at last
+        stop the servers."""
         self._loop.stop()
+        for server in self._servers:
+            server.stop()
 
     def __enter__(self) -> Controller:
         self.start()
@@ -118,6 +139,15 @@ class Controller:
     def metrics(self) -> dict[str, float]:
         """Gauges, timers and meters by the names that dashboards for Kafka know. Callable from any thread."""
         return self._loop.metrics()
+
+    def inspect(self, read: Callable[[ClusterState | None], Result]) -> Future[Result]:
+        """Call ``read`` in the controller's thread, between two events, with the cluster as it is then, or with None if
+        this is not the controller. It must be quick, keep none of the arrays, and change nothing."""
+
+        def look(there: bool) -> Result:
+            return read(self._loop.controller.cluster if there else None)
+
+        return self.submit(events.Inspected, look)
 
     # -- what administrators ask for
 
@@ -169,7 +199,25 @@ class Controller:
         chosen = None if partitions is None else tuple(partitions)
         return self._ask(lambda token: events.ListReassignmentsRequested(chosen, token), results.read_reassignments)
 
+    def alter_configs(
+        self, changes: Sequence[ConfigChange], *, replace: bool = False, validate_only: bool = False
+    ) -> Future[dict[str | None, ErrorCode]]:
+        """Change settings of topics, or of all brokers, by ``None`` (IncrementalAlterConfigs); ``replace``: those given
+        here are all there are from then on (AlterConfigs)."""
+        return self.submit(
+            lambda token: events.AlterConfigsRequested(tuple(changes), replace, validate_only, token), _codes
+        )
+
+    def update_features(self, updates: Sequence[FeatureUpdate]) -> Future[FeaturesResponse]:
+        """Finalise feature levels (UpdateFeatures)."""
+        return self.submit(lambda token: events.UpdateFeaturesRequested(tuple(updates), token))
+
     # -- what brokers ask for
+
+    def allocate_producer_ids(self, broker_id: int, broker_epoch: int = NO_BROKER_EPOCH) -> Future[ProducerIdsResponse]:
+        """Set a block of producer ids aside for a broker (AllocateProducerIds), or for this controller itself, which
+        has no broker epoch."""
+        return self.submit(lambda token: events.ProducerIdsRequested(broker_id, broker_epoch, token))
 
     def controlled_shutdown(self, broker_id: int, broker_epoch: int = NO_BROKER_EPOCH) -> Future[RemainingPartitions]:
         """A broker wants to hand its leaders over before it stops (ControlledShutdown); -1 is no broker epoch."""
@@ -194,6 +242,7 @@ class Controller:
             partition_epoch,
             recovery.astype(np.uint8),
             Ragged.of([one.isr for one in proposals]),
+            isr_epochs=_isr_epochs(proposals),
         )
         return self._ask(request, results.read_altered)
 
@@ -220,5 +269,13 @@ class Controller:
         return self.submit(event, translate)
 
 
-def _codes(response: Any) -> dict[str, ErrorCode]:
+def _isr_epochs(proposals: Sequence[IsrProposal]) -> Int64 | None:
+    """The broker epochs of all ISR members, one proposal after another; None if none is said."""
+    if all(one.isr_epochs is None for one in proposals):
+        return None
+    said = [(NO_BROKER_EPOCH,) * len(one.isr) if one.isr_epochs is None else one.isr_epochs for one in proposals]
+    return np.array([epoch for epochs in said for epoch in epochs], np.int64)
+
+
+def _codes(response: Any) -> dict[Any, ErrorCode]:
     return dict(response.codes)

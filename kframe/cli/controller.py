@@ -36,12 +36,13 @@ def group() -> None:
 @click.option("--id", "controller_id", metavar="N", help="Under which id to stand for election (broker.id).")
 @CONFIG_OPTION
 @click.option("--transport", default="recording:", show_default=True, metavar="URL", help="How requests reach brokers.")
+@click.option("--server", "servers", multiple=True, metavar="URL", help="How others reach the controller; repeatable.")
 @click.option("--takeover", is_flag=True, help="Take the role from the present controller, once.")
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
 @plugin_options
 def run(
-    zookeeper: str | None, controller_id: str | None, config: Path | None, transport: str, takeover: bool,
-    log_dir: Path | None, plugins: PluginSettings,
+    zookeeper: str | None, controller_id: str | None, config: Path | None, transport: str, servers: tuple[str, ...],
+    takeover: bool, log_dir: Path | None, plugins: PluginSettings,
 ) -> None:  # fmt: skip
     """Be the controller, or stand by until there is none, until SIGTERM or SIGINT.
 
@@ -51,7 +52,7 @@ def run(
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id = _own_id(settings)
     cluster = cluster_of(settings, plugins)
-    controller = _controller(settings, own_id, cluster.store(), transport, plugins)
+    controller = _controller(settings, own_id, cluster.store(), transport, servers, plugins)
     from kframe.cli.logs import start_logs
 
     start_logs(own_id, log_dir)
@@ -135,17 +136,22 @@ def _own_id(settings: Settings) -> int:
 
 
 def _controller(
-    settings: Settings, controller_id: int, store: Store, transport: str, plugins: PluginSettings
-) -> Controller:
+    settings: Settings, controller_id: int, store: Store, transport: str, servers: tuple[str, ...],
+    plugins: PluginSettings,
+) -> Controller:  # fmt: skip
     """A controller, not started."""
     from kframe.api.builder import ControllerBuilder
     from kframe.errors import PluginError
 
-    config = settings.controller_config()
+    builder = ControllerBuilder(
+        controller_id, store, transport, settings.controller_config(), settings=settings.values, servers=servers,
+        registry=plugins.registry(),
+    )  # fmt: skip
     try:
-        return ControllerBuilder(controller_id, store, transport, config, registry=plugins.registry()).build()
+        with settings.located():
+            return builder.build()
     except PluginError as error:
-        raise BadInput(f"--transport: {error}") from error
+        raise BadInput(f"--transport or --server: {error}") from error
 
 
 def _serve(controller: Controller, takeover: bool) -> None:

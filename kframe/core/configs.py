@@ -82,7 +82,7 @@ def _refusal(context: Context, change: ConfigChange) -> ErrorCode:
 def _changed(before: Mapping[str, str], change: ConfigChange) -> dict[str, str]:
     after = dict(before)
     for operation, name, value in change.operations:
-        had = [one for one in after.get(name, "").split(",") if one]
+        had = [one for one in after.get(name, LIST_CONFIGS.get(name, "")).split(",") if one]
         given = (value or "").split(",")
         match operation:
             case ConfigOperation.SET:

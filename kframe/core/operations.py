@@ -60,6 +60,7 @@ OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]
     events.UpdateMetadataAnswered: notifications.update_metadata_answered,
     events.StopReplicaAnswered: deletion.replicas_stopped,
     events.ReplyDue: waiting.time_out,
+    events.Inspected: lambda context, _: _looked(),
 }
 
 #: What a controller that is not active answers (``spec/controller.md`` section 1).
@@ -77,6 +78,7 @@ REFUSALS: Final[Mapping[type[Event], Callable[[Any], Any]]] = {
     events.ProducerIdsRequested: lambda _: producer_ids.refused(ErrorCode.NOT_CONTROLLER),
     events.AlterConfigsRequested: lambda event: configs.refused(event, ErrorCode.NOT_CONTROLLER),
     events.UpdateFeaturesRequested: lambda _: features.refused(ErrorCode.NOT_CONTROLLER),
+    events.Inspected: lambda _: False,
 }
 
 
@@ -101,6 +103,12 @@ def decline(event: Event) -> Operation[None]:
     token = getattr(event, "token", NOBODY)
     if token != NOBODY:
         yield Reply(token, REFUSALS[type(event)](event))
+
+
+def _looked() -> Operation[bool]:
+    """There is something to look at."""
+    yield from ()
+    return True
 
 
 def _refused_topics(names: Any) -> admin.TopicsResponse:

@@ -9,6 +9,7 @@ from kframe.core.context import Context, Operation, ask
 from kframe.errors import ErrorCode
 from kframe.model.asks import AllocateProducerIds
 from kframe.model.events import ProducerIdsRequested
+from kframe.model.ids import NO_BROKER_EPOCH
 
 #: Producer ids in a block.
 BLOCK_LENGTH: Final = 1000
@@ -29,12 +30,13 @@ def refused(error: ErrorCode) -> ProducerIdsResponse:
 
 
 def allocate(context: Context, request: ProducerIdsRequested) -> Operation[ProducerIdsResponse]:
-    """Set a block aside for a broker that is registered under the epoch that it shows."""
+    """Set a block aside for a broker that is registered under the epoch that it shows, or for the controller itself."""
     brokers = context.cluster.brokers
     index = brokers.find(request.broker_id)
-    if index is None or not brokers.registered[index]:
+    ours = request.broker_id == context.controller_id and request.broker_epoch == NO_BROKER_EPOCH
+    if (index is None or not brokers.registered[index]) and not ours:
         return refused(ErrorCode.BROKER_ID_NOT_REGISTERED)
-    if brokers.broker_epoch[index] != request.broker_epoch:
+    if index is not None and brokers.broker_epoch[index] != request.broker_epoch:
         return refused(ErrorCode.STALE_BROKER_EPOCH)
     first = yield from ask(AllocateProducerIds(request.broker_id))
     return ProducerIdsResponse(ErrorCode.NONE, first, BLOCK_LENGTH)

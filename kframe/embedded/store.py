@@ -206,6 +206,20 @@ class MemoryStore(AdminCalls):
         self._claim = None
         self._follows_brokers = False
 
+    def read_record(self, path: str) -> bytes | None:
+        """What stands at a path; None if nothing does."""
+        try:
+            return self._records.get(self._connected(), path)[0]
+        except RecordError:
+            return None
+
+    def read_record_names(self, path: str) -> tuple[str, ...]:
+        """Names below a path; none if there is no such record."""
+        try:
+            return tuple(self._records.children(self._connected(), path))
+        except RecordError:
+            return ()
+
     def quarantined(self) -> Mapping[str, str]:
         """Nothing: what stands here was written by us."""
         return {}

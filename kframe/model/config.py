@@ -133,6 +133,8 @@ class ControllerConfig:
         for name in given:
             if name not in KEYS:
                 raise ConfigError(source, f"unknown key {name!r}", nearest(name, KEYS))
+        self.given: Final = {name: str(value) for name, value in given.items()}
+        """The values that were given, as texts."""
         self._values = {
             name: key.read(f"{source} key {name}", given.get(name, key.default)) for name, key in KEYS.items()
         }

@@ -267,7 +267,8 @@ class ListReassignmentsRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsRequested(Event):
-    """A broker asks for a block of producer ids (AllocateProducerIds)."""
+    """A broker asks for a block of producer ids (AllocateProducerIds), or the controller itself, which has no broker
+    epoch, for the producers that ask it."""
 
     broker_id: int
     broker_epoch: int
@@ -299,6 +300,13 @@ class UpdateFeaturesRequested(Event):
     updates: tuple[FeatureUpdate, ...]
     token: int = NOBODY
     state: ClassVar[ControllerState] = ControllerState.UPDATE_FEATURES
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected(Event):
+    """Somebody wants to look at the columns between two events; nothing changes."""
+
+    token: int = NOBODY
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,10 +97,12 @@ TOPIC_CONFIGS: Final[Mapping[str, Fits]] = {
 }
 
 
-#: Settings that hold a list, and so can be appended to and subtracted from.
-LIST_CONFIGS: Final = frozenset(
-    {"cleanup.policy", "follower.replication.throttled.replicas", "leader.replication.throttled.replicas"}
-)
+#: Settings that hold a list, and so can be appended to and subtracted from: from their defaults, where they are unset.
+LIST_CONFIGS: Final[Mapping[str, str]] = {
+    "cleanup.policy": "delete",
+    "follower.replication.throttled.replicas": "",
+    "leader.replication.throttled.replicas": "",
+}
 
 
 def config_problem(config: Mapping[str, str]) -> str | None:

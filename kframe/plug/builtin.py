@@ -6,7 +6,7 @@ The ports in memory live in ``kframe.embedded``, a layer above this one; they ar
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kframe.core.selectors import SHIPPED
@@ -55,13 +55,13 @@ def _memory_store(url: str) -> Any:
     return _embedded().MemoryEnsemble.from_cluster(ClusterState()).connect()
 
 
-def _embedded_brokers(url: str) -> Any:
+def _embedded_brokers(url: str, config: Mapping[str, str]) -> Any:
     return _embedded().EmbeddedBrokers(_embedded().VirtualClock())
 
 
-def _recording_transport(url: str) -> Any:
+def _recording_transport(url: str, config: Mapping[str, str]) -> Any:
     return _embedded().RecordingTransport()
 
 
-def _counting_transport(url: str) -> Any:
+def _counting_transport(url: str, config: Mapping[str, str]) -> Any:
     return _embedded().CountingTransport()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pluggy
 
-from kframe.plug.specs import ClusterSpec, ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
+from kframe.plug.specs import ClusterSpec, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
 
 if TYPE_CHECKING:
     import click
@@ -71,9 +71,10 @@ class KframeHooks:
 
     @hookspec
     def kframe_transports(self) -> Iterable[TransportSpec]:  # type: ignore[empty-body]
-        """Offer transports, each for the URLs of one scheme; ``factory(url)`` makes a ``kframe.model.ports.Transport``.
+        """Offer transports, each for the URLs of one scheme.
 
-        Two transports for one scheme stop the start-up with both distributions named. A complete plugin::
+        ``factory(url, config)`` makes a ``kframe.model.ports.Transport``. Two transports for one scheme stop the
+        start-up with both distributions named. A complete plugin::
 
             from kframe.hookspecs import TransportSpec, hookimpl
 
@@ -96,6 +97,21 @@ class KframeHooks:
             @hookimpl
             def kframe_clusters():
                 return [ClusterSpec(scheme="etcd", factory="kframe_etcd.live:open_cluster", doc="Clusters in etcd.")]
+        """
+
+    @hookspec
+    def kframe_servers(self) -> Iterable[ServerSpec]:  # type: ignore[empty-body]
+        """Offer servers, each for the URLs of one scheme: what others reach a running controller by.
+
+        ``factory(url, config)`` makes a ``kframe.api.serving.Server``. Two for one scheme stop the start-up with both
+        distributions named. A complete plugin::
+
+            from kframe.hookspecs import ServerSpec, hookimpl
+
+
+            @hookimpl
+            def kframe_servers():
+                return [ServerSpec(scheme="rest", factory="kframe_rest:make_server", doc="JSON over HTTP.")]
         """
 
     @hookspec

@@ -21,14 +21,14 @@ from kframe.plug import builtin, sources
 from kframe.plug.adapt import make_selector
 from kframe.plug.loading import KEY, Plugin, Trace, load_plugin
 from kframe.plug.sources import Offered, Source
-from kframe.plug.specs import ClusterSpec, Observer, ObserverSpec, SelectorSpec, StoreSpec, TransportSpec
+from kframe.plug.specs import ClusterSpec, Observer, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
 
 if TYPE_CHECKING:
     import click
 
 _log = logging.getLogger("kframe.plugins")
 
-_Spec = TypeVar("_Spec", SelectorSpec, StoreSpec, TransportSpec, ClusterSpec, ObserverSpec)
+_Spec = TypeVar("_Spec", SelectorSpec, StoreSpec, TransportSpec, ClusterSpec, ServerSpec, ObserverSpec)
 
 #: kframe's own offers.
 BUILTIN: Final = Offered("builtin", "kframe-controller", Source.BUILTIN, lambda: builtin)
@@ -77,6 +77,7 @@ class Registry:
         self.stores: Final = _by_key(plugins, StoreSpec, "store for the URL scheme")
         self.transports: Final = _by_key(plugins, TransportSpec, "transport for the URL scheme")
         self.clusters: Final = _by_key(plugins, ClusterSpec, "live cluster for the URL scheme")
+        self.servers: Final = _by_key(plugins, ServerSpec, "server for the URL scheme")
         self.observers: Final = _by_key(plugins, ObserverSpec, "observer")
 
     @property
@@ -114,11 +115,20 @@ class Registry:
         store: Store = self._find(self.stores, url.partition(":")[0], "store for the URL scheme").make(url)
         return store
 
-    def open_transport(self, url: str) -> Transport:
-        """Make the transport for a URL; raises PluginError if no plugin serves its scheme."""
+    def open_transport(self, url: str, config: Mapping[str, str] | None = None) -> Transport:
+        """Make the transport for a URL, not open yet.
+
+        ``config`` are values by Kafka's keys. Raises PluginError if no plugin serves the scheme, and ConfigError for a
+        key or value that does not fit.
+        """
         spec = self._find(self.transports, url.partition(":")[0], "transport for the URL scheme")
-        transport: Transport = spec.make(url)
+        transport: Transport = spec.make(url, dict(config or {}))
         return transport
+
+    def open_server(self, url: str, config: Mapping[str, str] | None = None) -> Any:
+        """Make the server for a URL (``kframe.api.serving.Server``), not started. Arguments and errors as above."""
+        spec = self._find(self.servers, url.partition(":")[0], "server for the URL scheme")
+        return spec.make(url, dict(config or {}))
 
     def open_cluster(self, url: str, config: Mapping[str, str] | None = None) -> Any:
         """Make the live cluster for a URL (``kframe.snapshot.live.LiveCluster``), not connected yet.

@@ -97,10 +97,11 @@ class SelectorSpec:
 
 @dataclass(frozen=True, slots=True)
 class PortSpec:
-    """A store, a transport or a live cluster on offer, for URLs of one scheme.
+    """A store, a transport, a live cluster or a server on offer, for URLs of one scheme.
 
-    ``factory(url)`` makes it. Given as ``"module:attribute"`` it is imported when it is first chosen, so that offering
-    a store costs nobody the import of its client library.
+    ``factory(url)`` makes a store, ``factory(url, config)`` the others; ``config`` are values by Kafka's keys as texts,
+    such as a ``server.properties`` has them. Given as ``"module:attribute"`` it is imported when it is first chosen, so
+    that offering a store costs nobody the import of its client library.
     """
 
     scheme: str
@@ -127,15 +128,15 @@ class StoreSpec(PortSpec):
 
 
 class TransportSpec(PortSpec):
-    """A Transport (``kframe.model.ports``) on offer."""
+    """A Transport (``kframe.model.ports``) on offer; ``broker.id`` in ``config`` is the controller's own id."""
 
 
 class ClusterSpec(PortSpec):
-    """Live clusters (``kframe.snapshot.live.LiveCluster``) on offer.
+    """Live clusters (``kframe.snapshot.live.LiveCluster``) on offer. Nothing is connected when one is made."""
 
-    ``factory(url, config)`` makes one; ``config`` are values by Kafka's keys, as texts, such as a ``server.properties``
-    has them. Nothing is connected yet.
-    """
+
+class ServerSpec(PortSpec):
+    """A Server (``kframe.api.serving``) on offer; ``broker.id`` in ``config`` is the controller's own id."""
 
 
 class Observer(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,8 +22,11 @@ V0_LISTENER: Final = "PLAINTEXT"
 class ToldBrokers:
     """Brokers as requests of one kind name them: each is encoded when first asked for, and again once it registers."""
 
-    def __init__(self, encode: Callable[[Registration], bytes]) -> None:
+    def __init__(self, encode: Callable[[Registration], bytes], others: Sequence[Registration] = ()) -> None:
+        """``others`` are told among all brokers without being registered; their ids are none of a broker's. Raises
+        ConfigError as ``encode`` does."""
         self._encode = encode
+        self._others = {one.broker_id: encode(one) for one in others}
         self._known: dict[int, tuple[Registration, bytes]] = {}
         self._registered, self._registrations = b"", list[Registration | None]()
         self._standing: list[tuple[int, Registration]] = []
@@ -39,10 +42,11 @@ class ToldBrokers:
         return self._standing
 
     def every(self, brokers: Brokers) -> list[bytes]:
-        """All brokers that are registered, ascending by id. Raises ConfigError as ``encode`` does."""
+        """All brokers that are registered, and the others, ascending by id. Raises ConfigError as ``encode`` does."""
         standing = self.standing(brokers)
         if self._every is None:
-            self._every = [self.of(index, registration) for index, registration in standing]
+            told = {one.broker_id: self.of(index, one) for index, one in standing}
+            self._every = [one for _, one in sorted({**self._others, **told}.items())]
         return self._every
 
     def of(self, index: int, registration: Registration) -> bytes:
@@ -68,13 +72,13 @@ def live_leaders(api_version: int, listener: str) -> ToldBrokers:
     return ToldBrokers(encode)
 
 
-def live_brokers(api_version: int) -> ToldBrokers:
-    """Brokers as live brokers of an UpdateMetadata request.
+def live_brokers(api_version: int, others: Sequence[Registration] = ()) -> ToldBrokers:
+    """Brokers as live brokers of an UpdateMetadata request, ``others`` among them.
 
     Version 0 tells the address on listener PLAINTEXT, later ones all endpoints. Raises ConfigError of a broker whose
     endpoints the version cannot tell: 0 without that listener, 1 and 2 with one not called after its protocol.
     """
-    return ToldBrokers(partial(_live_broker, api_version))
+    return ToldBrokers(partial(_live_broker, api_version), others)
 
 
 def endpoint_on(registration: Registration, listener: str) -> Endpoint:

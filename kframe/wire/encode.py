@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from kframe.errors import ConfigError, ShapeError
+from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.requests import BrokerRows, ControlRequests
@@ -29,15 +30,20 @@ class Encoder:
 
     ``listener`` is the inter-broker listener, on which followers find their leaders. Bodies stay within ``byte_limit``
     bytes: a request that would be longer is split between two partitions; only a partition that is longer by itself
-    goes beyond, alone. Raises ConfigError if ``byte_limit`` is not positive or more than any request can have.
+    goes beyond, alone. ``others`` are named as live brokers in every UpdateMetadata though they are not registered: a
+    controller that is no broker names itself. Raises ConfigError if ``byte_limit`` is not positive or more than any
+    request can have, and of another that cannot be named (see ``kframe.wire.brokers``).
     """
 
-    def __init__(self, versions: ControlVersions, listener: str = "PLAINTEXT", byte_limit: int = BYTE_LIMIT) -> None:
+    def __init__(
+        self, versions: ControlVersions, listener: str = "PLAINTEXT", byte_limit: int = BYTE_LIMIT,
+        others: Sequence[Registration] = (),
+    ) -> None:  # fmt: skip
         if not 0 < byte_limit <= REQUEST_BYTES_MAX:
             raise ConfigError("byte limit of control requests", str(byte_limit), f"1 to {REQUEST_BYTES_MAX}")
         self._versions = versions
         self._leaders = live_leaders(versions.leader_and_isr, listener)
-        self._brokers = live_brokers(versions.update_metadata)
+        self._brokers = live_brokers(versions.update_metadata, others)
         self._byte_limit = byte_limit
 
     def encode(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[EncodedRequest]:

@@ -126,4 +126,5 @@ def _encode(
         yield from requests_of(
             LEADER_AND_ISR.api_key, api_version,
             [brokers[one] for one in lists], [prefixes[one] for one in lists], frame.bodies(),
+            group.partitions(),
         )  # fmt: skip

@@ -20,6 +20,8 @@ class EncodedRequest(NamedTuple):
     api_key: int
     api_version: int
     chunks: tuple[bytes | memoryview, ...]
+    partitions: int
+    """How many partitions it tells of: those of a broker's requests of one kind follow on one another in its rows."""
 
     @property
     def nbytes(self) -> int:
@@ -31,10 +33,11 @@ _MAKE: Final[Callable[[Any], EncodedRequest]] = partial(tuple.__new__, EncodedRe
 
 
 def requests_of(
-    api_key: int, api_version: int, brokers: Iterable[int], prefixes: Iterable[bytes], bodies: Iterable[memoryview]
-) -> Iterator[EncodedRequest]:
-    """One request for each of ``brokers``, with what stands beside it in ``prefixes`` and ``bodies``."""
+    api_key: int, api_version: int, brokers: Iterable[int], prefixes: Iterable[bytes], bodies: Iterable[memoryview],
+    partitions: Iterable[int],
+) -> Iterator[EncodedRequest]:  # fmt: skip
+    """One request for each of ``brokers``, of what stands beside it in ``prefixes``, ``bodies`` and so on."""
     chunks = zip(prefixes, bodies, strict=True)
     # The broker comes first, so that zip ends with it and the repeated values end nothing. ``_make`` would do the same,
     # but in Python code.
-    return map(_MAKE, zip(brokers, repeat(api_key), repeat(api_version), chunks, strict=False))
+    return map(_MAKE, zip(brokers, repeat(api_key), repeat(api_version), chunks, partitions, strict=False))

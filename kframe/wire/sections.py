@@ -47,6 +47,11 @@ class Group:
     items: Int32
     length: Int64
 
+    def partitions(self) -> list[int]:
+        """How many rows each section has."""
+        counts: list[int] = np.diff(self.start).tolist()
+        return counts
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:

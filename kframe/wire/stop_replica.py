@@ -65,6 +65,7 @@ def _encode(
         yield from requests_of(
             STOP_REPLICA.api_key, api_version,
             [stops.brokers[one] for one in lists], [stops.prefixes[one] for one in lists], frame.bodies(),
+            group.partitions(),
         )  # fmt: skip
 
 

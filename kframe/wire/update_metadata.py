@@ -45,16 +45,18 @@ def _encode(
     yield from requests_of(
         UPDATE_METADATA.api_key, api_version,
         np.repeat(brokers, count).tolist(), chain.from_iterable([one] * count for one in prefixes),
-        bodies * len(prefixes),
+        [body for body, _ in bodies] * len(prefixes), [partitions for _, partitions in bodies] * len(prefixes),
     )  # fmt: skip
 
 
-def _bodies(cluster: ClusterState, rows: Int32, api_version: int, tail: bytes, byte_limit: int) -> Iterator[memoryview]:
-    """Sections of at most ``byte_limit`` bytes, each with ``tail``; without rows an empty one."""
+def _bodies(
+    cluster: ClusterState, rows: Int32, api_version: int, tail: bytes, byte_limit: int
+) -> Iterator[tuple[memoryview, int]]:
+    """Sections of up to ``byte_limit`` bytes with ``tail``, and how many rows each has; without rows an empty one."""
     p, brokers, live = cluster.partitions, cluster.brokers, cluster.brokers.live
     layout = UPDATE_METADATA.layout(api_version)
     if not len(rows):
-        yield memoryview(array([], compact=layout.compact) + tail)
+        yield memoryview(array([], compact=layout.compact) + tail), 0
     # Only the rows of the batch are written to or read, so that memory for the others is never touched.
     entry_size = np.empty(len(p), np.int32)
     kernels.size_update_metadata(
@@ -69,4 +71,4 @@ def _bodies(cluster: ClusterState, rows: Int32, api_version: int, tail: bytes, b
             brokers.ids, live, cluster.topics.deleting, group.row_size, frame.entry_at, frame.out,
         )  # fmt: skip
         require_as_measured(written, len(group.rows))
-        yield from frame.bodies()
+        yield from zip(frame.bodies(), group.partitions(), strict=True)

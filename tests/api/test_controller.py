@@ -16,7 +16,7 @@ from kframe.api.controller import Controller
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.errors import ErrorCode
 from kframe.model import events
-from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, ElectionType, Event
 from kframe.model.tables import Targets
@@ -345,3 +345,37 @@ def test_status_says_what_it_is_busy_with() -> None:
     assert busy[0] is ControllerState.MANUAL_LEADER_BALANCE
     assert controller.status().state is ControllerState.IDLE
     controller.stop()
+
+
+def test_the_cluster_can_be_looked_at_between_two_events(world: World) -> None:
+    def look(cluster: kframe.ClusterState | None) -> int:
+        return -1 if cluster is None else len(cluster)
+
+    assert world.get(world.controller.inspect(look)) == 3
+    world.ensemble.expire(world.store)
+    asked = world.controller.inspect(look)
+    assert world.get(asked) == 3  # it has taken the role again
+    world.controller.stop()
+    assert world.controller.inspect(look).result(timeout=0) == -1
+
+
+def test_a_look_that_fails_fails_nothing_else(world: World) -> None:
+    failed = world.controller.inspect(lambda cluster: 1 // 0)
+    world.controller.run_until_idle()
+    with pytest.raises(ZeroDivisionError):
+        failed.result(timeout=0)
+    assert world.controller.status().active
+
+
+def test_settings_features_and_producer_ids_are_asked_for_by_name(world: World) -> None:
+    controller = world.controller
+    change = ConfigChange("a", ((ConfigOperation.SET, "retention.ms", "1"),))
+    assert world.get(controller.alter_configs([change])) == {"a": ErrorCode.NONE}
+    assert world.get(controller.inspect(lambda _: world.store.read_configs("a"))) == {"retention.ms": "1"}
+    assert world.get(controller.alter_configs([ConfigChange("a", ())], replace=True)) == {"a": ErrorCode.NONE}
+    assert world.get(controller.inspect(lambda _: world.store.read_configs("a"))) == {}
+    assert world.get(controller.update_features([FeatureUpdate("f", 1)])).codes == {"f": ErrorCode.INVALID_REQUEST}
+    theirs = world.get(controller.allocate_producer_ids(1, world.broker_epoch(1)))
+    ours = world.get(controller.allocate_producer_ids(1000))
+    assert (theirs.error, ours.error) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert ours.first == theirs.first + theirs.length

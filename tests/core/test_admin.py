@@ -51,6 +51,7 @@ REQUESTS: dict[type[Event], Callable[[int], Event]] = {
     events.UpdateFeaturesRequested: lambda token: events.UpdateFeaturesRequested(
         (FeatureUpdate("metadata.version", 1),), token
     ),
+    events.Inspected: events.Inspected,
 }
 
 
@@ -92,6 +93,8 @@ def test_other_controllers_decline(kind: type[Event], how: str) -> None:
         expected = ErrorCode.STALE_CONTROLLER_EPOCH
     if isinstance(response, TopicsResponse | ConfigsResponse):
         assert set(response.codes.values()) == {expected}
+    elif kind is events.Inspected:
+        assert response is False
     else:
         assert response.error is expected
 

@@ -25,6 +25,8 @@ CHECKS = [
     ("no epoch", 1, -1, ErrorCode.STALE_BROKER_EPOCH),
     ("another broker's", 2, 100, ErrorCode.STALE_BROKER_EPOCH),
     ("broker that has gone", 3, 300, ErrorCode.BROKER_ID_NOT_REGISTERED),
+    ("the controller itself", 1000, -1, ErrorCode.NONE),
+    ("somebody in its name", 1000, 100, ErrorCode.BROKER_ID_NOT_REGISTERED),
 ]
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from kframe.errors import BrokenInvariant, ConfigError, ShapeError
+from kframe.model.brokers import Endpoint, Registration
 from kframe.model.protocol import LATEST
 from kframe.model.requests import BrokerRows
-from kframe.wire import ControlVersions, Encoder
+from kframe.wire import BYTE_LIMIT, ControlVersions, Encoder
 from kframe.wire.apis import LEADER_AND_ISR
 from kframe.wire.brokers import live_leaders
 from kframe.wire.leader_and_isr import LiveLeaders
@@ -180,6 +181,35 @@ def test_an_encoder_tells_where_a_broker_is_now() -> None:
             assert kio_decode(kio_class("LeaderAndIsr", 7), leaders).live_leaders[0].host_name == host
             [told] = kio_decode(kio_class("UpdateMetadata", 8), metadata).live_brokers
             assert told.endpoints[0].host == host
+
+
+@pytest.mark.parametrize("version", range(9))
+def test_others_are_named_among_the_live_brokers(version: int) -> None:
+    """A controller that is no broker is named in every UpdateMetadata, by id, and led by in no LeaderAndIsr."""
+    others = [Registration(one, -1, (Endpoint("PLAINTEXT", f"other-{one}", 1),), "r") for one in (2, 7)]
+    versions = ControlVersions(7, version, 4)
+    case = told_of(partition([1]), partition([3]), brokers=[broker(1), broker(2), broker(3)])
+    leading, metadata = (body(one) for one in Encoder(versions, others=others).encode(*build(case)))
+    told = kio_decode(kio_class("UpdateMetadata", version), metadata).live_brokers
+    assert [one.id_ for one in told] == [1, 2, 3, 7]
+    hosts = [one.endpoints[0].host if version else one.v0_host for one in told]
+    assert hosts == ["host-1", "host-2", "host-3", "other-7"]  # a broker's id is the broker's
+    assert [one.broker_id for one in kio_decode(kio_class("LeaderAndIsr", 7), leading).live_leaders] == [1, 3]
+
+
+def test_another_that_a_version_cannot_name() -> None:
+    other = Registration(7, -1, (Endpoint("INTERNAL", "h", 1),))
+    with pytest.raises(ConfigError, match="listener INTERNAL of broker 7"):
+        Encoder(ControlVersions(0, 1, 0), others=[other])
+
+
+@pytest.mark.parametrize("byte_limit", [1, 200, BYTE_LIMIT])
+def test_requests_say_how_many_partitions_they_tell_of(byte_limit: int) -> None:
+    case = told_of(*[partition([1])] * 9, brokers=[broker(1)])
+    counted = [(one.api_key, one.partitions) for one in Encoder(NEWEST, byte_limit=byte_limit).encode(*build(case))]
+    for api_key in (4, 6):
+        assert sum(partitions for api, partitions in counted if api == api_key) == 9
+    assert (len(counted) == 2) == (byte_limit == BYTE_LIMIT)
 
 
 def test_a_broker_that_leads_nothing_needs_no_inter_broker_listener() -> None:

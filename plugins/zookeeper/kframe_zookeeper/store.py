@@ -94,6 +94,15 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         if worker is not None:
             worker.stop()
 
+    def read_record(self, path: str) -> bytes | None:
+        """What stands in a node below the chroot, None if there is none. Callable from any thread."""
+        node = self._connected().node(path)
+        return None if node is None else node.data
+
+    def read_record_names(self, path: str) -> tuple[str, ...]:
+        """Names of a node's children, none if there is no such node. Callable from any thread."""
+        return self._connected().children([path])[0]
+
     def quarantined(self) -> dict[str, str]:
         """Nodes that are left out because they cannot be read, by path, with the reason."""
         return dict(self._memory.broken)

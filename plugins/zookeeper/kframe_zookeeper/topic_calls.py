@@ -120,16 +120,12 @@ class TopicCalls:
 
     def write_configs(self: Calls, topic: str | None, config: Mapping[str, str]) -> None:
         """Replace them, and leave word of it. Not fenced, as in Kafka."""
-        connection, path = self._connected(), _config_path(topic)
-        data = encode_config(config)
-        fates = connection.write_freely([[set_data(connection.root + path, data)]], NO_NODE)
-        if fates.code[0]:
-            connection.create_missing([path.rpartition("/")[0]])
-            if connection.write_freely([[connection.create(path, data)]], NODE_EXISTS).code[0]:
-                # Ours, whose answer was lost, or another's.
-                connection.write_freely([[set_data(connection.root + path, data)]])
-        change = ConfigChange("brokers", paths.DEFAULT_ENTITY) if topic is None else ConfigChange("topics", topic)
-        connection.write_freely([[connection.create(paths.CONFIG_CHANGE, encode_config_change(change), SEQUENTIAL)]])
+        kind, name = ("brokers", paths.DEFAULT_ENTITY) if topic is None else ("topics", topic)
+        _write_settings(self._connected(), kind, name, config)
+
+    def write_user(self: Calls, user: str, config: Mapping[str, str]) -> None:
+        """The same for a user, whose name is written as Kafka's Sanitizer writes it."""
+        _write_settings(self._connected(), "users", user, config)
 
     def delete_topics(self: Calls, names: tuple[str, ...]) -> None:
         """Delete topics, then their settings, then their marks: until the last is gone it can be done again."""
@@ -224,3 +220,15 @@ def _new_id() -> bytes:
         # The first of the 22 characters is the first six bits; 62 is the dash.
         if topic_id[0] >> 2 != 62:
             return topic_id
+
+
+def _write_settings(connection: Connection, kind: str, name: str, config: Mapping[str, str]) -> None:
+    path, data = paths.config_path(kind, name), encode_config(config)
+    fates = connection.write_freely([[set_data(connection.root + path, data)]], NO_NODE)
+    if fates.code[0]:
+        connection.create_missing([path.rpartition("/")[0]])
+        if connection.write_freely([[connection.create(path, data)]], NODE_EXISTS).code[0]:
+            # Ours, whose answer was lost, or another's.
+            connection.write_freely([[set_data(connection.root + path, data)]])
+    change = encode_config_change(ConfigChange(kind, name))
+    connection.write_freely([[connection.create(paths.CONFIG_CHANGE, change, SEQUENTIAL)]])

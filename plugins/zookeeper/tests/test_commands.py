@@ -319,7 +319,10 @@ def test_bad_configuration_is_refused_by_file_line_and_key(
         ((), "no id for the controller: give --id"),
         (("--id", "1"), "no place of ZooKeeper: give --zookeeper"),
         (("--id", "x", "--zookeeper", "127.0.0.1:1"), "option --id key broker.id: found 'x'"),
-        (("--id", "1", "--zookeeper", "127.0.0.1:1", "--transport", "pigeon:"), "--transport: no transport"),
+        (
+            ("--id", "1", "--zookeeper", "127.0.0.1:1", "--transport", "pigeon:"),
+            "--transport or --server: no transport",
+        ),
         (("--id", "1", "--config", "missing.properties"), "missing.properties: found No such file"),
     ],
 )

@@ -19,10 +19,11 @@ def missing() -> str | None:
     return f"no {' and no '.join(lacking)} on this machine" if lacking else None
 
 
-def fetched(name: str, pom: str, variable: str) -> Path:
+def fetched(name: str, pom: str, variable: str, *properties: str) -> Path:
     """The folder of the jars that a ``pom`` beside this file lists; ``name`` tells versions apart.
 
-    Fetched by Maven the first time. The environment's ``variable`` names another folder.
+    Fetched by Maven the first time, with these ``properties`` (``NAME=VALUE``). The environment's ``variable`` names
+    another folder.
     """
     if chosen := os.environ.get(variable):
         return Path(chosen)
@@ -31,7 +32,11 @@ def fetched(name: str, pom: str, variable: str) -> Path:
         cache.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache.parent) as scratch:
             command = ["mvn", "-q", "-B", "-f", str(Path(__file__).parent / pom), "dependency:copy-dependencies"]
-            subprocess.run([*command, f"-DoutputDirectory={scratch}/jars"], check=True, cwd=scratch)
+            subprocess.run(
+                [*command, f"-DoutputDirectory={scratch}/jars", *(f"-D{one}" for one in properties)],
+                check=True,
+                cwd=scratch,
+            )
             if not cache.exists():
                 (Path(scratch) / "jars").rename(cache)
     return cache

@@ -1,4 +1,4 @@
-"""Real Kafka brokers for tests: 3.9.1 as Maven Central has it, in ZooKeeper mode, on loopback.
+"""Real Kafka brokers for tests: 3.9.1, or another release, as Maven Central has it, in ZooKeeper mode, on loopback.
 
 ``Cluster`` is some brokers on one ZooKeeper; ``Tool`` is Kafka's own clients and encoders of znodes, in one JVM that
 answers questions. They need a JDK, and Maven once for each machine; ``java.missing()`` says what is not there.
@@ -42,9 +42,11 @@ _SETTINGS: Final = {
 }
 
 
-def jars() -> Path:
-    """The folder of Kafka's jars; KFRAME_KAFKA_LIBS names another one than Maven fills."""
-    return fetched(f"kafka-{VERSION}", "pom-kafka.xml", "KFRAME_KAFKA_LIBS")
+def jars(version: str = VERSION) -> Path:
+    """The folder of Kafka's jars; KFRAME_KAFKA_LIBS, or KFRAME_KAFKA_2_8_2_LIBS for 2.8.2 and so on, names another one
+    than Maven fills."""
+    variable = "KFRAME_KAFKA_LIBS" if version == VERSION else f"KFRAME_KAFKA_{version.replace('.', '_')}_LIBS"
+    return fetched(f"kafka-{version}", "pom-kafka.xml", variable, f"kafka.version={version}")
 
 
 class Complaint(NamedTuple):
@@ -60,12 +62,16 @@ class Complaint(NamedTuple):
 class Broker(Process):
     """One broker: a process that can be stopped, killed, frozen, and started again on the same data and port."""
 
-    def __init__(self, folder: Path, zookeeper: str, broker_id: int, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, zookeeper: str, broker_id: int, settings: Mapping[str, str], version: str = VERSION
+    ) -> None:
+        """``{port}`` and ``{other_port}`` in ``settings`` are two ports of the broker's own."""
         super().__init__()
         self.id = broker_id
         self.folder = folder
+        self.version = version
         self._starts = 0
-        (self.port,) = free_ports(1)
+        self.port, self.other_port = free_ports(2)
         folder.mkdir(parents=True)
         own = {
             "broker.id": str(broker_id),
@@ -73,7 +79,11 @@ class Broker(Process):
             "zookeeper.connect": zookeeper,
             "log.dirs": str(folder / "data"),
         }
-        lines = {**_SETTINGS, **own, **settings}
+        given = {
+            key: value.replace("{port}", str(self.port)).replace("{other_port}", str(self.other_port))
+            for key, value in settings.items()
+        }
+        lines = {**_SETTINGS, **own, **given}
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         (folder / "log4j.properties").write_text(_log4j(folder))
 
@@ -87,7 +97,7 @@ class Broker(Process):
         self._starts += 1
         self._launch(
             ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
-             "-cp", f"{jars()}/*", "kafka.Kafka", str(self.folder / "server.properties")],
+             "-cp", f"{jars(self.version)}/*", "kafka.Kafka", str(self.folder / "server.properties")],
             self.folder,
         )  # fmt: skip
 
@@ -112,10 +122,11 @@ class Cluster:
     """Brokers on one ZooKeeper."""
 
     def __init__(
-        self, folder: Path, zookeeper: str, broker_ids: Sequence[int] = (1, 2, 3), settings: Mapping[str, str] = {}
-    ) -> None:
+        self, folder: Path, zookeeper: str, broker_ids: Sequence[int] = (1, 2, 3), settings: Mapping[str, str] = {},
+        version: str = VERSION,
+    ) -> None:  # fmt: skip
         self.zookeeper = zookeeper
-        self.brokers = {one: Broker(folder / f"broker-{one}", zookeeper, one, settings) for one in broker_ids}
+        self.brokers = {one: Broker(folder / f"broker-{one}", zookeeper, one, settings, version) for one in broker_ids}
 
     @property
     def address(self) -> str:

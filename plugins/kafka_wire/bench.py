@@ -1,0 +1,152 @@
+"""A failover's control requests sent over loopback to brokers that take everything and answer at once.
+
+    python bench.py [--partitions 100000] [--brokers 10] [--runs 5]
+
+Prints one JSON object, medians in milliseconds: encoding alone, ``send`` (what the controller waits for), until all is
+answered, and the reading of an answer for each partition of a broker. Sinks run in a process of their own, on the same
+machine, and read without looking.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import resource
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from kframe_kafka_wire.answers import Asked, read_answer
+from kframe_kafka_wire.told import LEADER_AND_ISR, Told, TopicNames
+from kframe_kafka_wire.transport import WireTransport
+
+from kframe.bench.works import whole_cluster
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.protocol import LATEST
+from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.wire import ControlVersions, Encoder
+from kframe.wire.primitives import unsigned_varint
+
+#: Answers without any partition, behind correlation id and tagged fields, by api key.
+_ANSWERS = {4: b"\0\0\1\0", 5: b"\0\0\1\0", 6: b"\0\0\0"}
+
+
+def sink(listener: socket.socket) -> None:
+    """Take requests and answer them, one connection after another."""
+    room = memoryview(bytearray(2**20))
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            while head := connection.recv(12, socket.MSG_WAITALL):
+                left = int.from_bytes(head[:4], "big") - 8
+                while left:
+                    left -= connection.recv_into(room, min(left, len(room)))
+                answer = head[8:12] + b"\0" + _ANSWERS[int.from_bytes(head[4:6], "big")]
+                connection.sendall(len(answer).to_bytes(4, "big") + answer)
+
+
+def sinks(listeners: Sequence[socket.socket]) -> None:
+    """All sinks, each in a thread."""
+    threads = [threading.Thread(target=sink, args=(one,), daemon=True) for one in listeners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def failover(cluster: ClusterState) -> ControlRequests:
+    """LeaderAndIsr for every replica, and all metadata for every broker."""
+    p, none = cluster.partitions, np.empty(0, np.int32)
+    rows = np.repeat(np.arange(len(p), dtype=np.int32), p.replica_count)
+    order = np.argsort(p.replica[p.slots_of(np.arange(len(p)))], kind="stable")
+    brokers = np.arange(len(cluster.brokers), dtype=np.int32)
+    counts = np.bincount(p.replica[p.slots_of(np.arange(len(p)))], minlength=len(brokers))
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return ControlRequests(
+        1000, 1, BrokerRows(brokers, offsets, rows[order]), np.zeros(len(rows), np.uint8), brokers,
+        np.arange(len(p), dtype=np.int32), BrokerRows.none(), none, np.empty(0, np.uint8),
+    )  # fmt: skip
+
+
+def answer_ms(cluster: ClusterState, requests: ControlRequests) -> float:
+    """Reading a broker's answer to all of its partitions, none in error, grouped by topic id."""
+    (_, where), *_ = requests.leader_and_isr.slices()
+    rows = requests.leader_and_isr.rows[where]
+    topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
+    told = Told(LEADER_AND_ISR, rows, topic, partition, None, None, TopicNames.of(cluster, rows))
+    starts = np.flatnonzero(np.concatenate([[True], topic[1:] != topic[:-1]])).tolist()
+    reply = b"\0\0\0\1\0\0\0" + unsigned_varint(len(starts) + 1)
+    for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
+        reply += cluster.topics.ids[topic[start]].tobytes() + unsigned_varint(stop - start + 1)
+        reply += b"".join(int(one).to_bytes(4, "big") + b"\0\0\0" for one in partition[start:stop]) + b"\0"
+    asked = Asked(0, 1, LEADER_AND_ISR, 7, 1, told, slice(0, len(rows)))
+    begun = time.perf_counter()
+    read_answer(asked, reply + b"\0")
+    return (time.perf_counter() - begun) * 1000
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, value in (("partitions", 100_000), ("brokers", 10), ("runs", 5)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    options = parser.parse_args()
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(options.brokers)]
+    process = multiprocessing.get_context("fork").Process(target=sinks, args=(listeners,), daemon=True)
+    process.start()
+    cluster = whole_cluster(options.partitions, options.brokers)
+    cluster.brokers.register([
+        Registration(int(broker_id), 1, (Endpoint("PLAINTEXT", "127.0.0.1", listener.getsockname()[1]),))
+        for broker_id, listener in zip(cluster.brokers.ids, listeners, strict=True)
+    ])  # fmt: skip
+    transport = WireTransport({"broker.id": "1000", "listeners": "PLAINTEXT://127.0.0.1:9"})
+    transport.open(lambda _event: None, lambda: True)
+    transport.connect(cluster, tuple(range(options.brokers)))
+    requests = failover(cluster)
+    transport.send(cluster, replace(requests, leader_and_isr=BrokerRows.none(), is_new=np.empty(0, np.uint8),
+                                    metadata_rows=np.empty(0, np.int32)))  # fmt: skip
+    encoder = Encoder(ControlVersions.of(LATEST), others=(transport.node.registration,))
+    taken: dict[str, list[float]] = {"encode_ms": [], "send_ms": [], "answered_ms": [], "answer_ms": []}
+    nbytes = 0
+    for _ in range(options.runs):
+        await_idle(transport)
+        begun = time.perf_counter()
+        nbytes = sum(one.nbytes for one in list(encoder.encode(cluster, requests)))
+        encoded = time.perf_counter()
+        transport.send(cluster, requests)
+        sent = time.perf_counter()
+        await_idle(transport)
+        answered = time.perf_counter()
+        for name, seconds in (
+            ("encode_ms", encoded - begun), ("send_ms", sent - encoded), ("answered_ms", answered - encoded),
+        ):  # fmt: skip
+            taken[name].append(seconds * 1000)
+        taken["answer_ms"].append(answer_ms(cluster, requests))
+    transport.close()
+    process.kill()
+    result: dict[str, Any] = {name: round(statistics.median(one), 3) for name, one in taken.items()}
+    result |= {
+        "partitions": options.partitions, "brokers": options.brokers, "megabytes": round(nbytes / 1e6, 1),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]},
+    }  # fmt: skip
+    print(json.dumps(result, indent=1))
+
+
+def await_idle(transport: WireTransport) -> None:
+    """Return when all was answered."""
+    while not all(channel.idle for channel in transport.channels.values()):
+        time.sleep(0.0005)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The requests that a controller answers, API by API."""

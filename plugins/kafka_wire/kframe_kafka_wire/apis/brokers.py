@@ -1,0 +1,94 @@
+"""What brokers ask of their controller: to shut down, for producer ids; and what they should not (sections 6 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kframe import ErrorCode
+from kframe.model.admin import FeatureUpdate
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe_kafka_wire.authorizer import Kind, Operation
+from kframe_kafka_wire.calls import Call
+
+Fields = Mapping[str, Any]
+#: Types of feature updates (``UpgradeType``): upgrades only, downgrades without loss, any downgrade.
+_DOWNGRADES: Final = (2, 3)
+
+
+async def controlled_shutdown(call: Call) -> Fields:
+    """The partitions that the broker still leads although they have other replicas; none: it may go."""
+    if not call.may(Operation.CLUSTER_ACTION):
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    broker_epoch = call.body.get("broker_epoch", NO_BROKER_EPOCH)
+    answer = await call.desk.wait(call.desk.controller.controlled_shutdown(call.body["broker_id"], broker_epoch))
+    remaining = [{"topic_name": topic, "partition_index": number} for topic, number in answer.partitions]
+    return {"error_code": answer.error, "remaining_partitions": remaining}
+
+
+async def allocate_producer_ids(call: Call) -> Fields:
+    """A block of ids for a broker's producers."""
+    if not call.may(Operation.CLUSTER_ACTION):
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    broker_id, broker_epoch = call.body["broker_id"], call.body["broker_epoch"]
+    if broker_id == call.desk.node.broker_id:
+        return {"error_code": ErrorCode.BROKER_ID_NOT_REGISTERED}  # that is us, and we do not ask ourselves
+    answer = await call.desk.wait(call.desk.controller.allocate_producer_ids(broker_id, broker_epoch))
+    return {"error_code": answer.error, "producer_id_start": answer.first, "producer_id_len": answer.length}
+
+
+async def init_producer_id(call: Call) -> Fields:
+    """An id for an idempotent producer, from a block of our own; transactions belong to a coordinator."""
+    if call.body["transactional_id"] is not None:
+        return _no_producer(ErrorCode.NOT_COORDINATOR)
+    if not call.may(Operation.IDEMPOTENT_WRITE) and not _writes_somewhere(call):
+        return _no_producer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if call.body.get("producer_id", -1) >= 0 and call.body.get("producer_epoch", -1) < 0:
+        return _no_producer(ErrorCode.INVALID_REQUEST)
+    desk = call.desk
+    async with desk.taking:
+        if not desk.producer_ids:
+            block = await desk.wait(desk.controller.allocate_producer_ids(desk.node.broker_id))
+            if block.error is not ErrorCode.NONE:
+                return _no_producer(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # which makes producers try again elsewhere
+            desk.producer_ids = range(block.first, block.first + block.length)
+        producer_id, desk.producer_ids = desk.producer_ids[0], desk.producer_ids[1:]
+    return {"producer_id": producer_id, "producer_epoch": 0}
+
+
+def _no_producer(code: int) -> Fields:
+    return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
+
+
+def _writes_somewhere(call: Call) -> bool:
+    """Whether any topic is open to whoever asks; only topics that anybody may write to can be told without a look at
+    the rules of each (Kafka ``authorizeByResourceType``)."""
+    return call.may(Operation.WRITE, Kind.TOPIC, "*")
+
+
+async def stale_controller(call: Call) -> Fields:
+    """LeaderAndIsr, StopReplica and UpdateMetadata: we host nothing, and obey no other controller."""
+    return {"error_code": ErrorCode.STALE_CONTROLLER_EPOCH}
+
+
+async def update_features(call: Call) -> Fields:
+    """Brokers in ZooKeeper mode support no feature, so that nothing can be finalised."""
+    if not call.may(Operation.ALTER):
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "not allowed"}
+    updates = tuple(
+        FeatureUpdate(
+            one["feature"], one["max_version_level"],
+            one.get("allow_downgrade", False) or one.get("upgrade_type") in _DOWNGRADES,
+        )
+        for one in call.body["feature_updates"]
+    )  # fmt: skip
+    answer = await call.desk.wait(call.desk.controller.update_features(updates))
+    results = [
+        {"feature": name, "error_code": code, "error_message": _UNSUPPORTED.format(name) if code else None}
+        for name, code in answer.codes.items()
+    ]
+    message = None if answer.error is ErrorCode.NONE else answer.error.name
+    return {"error_code": answer.error, "error_message": message, "results": results}
+
+
+_UNSUPPORTED: Final = "{!r}: brokers in ZooKeeper mode support no level of any feature"

@@ -1,0 +1,178 @@
+"""AlterConfigs, IncrementalAlterConfigs and DescribeConfigs (``spec/wire.md`` section 14)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kframe import ClusterState, ErrorCode, KframeError
+from kframe.model.admin import ConfigChange, ConfigOperation
+from kframe_kafka_wire.apis.topic_settings import TOPIC_SETTINGS, Type, of_broker
+from kframe_kafka_wire.authorizer import Kind, Operation
+from kframe_kafka_wire.calls import Call, reason
+
+Fields = Mapping[str, Any]
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+#: Where a value comes from (``DescribeConfigsResponse.ConfigSource``).
+_OF_TOPIC, _OF_ALL_BROKERS, _STATIC, _DEFAULT = 1, 3, 4, 5
+_SECRET: Final = re.compile(r"password|secret|sasl\.jaas\.config|keystore\.key|keystore\.certificate", re.IGNORECASE)
+#: What we show of ourselves.
+_OURS: Final = (
+    "broker.id", "node.id", "broker.rack", "listeners", "advertised.listeners", "listener.security.protocol.map",
+    "inter.broker.listener.name", "control.plane.listener.name", "inter.broker.protocol.version", "zookeeper.connect",
+)  # fmt: skip
+
+
+async def alter_configs(call: Call) -> Fields:
+    """Each resource's settings are replaced by those given."""
+    return await _alter(call, replace=True)
+
+
+async def incremental_alter_configs(call: Call) -> Fields:
+    """Settings of each resource are set, deleted, appended to or subtracted from."""
+    return await _alter(call, replace=False)
+
+
+async def _alter(call: Call, *, replace: bool) -> Fields:
+    resources = call.body["resources"]
+    listed = Counter((one["resource_type"], one["resource_name"]) for one in resources)
+    codes: dict[tuple[int, str], tuple[int, str | None]] = {}
+    changes: dict[tuple[int, str], ConfigChange] = {}
+    for one in resources:
+        key = one["resource_type"], one["resource_name"]
+        operations = _operations(one["configs"])
+        code, message = _refusal(call, *key)
+        if listed[key] > 1:
+            code, message = ErrorCode.INVALID_REQUEST, "each resource may be named once in a request"
+        elif code == 0 and operations is None:
+            code, message = ErrorCode.INVALID_REQUEST, "an operation is none of SET, DELETE, APPEND and SUBTRACT"
+        codes[key] = code, message
+        if code == 0 and operations is not None and key != (BROKER, str(call.desk.node.broker_id)):
+            changes[key] = ConfigChange(None if key[0] == BROKER else key[1], operations)
+    if changes:
+        future = call.desk.controller.alter_configs(
+            list(changes.values()), replace=replace, validate_only=call.body["validate_only"]
+        )
+        answer = await call.desk.wait(future)
+        for key, change in changes.items():
+            code = answer[change.topic]
+            codes[key] = code, reason(call, code, key[1] or "all brokers")
+    told = [
+        {"error_code": code, "error_message": message, "resource_type": key[0], "resource_name": key[1]}
+        for key, (code, message) in codes.items()
+    ]
+    return {"responses": told}
+
+
+def _operations(configs: list[Fields]) -> tuple[tuple[ConfigOperation, str, str | None], ...] | None:
+    kinds = [one.get("config_operation", ConfigOperation.SET) for one in configs]
+    if not set(kinds) <= set(ConfigOperation):
+        return None
+    return tuple((ConfigOperation(kind), one["name"], one["value"]) for kind, one in zip(kinds, configs, strict=True))
+
+
+def _refusal(
+    call: Call, kind: int, name: str, operation: Operation = Operation.ALTER_CONFIGS
+) -> tuple[int, str | None]:
+    """Why a resource cannot be looked at or changed here; 0 if it can."""
+    ours = str(call.desk.node.broker_id)
+    if kind == TOPIC:
+        if not call.may(operation, Kind.TOPIC, name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        if not name:
+            return ErrorCode.INVALID_REQUEST, "a topic without a name"
+    elif kind in (BROKER, BROKER_LOGGER):
+        if not call.may(operation):
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason(call, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, name)
+        if name != ours and (name or kind == BROKER_LOGGER):
+            message = f"Unexpected broker id, expected {ours} or empty string, but received {name}"
+            return ErrorCode.INVALID_REQUEST, message
+        if kind == BROKER_LOGGER and operation is Operation.ALTER_CONFIGS:
+            return ErrorCode.INVALID_REQUEST, "a controller has no loggers of Kafka's to set"
+    else:
+        return ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no settings here"
+    return ErrorCode.NONE, None
+
+
+async def describe_configs(call: Call) -> Fields:
+    """Settings of topics, of all brokers, and a few of our own."""
+    results = []
+    for one in call.body["resources"]:
+        kind, name = one["resource_type"], one["resource_name"]
+        code, message = _refusal(call, kind, name, Operation.DESCRIBE_CONFIGS)
+        entries: list[Fields] = []
+        if code == 0:
+            code, entries = await _described(call, kind, name)
+            message = reason(call, code, name)
+        keys = one["configuration_keys"]
+        wanted = None if keys is None or (call.version == 0 and not keys) else set(keys)
+        results.append(
+            {
+                "error_code": code,
+                "error_message": message,
+                "resource_type": kind,
+                "resource_name": name,
+                "configs": [entry for entry in entries if wanted is None or entry["name"] in wanted],
+            }
+        )
+    return {"results": results}
+
+
+async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields]]:
+    config = call.desk.config
+    if kind == BROKER_LOGGER:
+        return ErrorCode.NONE, []
+    if kind == BROKER and name:
+        shown = {key: config[key] for key in _OURS if key in config}
+        return ErrorCode.NONE, [_entry(call, key, value, _STATIC, read_only=True) for key, value in shown.items()]
+    store = call.desk.controller.store
+
+    def look(cluster: ClusterState | None) -> tuple[int, Mapping[str, str], Mapping[str, str]]:
+        if cluster is None:
+            return ErrorCode.NOT_CONTROLLER, {}, {}
+        if kind == TOPIC and cluster.topics.find(name) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {}, {}
+        return ErrorCode.NONE, store.read_configs(name) if kind == TOPIC else {}, store.read_configs(None)
+
+    try:
+        code, of_topic, of_brokers = await call.desk.look(look)
+    except KframeError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR, []
+    if code:
+        return code, []
+    if kind == BROKER:
+        return code, [_entry(call, key, value, _OF_ALL_BROKERS) for key, value in sorted(of_brokers.items())]
+    return code, [_topic_entry(call, key, of_topic, of_brokers) for key in TOPIC_SETTINGS]
+
+
+def _topic_entry(call: Call, key: str, of_topic: Mapping[str, str], of_brokers: Mapping[str, str]) -> Fields:
+    """The value that counts, and behind it all others that would count without it."""
+    setting = TOPIC_SETTINGS[key]
+    known = [] if key not in of_topic else [(key, of_topic[key], _OF_TOPIC)]
+    for config, source in ((of_brokers, _OF_ALL_BROKERS), (call.desk.config, _STATIC)):
+        found = of_broker(setting, config)
+        if found is not None:
+            known.append((*found, source))
+    known.append((setting.broker_keys[0][0] if setting.broker_keys else key, setting.default, _DEFAULT))
+    _, value, source = known[0]
+    synonyms = [
+        {"name": name, "value": text, "source": at} for name, text, at in known if setting.broker_keys or at != _DEFAULT
+    ]
+    return _entry(call, key, value, source, setting.type, synonyms)
+
+
+def _entry(
+    call: Call, key: str, value: str, source: int, kind: Type = Type.STRING, synonyms: list[Any] | None = None,
+    *, read_only: bool = False,
+) -> Fields:  # fmt: skip
+    secret = _SECRET.search(key) is not None
+    shown = None if secret else value
+    if synonyms is None:
+        synonyms = [{"name": key, "value": shown, "source": source}]
+    return {
+        "name": key, "value": shown, "read_only": read_only, "is_default": source == _DEFAULT, "config_source": source,
+        "is_sensitive": secret, "config_type": kind, "documentation": None,
+        "synonyms": synonyms if call.body.get("include_synonyms") else (),
+    }  # fmt: skip

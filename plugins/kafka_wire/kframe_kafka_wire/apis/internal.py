@@ -1,0 +1,117 @@
+"""Kafka's internal topics, and who coordinates a group or a transaction (FindCoordinator; section 18).
+
+We answer by ourselves instead of asking a broker: a broker that creates these topics counts us among those that could
+host them, and we do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kframe import ClusterState, ErrorCode, NewTopic
+from kframe.model.brokers import Endpoint
+from kframe.model.ids import NO_STATE
+from kframe_kafka_wire.authorizer import Kind, Operation
+from kframe_kafka_wire.calls import Call, Desk
+
+Fields = Mapping[str, Any]
+OFFSETS: Final = "__consumer_offsets"
+TRANSACTIONS: Final = "__transaction_state"
+INTERNAL: Final = frozenset({OFFSETS, TRANSACTIONS})
+#: By type of key: the internal topic, the kind of resource, and what is said to whom it is denied.
+_KEYS: Final = {
+    0: (OFFSETS, Kind.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: (TRANSACTIONS, Kind.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
+
+
+def java_hash(text: str) -> int:
+    """``String.hashCode``: of UTF-16 units, in 32 bits with a sign."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def partition_of(key: str, count: int) -> int:
+    """The partition of an internal topic that a key belongs to (Kafka ``Utils.abs``)."""
+    value = java_hash(key)
+    return (0 if value == -(2**31) else abs(value)) % count
+
+
+def creation_of(desk: Desk, name: str) -> NewTopic | None:
+    """An internal topic with the settings that Kafka gives it; None where ours do not say how many partitions it has.
+
+    Brokers reckon with the number in their own settings from their start on: with any other number of partitions they
+    would find no coordinator until they are restarted.
+    """
+    if name == OFFSETS:
+        config = {
+            "cleanup.policy": "compact",
+            "segment.bytes": desk.setting("offsets.topic.segment.bytes", "104857600"),
+            "compression.type": "producer",
+        }
+        partitions, factor = "offsets.topic.num.partitions", "offsets.topic.replication.factor"
+    else:
+        config = {
+            "unclean.leader.election.enable": "false",
+            "compression.type": "uncompressed",
+            "cleanup.policy": "compact",
+            "min.insync.replicas": desk.setting("transaction.state.log.min.isr", "2"),
+            "segment.bytes": desk.setting("transaction.state.log.segment.bytes", "104857600"),
+        }
+        partitions, factor = "transaction.state.log.num.partitions", "transaction.state.log.replication.factor"
+    if not desk.setting(partitions, ""):
+        return None
+    return NewTopic(name, desk.number(partitions, 50), desk.number(factor, 3), config=config)
+
+
+async def find_coordinator(call: Call) -> Fields:
+    """One key, or from version 4 many."""
+    kind = call.body.get("key_type", 0)
+    keys = call.body.get("coordinator_keys")
+    found = [await _coordinator(call, kind, key) for key in (keys if keys is not None else [call.body["key"]])]
+    return {"coordinators": found} if keys is not None else found[0]
+
+
+async def _coordinator(call: Call, kind: int, key: str) -> Fields:
+    if kind not in _KEYS:
+        return _nobody(key, ErrorCode.INVALID_REQUEST, f"coordinators of type {kind} are not served in ZooKeeper mode")
+    topic, resource, denied = _KEYS[kind]
+    if not call.may(Operation.DESCRIBE, resource, key):
+        return _nobody(key, denied, f"{call.session.principal} may not see it")
+
+    def look(cluster: ClusterState | None) -> tuple[bool, int, Endpoint | None] | None:
+        """Whether the topic is there; the leader of the key's partition and where it is reached."""
+        index = None if cluster is None else cluster.topics.find(topic)
+        if cluster is None or index is None or not cluster.topics.partition_count[index]:
+            return None if cluster is None else (False, -1, None)
+        p = cluster.partitions
+        row = cluster.topics.row_of(index, partition_of(key, int(cluster.topics.partition_count[index])))
+        leader = -1 if row is None or p.partition_epoch[row] == NO_STATE else int(p.leader[row])
+        if leader < 0 or not cluster.brokers.registered[leader] or cluster.topics.deleting[index]:
+            return True, -1, None
+        registration = cluster.brokers.registrations[leader]
+        return True, int(cluster.brokers.ids[leader]), None if registration is None else call.endpoint(registration)
+
+    seen = await call.desk.look(look)
+    if seen is None:
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "this is not the controller, ask a broker")
+    there, broker_id, endpoint = seen
+    if endpoint is not None:
+        return {"key": key, "node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "error_code": 0}
+    if there:
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
+    creation = creation_of(call.desk, topic)
+    if creation is None:
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it")
+    codes = await call.desk.wait(call.desk.controller.create_topics([creation], timeout_ms=0))
+    return _nobody(
+        key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created ({ErrorCode(codes[topic]).name})"
+    )
+
+
+def _nobody(key: str, code: int, message: str) -> Fields:
+    return {"key": key, "node_id": -1, "host": "", "port": -1, "error_code": code, "error_message": message}

@@ -1,0 +1,260 @@
+"""ApiVersions, Metadata, DescribeCluster and FindCoordinator (``spec/wire.md`` sections 15 and 18)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from kframe import ClusterState, ErrorCode, NewTopic
+from kframe.model.brokers import Registration
+from kframe.model.columns import Int32, Ragged
+from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
+from kframe.model.topics import topic_name_problem
+from kframe_kafka_wire.apis.internal import INTERNAL, creation_of
+from kframe_kafka_wire.authorizer import CLUSTER, Kind, Operation
+from kframe_kafka_wire.calls import NOT_ASKED, Call
+from kframe_kafka_wire.shapes import ZERO_ID
+
+Fields = Mapping[str, Any]
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+#: From these versions on: topics by id; LISTENER_NOT_FOUND is known.
+_IDS_SINCE: Final = 12
+_LISTENER_SINCE: Final = 6
+#: Types of endpoints that DescribeCluster may ask for.
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+async def api_versions(call: Call) -> Fields:
+    """What this connection may ask, version by version."""
+    for name in ("client_software_name", "client_software_version"):
+        if name in call.body and _SOFTWARE.fullmatch(call.body[name]) is None:
+            return {"error_code": ErrorCode.INVALID_REQUEST}
+    return {"api_keys": offered_keys(call.offered)}
+
+
+def offered_keys(offered: Mapping[int, tuple[int, int]]) -> list[Fields]:
+    """The versions on offer as ApiVersions tells them."""
+    return [
+        {"api_key": key, "min_version": least, "max_version": most} for key, (least, most) in sorted(offered.items())
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionTable:
+    """Partitions as brokers have been told of them, one entry each; lists are broker ids."""
+
+    partition: Int32
+    leader: Int32
+    leader_epoch: Int32
+    replicas: Ragged
+    isr: Ragged
+    offline: Ragged
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicView:
+    """A topic: entries ``first`` to ``end`` of the table."""
+
+    name: str
+    topic_id: bytes
+    table: PartitionTable
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Registered brokers, and the topics that were asked about; ``active``: whether this is the controller."""
+
+    active: bool
+    brokers: tuple[Registration, ...]
+    topics: Mapping[str, TopicView]
+
+
+def view_of(cluster: ClusterState | None, choose: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
+    """Brokers, and the topics (indexes) that ``choose`` names, copied out of the columns in a few array passes.
+
+    A partition without a state, and a topic that is queued for deletion, are known to the controller alone.
+    """
+    if cluster is None:
+        return ClusterView(False, (), {})
+    topics, p = cluster.topics, cluster.partitions
+    registered = zip(cluster.brokers.registrations, cluster.brokers.registered, strict=True)
+    brokers = tuple(one for one, here in registered if one is not None and here)
+    chosen = np.fromiter(choose(cluster), np.int64)
+    if not len(chosen):
+        return ClusterView(True, brokers, {})
+    rows = topics.rows_of_all(chosen)
+    rows = rows[(p.partition_epoch[rows] != NO_STATE) & (topics.deleting[p.topic[rows]] == 0)]
+    table, owners = _table(cluster, rows), p.topic[rows]
+    begins = np.flatnonzero(np.diff(owners, prepend=-1))
+    ends = np.append(begins, len(rows))[1:]
+    views = {}
+    for index, first, end in zip(owners[begins].tolist(), begins.tolist(), ends.tolist(), strict=True):
+        name = topics.names[index]
+        views[name] = TopicView(name, topics.ids[index].tobytes(), table, first, end)
+    return ClusterView(True, brokers, views)
+
+
+def _table(cluster: ClusterState, rows: Int32) -> PartitionTable:
+    p = cluster.partitions
+    ids = np.append(cluster.brokers.ids, np.int32(NO_LEADER))
+    replicas, isr = p.lists("replica", rows), p.lists("isr", rows)
+    flags = p.replica_flags[p.slots_of(rows)]
+    dead = (cluster.brokers.live[replicas.values] == 0) | ((flags & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0)
+    offline = replicas.keep(dead)
+    return PartitionTable(
+        p.partition[rows], ids[p.leader[rows]], p.leader_epoch[rows], Ragged(replicas.offsets, ids[replicas.values]),
+        Ragged(isr.offsets, ids[isr.values]), Ragged(offline.offsets, ids[offline.values]),
+    )  # fmt: skip
+
+
+async def metadata(call: Call) -> Fields:
+    """Brokers, ourselves among them, and topics as brokers know them."""
+    wanted = call.body["topics"]
+    everything = wanted is None or (call.version == 0 and not wanted)
+    listed = [] if everything else wanted
+    names = [one["name"] for one in listed if one["name"] is not None]
+    ids = [one["topic_id"] for one in listed if one["name"] is None]
+    if call.version < _IDS_SINCE and (ids or any(one.get("topic_id", ZERO_ID) != ZERO_ID for one in listed)):
+        refused = [(one["name"] or "", one["topic_id"]) for one in listed]
+        return {"topics": [_missing(name, topic_id, ErrorCode.INVALID_REQUEST) for name, topic_id in refused]}
+
+    def choose(cluster: ClusterState) -> list[int]:
+        topics = cluster.topics
+        if everything:
+            return np.flatnonzero(topics.partition_count).tolist()
+        found = [topics.find(name) for name in dict.fromkeys(names)] + [topics.find_id(one) for one in set(ids)]
+        return list(dict.fromkeys(index for index in found if index is not None))
+
+    view = await call.desk.look(lambda cluster: view_of(cluster, choose))
+    told = []
+    if everything:
+        visible = call.may_any(Operation.DESCRIBE, list(view.topics))
+        told = await asyncio.to_thread(lambda: [_known(call, view, view.topics[name]) for name in sorted(visible)])
+    else:
+        by_id = {one.topic_id: one for one in view.topics.values()}
+        told = [await _by_name(call, view, name) for name in dict.fromkeys(names)]
+        told += [_by_id(call, view, by_id.get(one), one) for one in dict.fromkeys(ids)]
+    operations = NOT_ASKED
+    if call.body.get("include_cluster_authorized_operations") and call.may(Operation.DESCRIBE):
+        operations = call.operations(Kind.CLUSTER, CLUSTER)
+    brokers, controller_id = nodes(call, view)
+    return {
+        "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.desk.cluster_id(),
+        "topics": told, "cluster_authorized_operations": operations,
+    }  # fmt: skip
+
+
+def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
+    """All nodes that can be reached on this listener, and which of them is controller (-1: none of them).
+
+    Who is not the controller knows no brokers: clients pass an answer without any over and ask somebody else.
+    """
+    if not view.active:
+        return [], -1
+    found: list[Fields] = []
+    for one in (*view.brokers, call.desk.node):
+        endpoint = call.endpoint(one)
+        if endpoint is not None:
+            told = {"host": endpoint.host, "port": endpoint.port, "rack": one.rack}
+            found.append({"node_id": one.broker_id, "broker_id": one.broker_id, **told})
+    ours = call.desk.node.broker_id
+    return found, ours if any(one["node_id"] == ours for one in found) else -1
+
+
+async def _by_name(call: Call, view: ClusterView, name: str) -> Fields:
+    if not call.may(Operation.DESCRIBE, Kind.TOPIC, name):
+        return _missing(name, ZERO_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if name in view.topics:
+        return _known(call, view, view.topics[name])
+    if topic_name_problem(name) is not None:
+        return _missing(name, ZERO_ID, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    return _missing(name, ZERO_ID, await _create(call, view, name))
+
+
+def _by_id(call: Call, view: ClusterView, topic: TopicView | None, topic_id: bytes) -> Fields:
+    if topic is None:
+        return _missing(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+    if not call.may(Operation.DESCRIBE, Kind.TOPIC, topic.name):
+        return _missing(None, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return _known(call, view, topic)
+
+
+async def _create(call: Call, view: ClusterView, name: str) -> int:
+    """Create a topic because somebody has asked for it, where that is wanted; the code to answer now."""
+    allowed = call.body.get("allow_auto_topic_creation", True)
+    if not (view.active and allowed and call.desk.enabled("auto.create.topics.enable", default=True)):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not call.may(Operation.CREATE) and not call.may(Operation.CREATE, Kind.TOPIC, name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    topic = creation_of(call.desk, name) if name in INTERNAL else NewTopic(name)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    codes = await call.desk.wait(call.desk.controller.create_topics([topic], timeout_ms=0))
+    if codes[name] in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS):
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return codes[name]
+
+
+def _missing(name: str | None, topic_id: bytes, code: int) -> Fields:
+    return {"error_code": code, "name": name, "topic_id": topic_id, "is_internal": name in INTERNAL}
+
+
+def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
+    here = {one.broker_id: call.endpoint(one) is not None for one in view.brokers}
+    unreachable = ErrorCode.LISTENER_NOT_FOUND if call.version >= _LISTENER_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
+    partitions = []
+    table = topic.table
+    for place in range(topic.first, topic.end):
+        leader = int(table.leader[place])
+        replicas, isr = table.replicas[place].tolist(), table.isr[place].tolist()
+        code = ErrorCode.NONE if here.get(leader) else unreachable
+        if leader not in here:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        if call.version == 0:  # which shows only what is alive
+            alive, in_sync = [one for one in replicas if here.get(one)], [one for one in isr if here.get(one)]
+            if code is ErrorCode.NONE and (len(alive) < len(replicas) or len(in_sync) < len(isr)):
+                code = ErrorCode.REPLICA_NOT_AVAILABLE
+            replicas, isr = alive, in_sync
+        partitions.append(
+            {
+                "error_code": code,
+                "partition_index": int(table.partition[place]),
+                "leader_id": leader if code in (ErrorCode.NONE, ErrorCode.REPLICA_NOT_AVAILABLE) else NO_LEADER,
+                "leader_epoch": int(table.leader_epoch[place]),
+                "replica_nodes": replicas,
+                "isr_nodes": isr,
+                "offline_replicas": table.offline[place].tolist(),
+            }
+        )
+    operations = NOT_ASKED
+    if call.body.get("include_topic_authorized_operations"):
+        operations = call.operations(Kind.TOPIC, topic.name)
+    return {
+        "error_code": ErrorCode.NONE, "name": topic.name, "topic_id": topic.topic_id,
+        "is_internal": topic.name in INTERNAL, "partitions": partitions, "topic_authorized_operations": operations,
+    }  # fmt: skip
+
+
+async def describe_cluster(call: Call) -> Fields:
+    """The same nodes as in Metadata."""
+    kind = call.body.get("endpoint_type", _BROKERS)
+    if kind != _BROKERS:
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if kind == _CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        message = f"this listener serves clients of brokers (endpoint type {_BROKERS}), not type {kind}"
+        return {"error_code": code, "error_message": message, "endpoint_type": kind, "controller_id": -1}
+    view = await call.desk.look(lambda cluster: view_of(cluster, lambda _: ()))
+    brokers, controller_id = nodes(call, view)
+    operations = NOT_ASKED
+    if call.body.get("include_cluster_authorized_operations") and call.may(Operation.DESCRIBE):
+        operations = call.operations(Kind.CLUSTER, CLUSTER)
+    return {
+        "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.desk.cluster_id() or "",
+        "cluster_authorized_operations": operations,
+    }  # fmt: skip

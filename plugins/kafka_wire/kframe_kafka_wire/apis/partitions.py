@@ -1,0 +1,149 @@
+"""Reassignments, elections and AlterPartition (``spec/wire.md`` sections 7, 12 and 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from kframe import ElectionType, ErrorCode, IsrProposal
+from kframe.model.events import TopicPartition
+from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
+from kframe_kafka_wire.authorizer import Operation
+from kframe_kafka_wire.calls import Call, reason
+
+Fields = Mapping[str, Any]
+_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def _grouped(partitions: Iterable[tuple[str, Fields]]) -> Iterator[tuple[str, list[Fields]]]:
+    """Entries topic by topic, topics in the order in which they first come."""
+    topics: dict[str, list[Fields]] = {}
+    for topic, entry in partitions:
+        topics.setdefault(topic, []).append(entry)
+    return iter(topics.items())
+
+
+async def alter_reassignments(call: Call) -> Fields:
+    """Answered when the moves have begun."""
+    if not call.may(Operation.ALTER):
+        return {"error_code": _DENIED, "error_message": reason(call, _DENIED, "")}
+    targets: dict[TopicPartition, tuple[int, ...] | None] = {}
+    ours = []
+    for topic in call.body["topics"]:
+        for one in topic["partitions"]:
+            name, replicas = (topic["name"], one["partition_index"]), one["replicas"]
+            if replicas is not None and call.desk.node.broker_id in replicas:
+                ours.append(name)  # we are no broker: nothing can be put here
+            else:
+                targets[name] = None if replicas is None else tuple(replicas)
+    answer = await call.desk.wait(call.desk.controller.reassign(targets))
+    if answer.error is not ErrorCode.NONE:
+        return {"error_code": answer.error, "error_message": reason(call, answer.error, "the request")}
+    codes: dict[TopicPartition, int] = dict(answer.by_partition())
+    codes |= dict.fromkeys(ours, ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    entries = (
+        (
+            topic,
+            {"partition_index": number, "error_code": code, "error_message": reason(call, code, f"{topic}-{number}")},
+        )
+        for (topic, number), code in codes.items()
+    )
+    return {"responses": [{"name": topic, "partitions": told} for topic, told in _grouped(entries)]}
+
+
+async def list_reassignments(call: Call) -> Fields:
+    """What is being moved, of what was asked about."""
+    if not call.may(Operation.DESCRIBE):
+        return {"error_code": _DENIED, "error_message": reason(call, _DENIED, "")}
+    topics = call.body["topics"]
+    chosen = None
+    if topics is not None:
+        chosen = [(topic["name"], number) for topic in topics for number in topic["partition_indexes"]]
+    answer = await call.desk.wait(call.desk.controller.list_reassignments(chosen))
+    if answer.error is not ErrorCode.NONE:
+        return {"error_code": answer.error, "error_message": reason(call, answer.error, "the request")}
+    lists = (answer.replicas, answer.adding_replicas, answer.removing_replicas)
+    entries = (
+        (
+            topic,
+            {
+                "partition_index": number,
+                "replicas": lists[0][place].tolist(),
+                "adding_replicas": lists[1][place].tolist(),
+                "removing_replicas": lists[2][place].tolist(),
+            },
+        )
+        for place, (topic, number) in enumerate(answer.partitions)
+    )
+    return {"topics": [{"name": topic, "partitions": told} for topic, told in _grouped(entries)]}
+
+
+async def elect_leaders(call: Call) -> Fields:
+    """Of all partitions (null) only those are answered that needed an election."""
+    listed = call.body["topic_partitions"]
+    chosen = None
+    if listed is not None:
+        chosen = [(one["topic"], number) for one in listed for number in one["partitions"]]
+    kind = call.body.get("election_type", ElectionType.PREFERRED)
+    if not call.may(Operation.ALTER):
+        return _elected(call, _DENIED, dict.fromkeys(chosen or (), _DENIED))
+    if kind not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
+        return _elected(call, ErrorCode.INVALID_REQUEST, dict.fromkeys(chosen or (), ErrorCode.INVALID_REQUEST))
+    answer = await call.desk.wait(call.desk.controller.elect_leaders(ElectionType(kind), chosen))
+    codes: dict[TopicPartition, int] = dict(answer.by_partition())
+    if answer.error is not ErrorCode.NONE:
+        # Kafka names the refusal for each partition, so that clients of version 0 see it.
+        return _elected(call, ErrorCode.NONE, dict.fromkeys(chosen or (), answer.error) | codes, answer.error)
+    return _elected(call, ErrorCode.NONE, codes)
+
+
+def _elected(call: Call, error: int, codes: Mapping[TopicPartition, int], refusal: int = ErrorCode.NONE) -> Fields:
+    entries = (
+        (topic, {"partition_id": number, "error_code": code, "error_message": reason(call, code, f"{topic}-{number}")})
+        for (topic, number), code in codes.items()
+    )
+    results = [{"topic": topic, "partition_result": told} for topic, told in _grouped(entries)]
+    return {"error_code": error or (refusal if not codes else 0), "replica_election_results": results}
+
+
+async def alter_partition(call: Call) -> Fields:
+    """A broker proposes ISRs."""
+    if not call.may(Operation.CLUSTER_ACTION):
+        return {"error_code": _DENIED}
+    by_id = call.version >= 2
+    proposals = [
+        _proposal(topic["topic_id"] if by_id else topic["topic_name"], one)
+        for topic in call.body["topics"]
+        for one in topic["partitions"]
+    ]
+    future = call.desk.controller.alter_partition(
+        call.body["broker_id"], call.body["broker_epoch"], proposals, call.version
+    )
+    answer = await call.desk.wait(future)
+    if answer.error is not ErrorCode.NONE:
+        return {"error_code": answer.error}
+    topics: dict[str | bytes, list[Fields]] = {}
+    for place, one in enumerate(proposals):
+        entry: dict[str, Any] = {"partition_index": one.partition, "error_code": int(answer.codes[place])}
+        if not entry["error_code"] and answer.known[place]:
+            entry |= {
+                "leader_id": int(answer.leader[place]),
+                "leader_epoch": int(answer.leader_epoch[place]),
+                "isr": answer.isr[place].tolist(),
+                "leader_recovery_state": int(answer.recovery[place]),
+                "partition_epoch": int(answer.partition_epoch[place]),
+            }
+        topics.setdefault(one.topic, []).append(entry)
+    key = "topic_id" if by_id else "topic_name"
+    return {"topics": [{key: topic, "partitions": told} for topic, told in topics.items()]}
+
+
+def _proposal(topic: str | bytes, one: Fields) -> IsrProposal:
+    members = one.get("new_isr_with_epochs")
+    isr = one["new_isr"] if members is None else [member["broker_id"] for member in members]
+    epochs = () if members is None else tuple(member["broker_epoch"] for member in members)
+    return IsrProposal(
+        topic, one["partition_index"], one["leader_epoch"], one["partition_epoch"], tuple(isr),
+        RecoveryState.RECOVERING if one.get("leader_recovery_state") else RecoveryState.RECOVERED,
+        epochs if any(epoch != NO_BROKER_EPOCH for epoch in epochs) else None,
+    )  # fmt: skip

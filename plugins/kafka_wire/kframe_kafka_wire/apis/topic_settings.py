@@ -1,0 +1,93 @@
+"""The settings of a topic as DescribeConfigs shows them: type, default, and where a broker's own default stands.
+
+Kafka 3.9 ``LogConfig`` and ``ServerTopicConfigSynonyms``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+_MOST: Final = str(2**63 - 1)
+
+
+class Type(IntEnum):
+    """Types of values (``DescribeConfigsResponse.ConfigType``)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. ``broker_keys`` are the keys of a broker that stand for it, by precedence, each with the factor that
+    makes its value one of the setting (hours to milliseconds)."""
+
+    type: Type
+    default: str
+    broker_keys: tuple[tuple[str, int], ...] = ()
+
+
+def _same(type_: Type, default: str, *keys: str) -> Setting:
+    return Setting(type_, default, tuple((key, 1) for key in keys))
+
+
+_HOUR, _MINUTE = 3_600_000, 60_000
+
+TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
+    "cleanup.policy": _same(Type.LIST, "delete", "log.cleanup.policy"),
+    "compression.gzip.level": _same(Type.INT, "-1", "compression.gzip.level"),
+    "compression.lz4.level": _same(Type.INT, "9", "compression.lz4.level"),
+    "compression.type": _same(Type.STRING, "producer", "compression.type"),
+    "compression.zstd.level": _same(Type.INT, "3", "compression.zstd.level"),
+    "delete.retention.ms": _same(Type.LONG, "86400000", "log.cleaner.delete.retention.ms"),
+    "file.delete.delay.ms": _same(Type.LONG, "60000", "log.segment.delete.delay.ms"),
+    "flush.messages": _same(Type.LONG, _MOST, "log.flush.interval.messages"),
+    "flush.ms": _same(Type.LONG, _MOST, "log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    "follower.replication.throttled.replicas": _same(Type.LIST, ""),
+    "index.interval.bytes": _same(Type.INT, "4096", "log.index.interval.bytes"),
+    "leader.replication.throttled.replicas": _same(Type.LIST, ""),
+    "local.retention.bytes": _same(Type.LONG, "-2", "log.local.retention.bytes"),
+    "local.retention.ms": _same(Type.LONG, "-2", "log.local.retention.ms"),
+    "max.compaction.lag.ms": _same(Type.LONG, _MOST, "log.cleaner.max.compaction.lag.ms"),
+    "max.message.bytes": _same(Type.INT, "1048588", "message.max.bytes"),
+    "message.downconversion.enable": _same(Type.BOOLEAN, "true", "log.message.downconversion.enable"),
+    "message.format.version": _same(Type.STRING, "3.0-IV1", "log.message.format.version"),
+    "message.timestamp.after.max.ms": _same(Type.LONG, _MOST, "log.message.timestamp.after.max.ms"),
+    "message.timestamp.before.max.ms": _same(Type.LONG, _MOST, "log.message.timestamp.before.max.ms"),
+    "message.timestamp.difference.max.ms": _same(Type.LONG, _MOST, "log.message.timestamp.difference.max.ms"),
+    "message.timestamp.type": _same(Type.STRING, "CreateTime", "log.message.timestamp.type"),
+    "min.cleanable.dirty.ratio": _same(Type.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
+    "min.compaction.lag.ms": _same(Type.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
+    "min.insync.replicas": _same(Type.INT, "1", "min.insync.replicas"),
+    "preallocate": _same(Type.BOOLEAN, "false", "log.preallocate"),
+    "remote.log.copy.disable": _same(Type.BOOLEAN, "false"),
+    "remote.log.delete.on.disable": _same(Type.BOOLEAN, "false"),
+    "remote.storage.enable": _same(Type.BOOLEAN, "false"),
+    "retention.bytes": _same(Type.LONG, "-1", "log.retention.bytes"),
+    "retention.ms": Setting(
+        Type.LONG, "604800000",
+        (("log.retention.ms", 1), ("log.retention.minutes", _MINUTE), ("log.retention.hours", _HOUR)),
+    ),
+    "segment.bytes": _same(Type.INT, "1073741824", "log.segment.bytes"),
+    "segment.index.bytes": _same(Type.INT, "10485760", "log.index.size.max.bytes"),
+    "segment.jitter.ms": Setting(Type.LONG, "0", (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR))),
+    "segment.ms": Setting(Type.LONG, "604800000", (("log.roll.ms", 1), ("log.roll.hours", _HOUR))),
+    "unclean.leader.election.enable": _same(Type.BOOLEAN, "false", "unclean.leader.election.enable"),
+}  # fmt: skip
+
+
+def of_broker(setting: Setting, config: Mapping[str, str]) -> tuple[str, str] | None:
+    """The key and value by which a broker's configuration sets a default for topics; None if it does not."""
+    for key, factor in setting.broker_keys:
+        value = config.get(key, "").strip()
+        if value:
+            whole = factor != 1 and value.lstrip("-").isdigit()
+            return key, str(int(value) * factor) if whole else value
+    return None

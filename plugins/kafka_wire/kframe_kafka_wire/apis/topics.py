@@ -1,0 +1,179 @@
+"""CreateTopics, DeleteTopics and CreatePartitions (``spec/wire.md`` sections 9 to 11)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kframe import ClusterState, ErrorCode, NewPartitions, NewTopic
+from kframe_kafka_wire.authorizer import Kind, Operation
+from kframe_kafka_wire.calls import Call, reason
+from kframe_kafka_wire.shapes import ZERO_ID
+
+Fields = Mapping[str, Any]
+
+#: Replicas that one request may create: what a topic's record in ZooKeeper could hold many times over.
+REPLICAS_MOST: Final = 1_000_000
+#: The first version of DeleteTopics that knows TOPIC_DELETION_DISABLED.
+_DISABLED_SINCE: Final = 3
+#: The configuration of new topics is not told; clients pass that over.
+_CONFIGS_UNTOLD: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+async def create_topics(call: Call) -> Fields:
+    """Each topic is answered by itself: refused here, or as the controller says."""
+    topics: list[Fields] = call.body["topics"]
+    listed = Counter(topic["name"] for topic in topics)
+    everywhere = call.desk.controller.status().active and call.may(Operation.CREATE)
+    codes: dict[str, ErrorCode] = {}
+    wanted = []
+    room = REPLICAS_MOST
+    for name, topic in {topic["name"]: topic for topic in topics}.items():
+        code = ErrorCode.NONE
+        room -= _size(topic)
+        if not call.desk.controller.status().active:
+            code = ErrorCode.NOT_CONTROLLER
+        elif listed[name] > 1:
+            code = ErrorCode.INVALID_REQUEST
+        elif not everywhere and not call.may(Operation.CREATE, Kind.TOPIC, name):
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif any(one["value"] is None for one in topic["configs"]):
+            code = ErrorCode.INVALID_CONFIG
+        elif room < 0:
+            code = ErrorCode.INVALID_PARTITIONS
+        if code is ErrorCode.NONE:
+            wanted.append(_new_topic(topic))
+        codes[name] = code
+    if wanted:
+        validate_only = call.body.get("validate_only", False)
+        future = call.desk.controller.create_topics(wanted, timeout_ms=call.timeout_ms, validate_only=validate_only)
+        answer = await call.desk.wait(future)
+        codes |= answer
+    made = [name for name, code in codes.items() if code == 0]
+    shapes = await call.desk.look(lambda cluster: shapes_of(cluster, made)) if made and call.version >= 5 else {}
+    return {"topics": [_created(call, name, code, shapes.get(name)) for name, code in codes.items()]}
+
+
+def _size(topic: Fields) -> int:
+    """Replicas that a topic asks for; at least one a partition."""
+    if topic["assignments"]:
+        return sum(max(1, len(one["broker_ids"])) for one in topic["assignments"])
+    return max(1, int(topic["num_partitions"])) * max(1, int(topic["replication_factor"]))
+
+
+def _new_topic(topic: Fields) -> NewTopic:
+    assignments = tuple((one["partition_index"], tuple(one["broker_ids"])) for one in topic["assignments"])
+    config = {one["name"]: one["value"] for one in topic["configs"]}
+    return NewTopic(topic["name"], topic["num_partitions"], topic["replication_factor"], assignments or None, config)
+
+
+def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, tuple[bytes, int, int]]:
+    """Topic id, partitions and replicas of those of these topics that there are."""
+    found = {}
+    for name in names:
+        index = None if cluster is None else cluster.topics.find(name)
+        if cluster is not None and index is not None:
+            rows = cluster.topics.rows_of(index)
+            factor = int(cluster.partitions.replica_count[rows[0]]) if len(rows) else 0
+            found[name] = (cluster.topics.ids[index].tobytes(), len(rows), factor)
+    return found
+
+
+def _created(call: Call, name: str, code: int, shape: tuple[bytes, int, int] | None) -> Fields:
+    topic_id, partitions, factor = shape or (ZERO_ID, -1, -1)
+    if code:
+        return {"name": name, "error_code": code, "error_message": reason(call, code, name), "configs": ()}
+    return {
+        "name": name, "error_code": code, "topic_id": topic_id, "num_partitions": partitions,
+        "replication_factor": factor, "configs": None, "topic_config_error_code": _CONFIGS_UNTOLD,
+    }  # fmt: skip
+
+
+async def delete_topics(call: Call) -> Fields:
+    """Topics by name, from version 6 also by id; the name of an id that somebody may not see stays hidden."""
+    asked = _asked(call)
+    if any(name is not None and topic_id != ZERO_ID for name, topic_id in asked):
+        return {"responses": [_deleted(call, name, one, ErrorCode.INVALID_REQUEST) for name, one in asked]}
+    active = call.desk.controller.status().active
+    if not active:
+        return {"responses": [_deleted(call, name, one, ErrorCode.NOT_CONTROLLER) for name, one in asked]}
+    ids = [topic_id for name, topic_id in asked if name is None]
+    names_of = await call.desk.look(lambda cluster: names_by_id(cluster, ids)) if ids else {}
+    listed = Counter(name if name is not None else names_of.get(one) for name, one in asked)
+    responses, wanted = [], {}
+    for given, topic_id in asked:
+        name = given if given is not None else names_of.get(topic_id)
+        if name is None:
+            responses.append(_deleted(call, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
+        elif listed[name] > 1:
+            responses.append(_deleted(call, given, topic_id, ErrorCode.INVALID_REQUEST))
+        elif not call.may(Operation.DELETE, Kind.TOPIC, name):
+            shown = given if given is not None or not call.may(Operation.DESCRIBE, Kind.TOPIC, name) else name
+            responses.append(_deleted(call, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        else:
+            wanted[name] = topic_id
+    if wanted:
+        future = call.desk.controller.delete_topics(list(wanted), timeout_ms=call.timeout_ms)
+        for name, code in (await call.desk.wait(future)).items():
+            responses.append(_deleted(call, name, wanted[name], code))
+    return {"responses": responses}
+
+
+def _asked(call: Call) -> list[tuple[str | None, bytes]]:
+    """Name or id of each topic; the other is None, or zeros. Nothing at all is an id that no topic has."""
+    if "topic_names" in call.body:
+        return [(name, ZERO_ID) for name in call.body["topic_names"]]
+    return [(one["name"], one["topic_id"]) for one in call.body["topics"]]
+
+
+def names_by_id(cluster: ClusterState | None, ids: Iterable[bytes]) -> dict[bytes, str]:
+    """Names of the topics that have these ids."""
+    if cluster is None:
+        return {}
+    found = ((topic_id, cluster.topics.find_id(topic_id)) for topic_id in ids)
+    return {topic_id: cluster.topics.names[index] for topic_id, index in found if index is not None}
+
+
+def _deleted(call: Call, name: str | None, topic_id: bytes, code: int) -> Fields:
+    if code == ErrorCode.TOPIC_DELETION_DISABLED and call.version < _DISABLED_SINCE:
+        code = ErrorCode.INVALID_REQUEST
+    what = name if name is not None else topic_id.hex()
+    return {"name": name, "topic_id": topic_id, "error_code": code, "error_message": reason(call, code, what)}
+
+
+async def create_partitions(call: Call) -> Fields:
+    """More partitions for topics; each is answered by itself."""
+    listed = Counter(topic["name"] for topic in call.body["topics"])
+    active = call.desk.controller.status().active
+    codes: dict[str, ErrorCode] = {}
+    wanted = []
+    room = REPLICAS_MOST
+    for topic in {topic["name"]: topic for topic in call.body["topics"]}.values():
+        name, code = topic["name"], ErrorCode.NONE
+        room -= max(1, topic["count"])
+        if not active:
+            code = ErrorCode.NOT_CONTROLLER
+        elif listed[name] > 1:
+            code = ErrorCode.INVALID_REQUEST
+        elif not call.may(Operation.ALTER, Kind.TOPIC, name):
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif room < 0:
+            code = ErrorCode.INVALID_PARTITIONS
+        codes[name] = code
+        if code is ErrorCode.NONE:
+            given = topic["assignments"]
+            lists = None if given is None else tuple(tuple(one["broker_ids"]) for one in given)
+            wanted.append(NewPartitions(name, topic["count"], lists))
+    if wanted:
+        future = call.desk.controller.create_partitions(
+            wanted, timeout_ms=call.timeout_ms, validate_only=call.body["validate_only"]
+        )
+        answer = await call.desk.wait(future)
+        codes |= answer
+    return {
+        "results": [
+            {"name": name, "error_code": code, "error_message": reason(call, code, name)}
+            for name, code in codes.items()
+        ]
+    }

@@ -1,0 +1,164 @@
+"""One request and all that its answer is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from kframe import ClusterState, Controller, ErrorCode, KframeError
+from kframe.model.brokers import Endpoint, Registration
+from kframe_kafka_wire.authorizer import CLUSTER, SUPPORTED, Authorizer, Everybody, Kind, Operation
+from kframe_kafka_wire.codec import Header
+from kframe_kafka_wire.principals import ANONYMOUS, Principal
+from kframe_kafka_wire.records import NoRecords, Records, cluster_id
+
+_log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+#: In place of the operations that somebody may do: nobody has asked.
+NOT_ASKED: Final = -(2**31)
+
+
+@dataclass(slots=True)
+class Desk:
+    """What all requests are answered from."""
+
+    controller: Controller
+    node: Registration
+    """Ourselves, as we are advertised."""
+    config: Mapping[str, str]
+    authorizer: Authorizer = field(default_factory=Everybody)
+    records: Records = field(default_factory=NoRecords)
+    producer_ids: range = range(0)
+    """What is left of the block that producers who ask us get ids from."""
+    taking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a new block is fetched."""
+    known_cluster_id: str | None = None
+
+    async def wait(self, future: Future[Result]) -> Result:
+        """What the controller answers."""
+        return await asyncio.wrap_future(future)
+
+    async def look(self, read: Callable[[ClusterState | None], Result]) -> Result:
+        """What the columns say now (``Controller.inspect``)."""
+        return await self.wait(self.controller.inspect(read))
+
+    async def cluster_id(self) -> str | None:
+        """The id of the cluster, read until it is found."""
+        if self.known_cluster_id is None:
+            try:
+                self.known_cluster_id = await asyncio.to_thread(cluster_id, self.records)
+            except KframeError as error:
+                _log.warning("the id of the cluster cannot be read: %s", error)
+        return self.known_cluster_id
+
+    def setting(self, key: str, default: str) -> str:
+        """A value by Kafka's key."""
+        return self.config.get(key, "").strip() or default
+
+    def number(self, key: str, default: int) -> int:
+        """The same, a whole number; the default where it is none."""
+        try:
+            return int(self.setting(key, str(default)))
+        except ValueError:
+            return default
+
+    def enabled(self, key: str, default: bool) -> bool:
+        """The same, true or false."""
+        return self.setting(key, str(default)).lower() == "true"
+
+
+@dataclass(slots=True)
+class Session:
+    """Who is at the other end of a connection."""
+
+    listener: str
+    host: str
+    principal: Principal = ANONYMOUS
+
+
+@dataclass(slots=True)
+class Call:
+    """One request."""
+
+    header: Header
+    body: Mapping[str, Any]
+    session: Session
+    desk: Desk
+    offered: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """The versions of each API that this connection is offered."""
+
+    @property
+    def version(self) -> int:
+        """The version of the API."""
+        return self.header.api_version
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long the answer may take."""
+        return int(self.body.get("timeout", 0))
+
+    def may(self, operation: Operation, kind: Kind = Kind.CLUSTER, name: str = CLUSTER) -> bool:
+        """Whether whoever asks may do that."""
+        session = self.session
+        allowed = self.desk.authorizer.allows(session.principal, session.host, operation, kind, name)
+        if not allowed:
+            _log.info(
+                "%s from %s is denied %s of %s %s", session.principal, session.host, operation.name, kind.name, name
+            )
+        return allowed
+
+    def may_any(self, operation: Operation, names: Sequence[str]) -> set[str]:
+        """Those of these topics to which whoever asks may do that."""
+        return {name for name in names if self.may(operation, Kind.TOPIC, name)}
+
+    def operations(self, kind: Kind, name: str) -> int:
+        """What may be done to a resource, a bit for each operation."""
+        return sum(1 << one for one in SUPPORTED[kind] if self.may(one, kind, name))
+
+    def endpoint(self, registration: Registration) -> Endpoint | None:
+        """Where a broker is to be found on the listener of this connection."""
+        return next((one for one in registration.endpoints if one.listener == self.session.listener), None)
+
+
+#: Why, in words, where Kafka has none or fewer. ``{what}`` is what was asked about.
+_REASONS: Final[Mapping[int, str]] = {
+    ErrorCode.UNKNOWN_SERVER_ERROR: "{what}: it could not be done; the controller's log says why",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "{what}: there is no such topic or partition",
+    ErrorCode.REQUEST_TIMED_OUT: "{what}: it was begun and is not done within the time that the request allows",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "{what}: the name is not legal, is that of another topic once '.' and '_' are"
+    " taken for the same, or the topic is being deleted",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "{what}: {who} may not do this to the topic",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "{who} may not do this to the cluster",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{what}' already exists",
+    ErrorCode.INVALID_PARTITIONS: "{what}: not a number of partitions that the topic could have",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "{what}: the replication factor is below 1 or larger than the number of"
+    " brokers that are registered",
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "{what}: the replicas are empty, name a broker twice or one that is not"
+    " registered, or differ in number",
+    ErrorCode.INVALID_CONFIG: "{what}: a setting is not known, or does not take this value",
+    ErrorCode.NOT_CONTROLLER: "{what}: this is not the controller; it is {controller}",
+    ErrorCode.INVALID_REQUEST: "{what}: the request contradicts itself, or asks for what cannot be",
+    ErrorCode.REASSIGNMENT_IN_PROGRESS: "{what}: a partition of it is being moved",
+    ErrorCode.TOPIC_DELETION_DISABLED: "{what}: topics cannot be deleted here (delete.topic.enable)",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "{what}: the preferred leader is not alive, or not in sync",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "{what}: no replica is alive that could lead",
+    ErrorCode.ELECTION_NOT_NEEDED: "{what}: it has the leader that this election would give it",
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "{what}: it is not being moved, so there is nothing to give up",
+    ErrorCode.UNKNOWN_TOPIC_ID: "{what}: no topic has this id",
+    ErrorCode.FEATURE_UPDATE_FAILED: "{what}: the level could not be stored",
+}
+
+
+def reason(call: Call, code: int, what: object) -> str | None:
+    """Why in words; None where nothing is wrong or there is nothing to say."""
+    text = _REASONS.get(code)
+    if text is None:
+        return None
+    active = call.desk.controller.status().active_controller
+    controller = f"broker {active}" if active >= 0 else "nobody at present"
+    return text.format(what=what, who=call.session.principal, controller=controller)

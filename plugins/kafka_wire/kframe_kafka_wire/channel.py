@@ -1,0 +1,238 @@
+"""The channel to one registration of a broker: a queue, a thread, a connection, and one request in flight.
+
+Requests go out in order. A request is sent until it is answered, over as many connections as that takes, and nothing
+behind it goes first; when the registration ends, the role is lost or the transport closes, what was not answered is
+dropped, never sent to another registration (Kafka 3.9 ``RequestSendThread``; ``spec/wire.md`` section 4). Errors in an
+answer are the controller's to judge and cause no resend.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from kframe.model.ports import MayAct, Notify
+from kframe.runtime.samples import Samples
+from kframe.wire import header_version, request_header, size_prefix
+from kframe_kafka_wire.answers import Asked, read_answer
+from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.told import UPDATE_METADATA, Told
+
+_log = logging.getLogger(__name__)
+
+_PAUSE_MS: Final = 50
+_PAUSE_MOST_MS: Final = 1000
+#: Failures that are no news: a broker registers before it listens, and closes connections that were idle for long.
+_FEW: Final = 3
+#: What a request weighs beside the partitions that it tells of.
+REQUEST_WEIGHT: Final[int] = 16
+
+
+def pause_ms(failures: int) -> int:
+    """How long to wait after a failure that had so many ``failures`` before it: brokers register before they listen, so
+    the first pauses are short; none is longer than a second."""
+    return min(_PAUSE_MS << min(failures, 10), _PAUSE_MOST_MS)
+
+
+@dataclass(slots=True, eq=False)
+class Outgoing:
+    """A request in the queue."""
+
+    controller_epoch: int
+    api_key: int
+    api_version: int
+    chunks: tuple[bytes | memoryview, ...]
+    told: Told
+    part: slice
+    """Which rows of ``told`` this request tells."""
+    queued: float
+
+    @property
+    def weight(self) -> int:
+        """How much it holds on to, counted in partitions."""
+        told: int = self.part.stop - self.part.start
+        return REQUEST_WEIGHT + told
+
+    def alone(self) -> None:
+        """Stop sharing memory with the requests for other brokers, unless it is the very same that these have."""
+        if self.told.api_key != UPDATE_METADATA:
+            self.chunks = tuple(bytes(chunk) for chunk in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long things may take, in milliseconds: making a connection, and a request until it is answered."""
+
+    connect_ms: int = 30_000
+    request_ms: int = 30_000
+
+
+class Channel:
+    """Everything about one registration of one broker. ``start`` begins, ``close`` ends it for good and waits for
+    nobody: from then on nothing is sent and nothing notified."""
+
+    def __init__(
+        self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int
+    ) -> None:
+        """``may_act`` is asked right before a request leaves, each time; if the answer is no, it is dropped."""
+        self.broker_id = broker_id
+        self.times = Samples()
+        """How long requests that were taken had waited."""
+        self.merged_weight = 0
+        """What the queue weighed when it was last merged."""
+        self._target = target
+        self._timeouts = timeouts
+        self._notify = notify
+        self._may_act = may_act
+        self._waiting: deque[Outgoing] = deque()
+        self._weight = 0
+        self._changed = threading.Condition()
+        self._closed = False
+        self._connection: Connection | None = None
+        self._correlation_id = 0
+        self._in_flight: Outgoing | None = None
+        name = f"Controller-{controller_id}-to-broker-{broker_id}-send-thread"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait, the one in flight not counted."""
+        return len(self._waiting)
+
+    @property
+    def weight(self) -> int:
+        """How much they hold on to, counted in partitions."""
+        return self._weight
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that was added has been answered, and told."""
+        with self._changed:
+            return not self._waiting and self._in_flight is None
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Drop the queue and the connection; a request in flight is not sent again, and its answer told to nobody."""
+        with self._changed:
+            self._closed = True
+            self._clear()
+            connection = self._connection
+            self._changed.notify_all()
+        if connection is not None:
+            connection.shut()
+
+    def join(self, timeout_s: float) -> bool:
+        """Whether the thread has ended, within that time; for tests."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def add(self, requests: Iterable[Outgoing]) -> None:
+        """Queue requests behind all others."""
+        with self._changed:
+            if not self._closed:
+                for request in requests:
+                    self._waiting.append(request)
+                    self._weight += request.weight
+                self._changed.notify_all()
+
+    def take_back(self) -> list[Outgoing]:
+        """Take out what waits, to put something else in its place; only by the thread that adds."""
+        with self._changed:
+            taken = list(self._waiting)
+            self._clear()
+        return taken
+
+    def _clear(self) -> None:
+        self._waiting.clear()
+        self._weight = 0
+
+    # -- in the channel's own thread
+
+    def _run(self) -> None:
+        try:
+            while (request := self._next()) is not None:
+                self._deliver(request)
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+
+    def _next(self) -> Outgoing | None:
+        with self._changed:
+            self._in_flight = None
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                return None
+            request = self._in_flight = self._waiting.popleft()
+            self._weight -= request.weight
+        self.times.add((time.monotonic() - request.queued) * 1000)
+        return request
+
+    def _deliver(self, request: Outgoing) -> None:
+        """Send until it is answered, or the channel is closed."""
+        failures = 0
+        while not self._closed:
+            try:
+                connection = self._connected()
+                if not self._may_act():
+                    _log.info("a request to broker %d is dropped: the role may be lost", self.broker_id)
+                    return
+                self._exchange(connection, request)
+                return
+            except Exception as problem:  # the controller's word must get through, whatever a broker does to us
+                self._disconnect()
+                self._report(problem, failures)
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed, pause_ms(failures) / 1000)
+            failures += 1
+
+    def _exchange(self, connection: Connection, request: Outgoing) -> None:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
+        asked = Asked(
+            self.broker_id, request.controller_epoch, request.api_key, request.api_version, self._correlation_id,
+            request.told, request.part,
+        )  # fmt: skip
+        header = request_header(
+            header_version(request.api_key, request.api_version), request.api_key, request.api_version,
+            self._correlation_id, self._target.client_id,
+        )  # fmt: skip
+        first, *rest = request.chunks
+        size = size_prefix(len(header) + sum(len(chunk) for chunk in request.chunks))
+        # What is small goes out as one piece, so that TLS makes one record of it.
+        chunks = [b"".join((size, header, first)), *rest]
+        event = read_answer(asked, connection.exchange(chunks, asked.reply_bytes_max, self._timeouts.request_ms))
+        with self._changed:
+            if event is not None and not self._closed:
+                self._notify(event)
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            connection = Connection(self._target)
+            with self._changed:
+                self._connection = connection
+                if self._closed:
+                    connection.shut()
+            connection.open(self._timeouts.connect_ms)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        with self._changed:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _report(self, problem: Exception, failures: int) -> None:
+        """The first failure, and then ever fewer of them: a broker that is gone would fill the log."""
+        if self._closed or failures & (failures + 1):
+            return
+        level = logging.WARNING if failures >= _FEW else logging.INFO
+        _log.log(level, "broker %d at %s: %s (%s); trying again", self.broker_id, self._target, problem,
+                 type(problem).__name__)  # fmt: skip

@@ -1,0 +1,164 @@
+"""One connection to a broker: TCP, TLS and SASL, requests out and replies in, each within a time and a size.
+
+Another thread may end it at any moment: ``shut`` makes whatever waits on the socket fail at once.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from kframe_kafka_wire.answers import WireError
+from kframe_kafka_wire.sasl import authenticate
+from kframe_kafka_wire.security import Credentials
+
+#: Bytes that are made room for at a time: a reply takes memory as it comes, not as its length claims.
+_CHUNK: Final = 2**18
+#: What a TLS server says to somebody who does not speak TLS begins like this: an alert.
+_TLS_ALERT: Final = b"\x15\x03"
+#: Most buffers of one system call.
+_BUFFERS: Final = 64
+#: No honest reply during a SASL login is longer.
+_LOGIN_BYTES_MAX: Final = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a broker listens, and how to get in."""
+
+    host: str
+    port: int
+    tls: Callable[[], ssl.SSLContext] | None
+    """Makes the context for each connection, so that renewed files count."""
+    credentials: Credentials | None
+    client_id: str
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Connection:
+    """A connection that is not made yet: ``open`` makes it. One thread uses it, any other may ``shut`` it."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._socket: socket.socket | None = None
+        self._shut = False
+        self._deadline = 0.0
+
+    def open(self, timeout_ms: int) -> None:
+        """Connect, speak TLS and log in, all within ``timeout_ms``. Raises OSError and WireError, and ConfigError for
+        TLS files that cannot be used."""
+        self._deadline = time.monotonic() + timeout_ms / 1000
+        self._take(self._connected())
+        if self._target.tls is not None:
+            self._speak_tls(self._target.tls())
+        if self._target.credentials is not None:
+            authenticate(self._target.credentials, self._target.client_id, self._say)
+
+    def exchange(self, chunks: Sequence[bytes | memoryview], reply_bytes_max: int, timeout_ms: int) -> bytes:
+        """Send a whole request, its size first, and return the reply without its size, all within ``timeout_ms``.
+
+        Raises OSError, TimeoutError included, and WireError for a reply that cannot be one.
+        """
+        self._deadline = time.monotonic() + timeout_ms / 1000
+        self._send([memoryview(one) for one in chunks])
+        head = self._receive(4)
+        length = int.from_bytes(head, "big", signed=True)
+        if head.startswith(_TLS_ALERT):
+            raise WireError("the broker speaks TLS on this port, and we were told not to")
+        if not 0 < length <= reply_bytes_max:
+            raise WireError(f"a reply of {length} bytes, where at most {reply_bytes_max} make sense")
+        return self._receive(length)
+
+    def shut(self) -> None:
+        """End the connection from whatever thread; who uses it gets an OSError at once."""
+        self._shut = True
+        connection = self._socket
+        if connection is not None:
+            with suppress(OSError):
+                # Below TLS, so that no state of it is touched that another thread is using.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give the socket back; only by the thread that uses it."""
+        self._shut = True
+        if self._socket is not None:
+            self._socket.close()
+
+    def _take(self, connection: socket.socket) -> None:
+        self._socket = connection
+        if self._shut:
+            raise ConnectionAbortedError("shut while connecting")
+
+    def _connected(self) -> socket.socket:
+        """Each address of the host in turn, so that ``shut`` finds the socket that is being connected."""
+        target, failure = self._target, OSError(f"{self._target.host} has no address")
+        for family, kind, protocol, _, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
+            connection = socket.socket(family, kind, protocol)
+            try:
+                self._take(connection)
+                connection.settimeout(self._left())
+                connection.connect(address)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return connection
+            except OSError as problem:
+                connection.close()
+                failure = problem
+        raise failure
+
+    def _speak_tls(self, context: ssl.SSLContext) -> None:
+        connection = context.wrap_socket(
+            self._usable(), server_hostname=self._target.host, do_handshake_on_connect=False
+        )
+        self._take(connection)  # before the handshake, so that ``shut`` ends it
+        connection.settimeout(self._left())
+        connection.do_handshake()
+
+    def _say(self, request: bytes) -> bytes:
+        """One request of the login, answered within the time of ``open``."""
+        left_ms = int(self._left() * 1000) + 1
+        return self.exchange([len(request).to_bytes(4, "big"), request], _LOGIN_BYTES_MAX, left_ms)
+
+    def _send(self, chunks: list[memoryview]) -> None:
+        """All chunks, without joining them: the kernel, or TLS, reads them where they are."""
+        connection = self._usable()
+        if isinstance(connection, ssl.SSLSocket):
+            for chunk in chunks:
+                connection.settimeout(self._left())
+                connection.sendall(chunk)
+            return
+        while chunks:
+            connection.settimeout(self._left())
+            sent = connection.sendmsg(chunks[:_BUFFERS])
+            while chunks and sent >= len(chunks[0]):
+                sent -= len(chunks.pop(0))
+            if sent:
+                chunks[0] = chunks[0][sent:]
+
+    def _receive(self, length: int) -> bytes:
+        connection, received, got = self._usable(), bytearray(), 0
+        while got < length:
+            connection.settimeout(self._left())
+            piece = connection.recv(min(length - got, _CHUNK))
+            if not piece:
+                raise ConnectionResetError(f"the broker closed the connection after {got} bytes of {length}")
+            received += piece
+            got += len(piece)
+        return bytes(received)
+
+    def _usable(self) -> socket.socket:
+        if self._socket is None or self._shut:
+            raise ConnectionAbortedError("the connection is closed")
+        return self._socket
+
+    def _left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the broker took too long")
+        return left

@@ -1,0 +1,68 @@
+"""Frames off a socket, within bounds: each its size, all of them together what they hold, and the time they take."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import Final
+
+_SIZE = struct.Struct(">i")
+_CHUNK: Final = 1 << 16
+
+
+class Refused(Exception):
+    """The other side does what nobody has to put up with; the connection ends. The text is for the log."""
+
+
+class Budget:
+    """Bytes that requests under way may hold in all."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self, size: int) -> None:
+        """Raises Refused if there are not as many left."""
+        if size > self._left:
+            raise Refused("requests under way hold as many bytes as they may (queued.max.request.bytes)")
+        self._left -= size
+
+    def give(self, size: int) -> None:
+        """Give back what was taken."""
+        self._left += size
+
+
+async def read_size(reader: asyncio.StreamReader, most: int) -> int | None:
+    """The size of the next frame, None where the stream ends before it. Raises Refused beyond ``most``."""
+    try:
+        (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise Refused("the connection ended within the size of a frame") from None
+        return None
+    if not 0 <= size <= most:
+        raise Refused(f"a frame of {size} bytes, {most} are allowed")
+    return int(size)
+
+
+async def read_frame(reader: asyncio.StreamReader, most: int, budget: Budget) -> bytes | None:
+    """The next frame without its size; None where the stream ends before it.
+
+    What it takes of ``budget`` is what has come, not what is claimed; the caller gives the frame's size back. Raises
+    Refused, and then has given back what it took.
+    """
+    size = await read_size(reader, most)
+    if size is None:
+        return None
+    chunks, have = [], 0
+    try:
+        while have < size:
+            chunk = await reader.read(min(_CHUNK, size - have))
+            if not chunk:
+                raise Refused(f"the connection ended {size - have} bytes before the end of a frame")
+            budget.take(len(chunk))
+            have += len(chunk)
+            chunks.append(chunk)
+    except BaseException:
+        budget.give(have)
+        raise
+    return b"".join(chunks)

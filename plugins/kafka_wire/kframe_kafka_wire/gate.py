@@ -1,0 +1,127 @@
+"""The login of a connection: SaslHandshake, SaslAuthenticate, and both again before the session ends (KIP-368)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kframe import ErrorCode
+from kframe_kafka_wire.apis.table import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kframe_kafka_wire.calls import Session
+from kframe_kafka_wire.codec import Header
+from kframe_kafka_wire.frames import Refused
+from kframe_kafka_wire.principals import Principal
+from kframe_kafka_wire.sasl_server import HASHES, Exchange, PlainExchange, SaslError, ScramExchange, ScramLookup
+from kframe_kafka_wire.security import ListenerSecurity
+
+Fields = Mapping[str, Any]
+_BEFORE: Final = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """How clients of one listener may log in."""
+
+    mechanisms: tuple[str, ...]
+    begin: Callable[[str], Exchange]
+    """Begins an exchange by a mechanism."""
+    lasts_ms: int
+    """How long a login counts (connections.max.reauth.ms); 0 for ever."""
+    delay_s: float
+    """What who failed has to wait for the answer."""
+
+
+def logins_of(security: ListenerSecurity, lookup: ScramLookup, *, lasts_ms: int, delay_ms: int) -> Logins:
+    """The logins of a listener by Kafka's keys. Raises ConfigError."""
+    mechanisms = security.mechanisms()
+    options = security.login("PLAIN").options if "PLAIN" in mechanisms else {}
+
+    def begin(mechanism: str) -> Exchange:
+        return ScramExchange(mechanism, lookup) if mechanism in HASHES else PlainExchange(options)
+
+    return Logins(mechanisms, begin, lasts_ms, delay_ms / 1000)
+
+
+class Gate:
+    """Lets a connection through once somebody has logged in."""
+
+    def __init__(self, logins: Logins, session: Session) -> None:
+        self._logins = logins
+        self._session = session
+        self._mechanism = ""
+        self._exchange: Exchange | None = None
+        self._passed: tuple[str, Principal] | None = None
+        self._ends_s = float("inf")
+        self.raw = False
+        """Whether the next frame is a bare token: the client has greeted with version 0."""
+        self.failed = False
+        """Whether the connection ends with the next answer."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether somebody has logged in."""
+        return self._passed is not None
+
+    def check(self, header: Header) -> bool:
+        """Whether this request is for the gate. Raises Refused for one that may not come now."""
+        busy = self._exchange is not None
+        login = header.api_key in (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+        if self._passed is None or busy:
+            if header.api_key not in _BEFORE or (busy and header.api_key != SASL_AUTHENTICATE):
+                raise Refused("a request before the login")
+            return login
+        if not login and asyncio.get_running_loop().time() > self._ends_s:
+            raise Refused("the login has expired (connections.max.reauth.ms)")
+        return login
+
+    def handshake(self, version: int, body: Fields) -> Fields:
+        """Choose a mechanism."""
+        if self._passed is not None and not self._logins.lasts_ms:
+            return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": self._logins.mechanisms}
+        mechanism = body["mechanism"]
+        again = self._passed is not None and self._passed[0] != mechanism
+        if mechanism not in self._logins.mechanisms or again:
+            self.failed = True
+            return {"error_code": ErrorCode.UNSUPPORTED_SASL_MECHANISM, "mechanisms": self._logins.mechanisms}
+        self._mechanism, self._exchange = mechanism, self._logins.begin(mechanism)
+        self.raw = version == 0
+        return {"error_code": 0, "mechanisms": self._logins.mechanisms}
+
+    async def authenticate(self, body: Fields) -> Fields:
+        """The next token, in a request."""
+        if self._exchange is None:
+            self.failed = self._passed is None
+            return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "error_message": "SaslHandshake comes first"}
+        try:
+            token = await self.take(body["auth_bytes"])
+        except SaslError as error:
+            return {"error_code": ErrorCode.SASL_AUTHENTICATION_FAILED, "error_message": str(error)}
+        return {"auth_bytes": token, "session_lifetime": self._lifetime_ms()}
+
+    async def take(self, token: bytes) -> bytes:
+        """The next token; the answer to it. Raises SaslError, late, and then the connection has to end."""
+        assert self._exchange is not None
+        try:
+            # Credentials may have to be read from storage.
+            answer = await asyncio.to_thread(self._exchange.answer, token)
+            if self._exchange.user is not None:
+                self._pass(Principal(self._exchange.user))
+        except SaslError:
+            self.failed = True
+            await asyncio.sleep(self._logins.delay_s)
+            raise
+        return answer
+
+    def _lifetime_ms(self) -> int:
+        """How long this login counts, once it is done."""
+        return self._logins.lasts_ms if self._exchange is None else 0
+
+    def _pass(self, principal: Principal) -> None:
+        if self._passed is not None and self._passed[1] != principal:
+            raise SaslError("Cannot change principals during re-authentication")
+        self._passed, self._exchange, self.raw = (self._mechanism, principal), None, False
+        self._session.principal = principal
+        if self._logins.lasts_ms:
+            self._ends_s = asyncio.get_running_loop().time() + self._logins.lasts_ms / 1000

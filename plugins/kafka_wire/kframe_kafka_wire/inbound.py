@@ -1,0 +1,181 @@
+"""One connection of a broker or client: a request, its answer, and only then the next, so that order is never in doubt.
+
+As in Kafka a connection has one request under way; what it sends meanwhile waits in its socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kframe import ErrorCode, KframeError
+from kframe_kafka_wire.apis.metadata import offered_keys
+from kframe_kafka_wire.apis.table import (
+    API_VERSIONS,
+    METADATA,
+    OFFERED,
+    RELAYED,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    handler_of,
+)
+from kframe_kafka_wire.calls import Call, Desk, Session
+from kframe_kafka_wire.codec import API_NAMES, CodecError, Header, decode_header, decode_request, encode_response
+from kframe_kafka_wire.frames import Budget, Refused, read_frame
+from kframe_kafka_wire.gate import Gate, Logins
+from kframe_kafka_wire.principals import Mapper, Principal, distinguished_name
+from kframe_kafka_wire.relay import Relay, Relays
+from kframe_kafka_wire.sasl_server import SaslError
+
+_log = logging.getLogger(__name__)
+
+#: Frames and answers of more bytes are read and written beside the loop, so that others are served meanwhile.
+_LARGE: Final = 1 << 17
+_TOPICS_LARGE: Final = 500
+#: How long the last answer may take to go out when a connection ends.
+_LINGER_S: Final = 2.0
+_LOGINS: Final = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one connection may take (socket.request.max.bytes, sasl.server.max.receive.size,
+    connections.max.idle.ms)."""
+
+    frame: int
+    frame_before_login: int
+    idle_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """What the connections of one listener have in common."""
+
+    name: str
+    desk: Desk
+    limits: Limits
+    budget: Budget
+    logins: Logins | None
+    """None where nobody has to log in."""
+    names: Mapper
+    """The subject of a certificate to the name of a principal."""
+    relays: Relays | None
+    """None where nothing is passed on."""
+
+
+class Inbound:
+    """Serves one connection until either side ends it."""
+
+    def __init__(self, at: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._at = at
+        self._reader = reader
+        self._writer = writer
+        peer = writer.get_extra_info("peername")
+        self._session = Session(at.name, str(peer[0]) if peer else "")
+        certificate = writer.get_extra_info("peercert")
+        if certificate:
+            self._session.principal = Principal(at.names(distinguished_name(certificate)))
+        self._gate = None if at.logins is None else Gate(at.logins, self._session)
+        self._relay = None if at.relays is None else Relay(at.relays)
+        self._offered: Mapping[int, tuple[int, int]] = OFFERED
+
+    async def serve(self) -> None:
+        """Answer request after request. Returns when the connection is over, whatever ended it."""
+        try:
+            while await self._one():
+                pass
+        except (Refused, CodecError, SaslError, TimeoutError) as error:
+            _log.info("connection of %s from %s ends: %s", self._session.principal, self._session.host, error)
+        except (OSError, ssl.SSLError) as error:
+            _log.debug("connection from %s is lost: %s", self._session.host, error)
+        except KframeError as error:
+            _log.warning("a request from %s cannot be answered: %s", self._session.host, error)
+        except Exception:
+            _log.exception("a request from %s made us fail; its connection ends", self._session.host)
+        finally:
+            if self._relay is not None:
+                self._relay.close()
+            await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        """Close. What was answered may still be on its way, but not for as long as the other side likes."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(_LINGER_S):
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            self._writer.transport.abort()
+
+    async def _one(self) -> bool:
+        """One request and its answer; whether another may follow."""
+        at = self._at
+        passed = self._gate is None or self._gate.passed
+        most = at.limits.frame if passed else at.limits.frame_before_login
+        async with asyncio.timeout(at.limits.idle_s):
+            frame = await read_frame(self._reader, most, at.budget)
+        if frame is None:
+            return False
+        try:
+            response = await self._answer(frame)
+        finally:
+            at.budget.give(len(frame))
+        if response:
+            async with asyncio.timeout(at.limits.idle_s):
+                self._writer.write(response)
+                await self._writer.drain()
+        return self._gate is None or not self._gate.failed
+
+    async def _answer(self, frame: bytes) -> bytes:
+        """The answer to a frame with its size before it; empty where there is none, or it was sent already."""
+        gate = self._gate
+        if gate is not None and gate.raw:
+            token = await gate.take(frame)
+            return len(token).to_bytes(4, "big") + token
+        header = decode_header(frame)
+        if header.api_key == API_VERSIONS and header.api_version > OFFERED[API_VERSIONS][1]:
+            ours = {API_VERSIONS: OFFERED[API_VERSIONS]}
+            told = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": offered_keys(ours)}
+            return encode_response(API_VERSIONS, 0, header.correlation_id, told)
+        least, most = self._offered.get(header.api_key, (0, -1))
+        if not least <= header.api_version <= most:
+            name = API_NAMES.get(header.api_key, "no API")
+            raise Refused(f"version {header.api_version} of API {header.api_key} ({name}) is not served")
+        if gate is not None and gate.check(header):
+            return await self._log_in(gate, header, frame)
+        if self._relay is not None and header.api_key in RELAYED:
+            await self._relay.pass_on(frame, self._writer)
+            return b""
+        return await self._handle(header, frame)
+
+    async def _log_in(self, gate: Gate, header: Header, frame: bytes) -> bytes:
+        body = decode_request(header, frame)
+        if header.api_key == SASL_HANDSHAKE:
+            told = gate.handshake(header.api_version, body)
+        else:
+            told = await gate.authenticate(body)
+        return encode_response(header.api_key, header.api_version, header.correlation_id, told)
+
+    async def _handle(self, header: Header, frame: bytes) -> bytes:
+        if len(frame) > _LARGE:
+            body = await asyncio.to_thread(decode_request, header, frame)
+        else:
+            body = decode_request(header, frame)
+        if header.api_key == API_VERSIONS and self._at.relays is not None:
+            self._offered = await self._at.relays.offered()
+        call = Call(header, body, self._session, self._at.desk, self._offered)
+        if header.api_key in _LOGINS:
+            told: Mapping[str, Any] | None = {
+                "error_code": ErrorCode.ILLEGAL_SASL_STATE,
+                "error_message": "no login here",
+            }
+        else:
+            told = await handler_of(header.api_key)(call)
+        if told is None:
+            return b""
+        if header.api_key == METADATA and len(told["topics"]) > _TOPICS_LARGE:
+            return await asyncio.to_thread(encode_response, METADATA, call.version, header.correlation_id, told)
+        return encode_response(header.api_key, header.api_version, header.correlation_id, told)

@@ -1,0 +1,7 @@
+"""The compiled kernels of the plugin, under one name."""
+
+from __future__ import annotations
+
+from kframe_kafka_wire._answers import scan_answer
+
+__all__ = ["scan_answer"]

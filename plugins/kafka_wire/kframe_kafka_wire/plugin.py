@@ -1,0 +1,22 @@
+"""What this distribution offers to kframe: the transport to Kafka's own brokers, and the server that
+they and clients reach a controller by."""
+
+from __future__ import annotations
+
+from kframe.hookspecs import ServerSpec, TransportSpec, hookimpl
+
+
+@hookimpl
+def kframe_transports() -> list[TransportSpec]:
+    """The transport; its module is imported when it is chosen."""
+    return [
+        TransportSpec("kafka", "kframe_kafka_wire.transport:open_transport", "Brokers of Kafka 2.4 to 3.9, over TCP.")
+    ]
+
+
+@hookimpl
+def kframe_servers() -> list[ServerSpec]:
+    """The server; its module is imported when it is chosen."""
+    return [
+        ServerSpec("kafka", "kframe_kafka_wire.server:make_server", "What brokers, clients and tools of Kafka ask.")
+    ]

@@ -1,0 +1,89 @@
+"""Who asks: principals as Kafka names them, and the names that certificates give (``ssl.principal.mapping.rules``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kframe.errors import ConfigError
+
+_RULES_KEY: Final = "ssl.principal.mapping.rules"
+#: How Java writes the parts of a name (RFC 2253).
+_SHORT: Final[Mapping[str, str]] = {
+    "commonName": "CN", "countryName": "C", "localityName": "L", "stateOrProvinceName": "ST", "organizationName": "O",
+    "organizationalUnitName": "OU", "streetAddress": "STREET", "domainComponent": "DC", "userId": "UID",
+}  # fmt: skip
+_RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
+_SPECIAL: Final = re.compile(r'([,+"\\<>;])')
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Whoever has been authenticated; ``User:ANONYMOUS`` is anybody else."""
+
+    name: str
+    kind: str = "User"
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS: Final = Principal("ANONYMOUS")
+#: A subject's name as text to the name of the principal.
+Mapper = Callable[[str], str]
+
+
+def distinguished_name(certificate: Mapping[str, Any]) -> str:
+    """The subject of a certificate (``SSLSocket.getpeercert``) as Java's X500Principal writes it: last part first."""
+    parts = []
+    for part in reversed(certificate.get("subject", ())):
+        texts = [f"{_SHORT.get(name, name)}={_escaped(value)}" for name, value in part]
+        parts.append("+".join(texts))
+    return ",".join(parts)
+
+
+def _escaped(value: str) -> str:
+    text = _SPECIAL.sub(r"\\\1", value)
+    if text.startswith(("#", " ")):
+        text = "\\" + text
+    return text[:-1] + "\\ " if text.endswith(" ") and len(text) > 1 else text
+
+
+def name_mapper(rules: str) -> Mapper:
+    """Reads ``ssl.principal.mapping.rules``: the first rule that matches the whole name rewrites it; ``/L`` and ``/U``
+    change its case, DEFAULT leaves it. A name that no rule matches stays (Kafka throws). Raises ConfigError."""
+    read = []
+    at, text = 0, rules.strip() or "DEFAULT"
+    while at < len(text):
+        found = _RULE.match(text, at)
+        if found is None or found.end() == at:
+            raise ConfigError(f"config key {_RULES_KEY}", repr(text[at:]), "DEFAULT or RULE:PATTERN/REPLACEMENT/[LU]")
+        read.append(_rule(found))
+        at = found.end()
+
+    def mapped(name: str) -> str:
+        return next((new for rule in read if (new := rule(name)) is not None), name)
+
+    return mapped
+
+
+def _rule(found: re.Match[str]) -> Callable[[str], str | None]:
+    if found[1]:
+        return lambda name: name
+    try:
+        pattern = re.compile(found[2])
+        replacement = re.sub(r"\$(\d)", r"\\\1", found[3])
+    except re.error as error:
+        raise ConfigError(f"config key {_RULES_KEY}", repr(found[2]), f"a pattern ({error})") from error
+    case = found[4]
+
+    def apply(name: str) -> str | None:
+        match = pattern.fullmatch(name)
+        if match is None:
+            return None
+        new = match.expand(replacement)
+        return new.lower() if case == "L" else new.upper() if case == "U" else new
+
+    return apply

@@ -1,0 +1,73 @@
+"""What Kafka keeps in ZooKeeper beside what a controller writes: credentials, ACLs, the id of the cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import quote
+
+from kframe import Controller
+
+
+@runtime_checkable
+class Records(Protocol):
+    """A store that shows its records as they are. Callable from any thread."""
+
+    def read_record(self, path: str) -> bytes | None:
+        """What stands at a path; None if there is no such record."""
+
+    def read_record_names(self, path: str) -> tuple[str, ...]:
+        """Names below a path; none if there is no such record."""
+
+
+@runtime_checkable
+class UserWriter(Protocol):
+    """A store that takes the settings of users. Called in the controller's thread."""
+
+    def write_user(self, user: str, config: Mapping[str, str]) -> None:
+        """Replace the settings of a user, whose name is given as ``sanitized``, and leave word of it."""
+
+
+class NoRecords:
+    """A store that shows nothing."""
+
+    def read_record(self, path: str) -> bytes | None:
+        """Nothing."""
+        return None
+
+    def read_record_names(self, path: str) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+
+def records_of(controller: Controller) -> Records:
+    """The records of a controller's store, as far as it shows them."""
+    store: object = controller.store
+    return store if isinstance(store, Records) else NoRecords()
+
+
+def decode_record(data: bytes | None) -> Mapping[str, Any]:
+    """A record that is a JSON object; empty for anything else."""
+    try:
+        value = json.loads(data or b"{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def sanitized(name: str) -> str:
+    """A user's name as it stands in paths (Kafka's Sanitizer): as in a URL, a blank and an asterisk too."""
+    return quote(name, safe="-_.").replace("~", "%7E")
+
+
+def settings_of_user(records: Records, user: str) -> dict[str, str]:
+    """What stands in ``/config/users/NAME``; nothing if that is not there or cannot be read."""
+    config = decode_record(records.read_record(f"/config/users/{sanitized(user)}")).get("config")
+    return {str(key): str(value) for key, value in config.items()} if isinstance(config, dict) else {}
+
+
+def cluster_id(records: Records) -> str | None:
+    """``/cluster/id``."""
+    found = decode_record(records.read_record("/cluster/id")).get("id")
+    return found if isinstance(found, str) else None

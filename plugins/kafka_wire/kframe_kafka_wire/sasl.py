@@ -1,0 +1,108 @@
+"""Logging in to a broker by SASL, the client's side: SaslHandshake 1, then SaslAuthenticate 2 as often as it takes.
+
+PLAIN is RFC 4616; SCRAM is RFC 5802 with SHA-256 or SHA-512, without channel binding, as Kafka has it. Nothing of a
+password or of what is computed from it stands in an error.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import struct
+from collections.abc import Callable, Generator
+from typing import Final, TypeAlias
+
+from kframe.wire import request_header
+from kframe.wire.primitives import unsigned_varint
+from kframe_kafka_wire.answers import WireError
+from kframe_kafka_wire.security import Credentials
+
+_HANDSHAKE: Final = 17
+_AUTHENTICATE: Final = 36
+#: Sends a request, without its size, and returns the reply, without its size.
+Say: TypeAlias = Callable[[bytes], bytes]
+#: A mechanism: yields what to say, and is sent what was answered.
+_Steps: TypeAlias = Generator[bytes, bytes, None]
+#: A server that asks for more rounds wants to keep us busy; Kafka's default is 4096 to 16384 at most.
+_ROUNDS_MAX: Final = 1_000_000
+
+
+def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
+    """Log in. Raises WireError if the broker refuses, or is not one that knows the password itself."""
+    mechanism = credentials.mechanism
+    header = request_header(1, _HANDSHAKE, 1, -1, client_id)
+    reply = say(header + struct.pack(">h", len(mechanism)) + mechanism.encode())
+    if len(reply) < 10 or reply[:4] != struct.pack(">i", -1):
+        raise WireError("no answer to a SASL handshake: is SASL spoken on this port?")
+    (error,) = struct.unpack_from(">h", reply, 4)
+    if error:
+        raise WireError(f"the broker does not offer {mechanism} (error {error})")
+    steps = _plain(credentials) if mechanism == "PLAIN" else _scram(credentials)
+    message = next(steps)
+    try:
+        while True:
+            message = steps.send(_authenticate(message, mechanism, client_id, say))
+    except StopIteration:
+        return
+
+
+def _authenticate(message: bytes, mechanism: str, client_id: str, say: Say) -> bytes:
+    """One message and the server's, by SaslAuthenticate 2."""
+    header = request_header(2, _AUTHENTICATE, 2, -1, client_id)
+    reply = say(header + unsigned_varint(len(message) + 1) + message + b"\x00")
+    try:
+        if reply[:5] != struct.pack(">ib", -1, 0):
+            raise WireError("no answer to a SASL login")
+        (error,) = struct.unpack_from(">h", reply, 5)
+        text, at = _compact_bytes(reply, 7)
+        answer, _ = _compact_bytes(reply, at)
+    except (struct.error, IndexError):
+        raise WireError("an answer to a SASL login that breaks off") from None
+    if error:
+        raise WireError(f"the broker refuses the login by {mechanism}: {text[:200].decode(errors='replace')!r}")
+    return answer
+
+
+def _plain(credentials: Credentials) -> _Steps:
+    yield f"\0{credentials.username}\0{credentials.password}".encode()
+
+
+def _scram(credentials: Credentials) -> _Steps:
+    algorithm = credentials.mechanism.removeprefix("SCRAM-").replace("-", "").lower()
+    nonce = secrets.token_urlsafe(24)
+    user = credentials.username.replace("=", "=3D").replace(",", "=2C")
+    first = f"n={user},r={nonce}"
+    server_first = (yield f"n,,{first}".encode()).decode(errors="replace")
+    said = dict(one.split("=", 1) for one in server_first.split(",") if "=" in one)
+    try:
+        salt, rounds, full_nonce = base64.b64decode(said["s"], validate=True), int(said["i"]), said["r"]
+    except (KeyError, ValueError):
+        raise WireError("a SCRAM challenge that is none") from None
+    if not full_nonce.startswith(nonce) or full_nonce == nonce or not 0 < rounds <= _ROUNDS_MAX:
+        raise WireError("a SCRAM challenge that is not for us")
+    salted = hashlib.pbkdf2_hmac(algorithm, credentials.password.encode(), salt, rounds)
+    last = f"c=biws,r={full_nonce}"
+    signed = f"{first},{server_first},{last}".encode()
+    client_key = hmac.digest(salted, b"Client Key", algorithm)
+    signature = hmac.digest(hashlib.new(algorithm, client_key).digest(), signed, algorithm)
+    proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+    server_last = yield f"{last},p={base64.b64encode(proof).decode()}".encode()
+    expected = hmac.digest(hmac.digest(salted, b"Server Key", algorithm), signed, algorithm)
+    if not hmac.compare_digest(server_last.partition(b",")[0], b"v=" + base64.b64encode(expected)):
+        raise WireError("the broker does not know the password that it has checked")
+
+
+def _compact_bytes(reply: bytes, at: int) -> tuple[bytes, int]:
+    """Compact bytes or a string, empty where null, and where it goes on. Raises IndexError."""
+    length = shift = 0
+    while True:
+        length |= (reply[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if reply[at - 1] < 0x80 or shift > 28:
+            break
+    end = at + max(length - 1, 0)
+    if end > len(reply):
+        raise IndexError(end)
+    return reply[at:end], end

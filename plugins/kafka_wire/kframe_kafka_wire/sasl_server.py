@@ -1,0 +1,184 @@
+"""The server's side of SASL: PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 4616, RFC 5802, Kafka's own limits)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kframe_kafka_wire.records import Records, settings_of_user
+
+HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+ITERATIONS_LEAST: Final = 4096
+ITERATIONS_MOST: Final = 16384
+_WRONG: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
+_NAME: Final = re.compile(r"(?:[^=,\0]|=2C|=3D)+")
+_FIRST: Final = re.compile(r"n,(?:a=([^,]*))?,(n=([^,]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,(.*))?)", re.DOTALL)
+_FINAL: Final = re.compile(
+    r"(c=([A-Za-z0-9+/=]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,[^p].*)?),p=([A-Za-z0-9+/=]+)", re.DOTALL
+)
+
+
+class SaslError(Exception):
+    """Who asks is not who it claims to be. The text may be shown to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What is kept of a password."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+#: The credential of a user for a mechanism, or None.
+ScramLookup = Callable[[str, str], ScramCredential | None]
+
+
+class Exchange(Protocol):
+    """One authentication under way."""
+
+    user: str | None
+    """Who it is, once that is proven."""
+
+    def answer(self, token: bytes) -> bytes:
+        """Answer the client's next token. Raises SaslError."""
+
+
+class PlainExchange:
+    """A name and a password in one token; users are the ``user_NAME`` options of the login module."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+        self.user: str | None = None
+
+    def answer(self, token: bytes) -> bytes:
+        """Compare in the same time whatever the name. Raises SaslError."""
+        try:
+            parts = token.decode().split("\0")
+        except UnicodeDecodeError:
+            raise SaslError("Invalid SASL/PLAIN response: not UTF-8") from None
+        if len(parts) != 3 or not parts[1] or not parts[2]:
+            raise SaslError("Invalid SASL/PLAIN response: expected an authorization id, a username and a password")
+        authorization, user, password = parts
+        expected = self._options.get(f"user_{user}")
+        same = hmac.compare_digest((expected or secrets.token_hex(8)).encode(), password.encode())
+        if expected is None or not same:
+            raise SaslError("Authentication failed: Invalid username or password")
+        if authorization not in ("", user):
+            raise SaslError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self.user = user
+        return b""
+
+
+class ScramExchange:
+    """A proof of the password in two tokens. Delegation tokens are refused: kframe issues none and knows none."""
+
+    def __init__(self, mechanism: str, lookup: ScramLookup, nonce: Callable[[], str] = secrets.token_urlsafe) -> None:
+        self._mechanism = mechanism
+        self._hash = HASHES[mechanism]
+        self._lookup = lookup
+        self._nonce = nonce
+        self._claimed = ""
+        self._credential: ScramCredential | None = None
+        self._so_far = b""
+        self._expected_nonce = ""
+        self.user: str | None = None
+
+    def answer(self, token: bytes) -> bytes:
+        """The first token names the user, the second proves it. Raises SaslError."""
+        try:
+            text = token.decode()
+        except UnicodeDecodeError:
+            raise SaslError("Invalid SCRAM message: not UTF-8") from None
+        return self._challenge(text) if self._credential is None else self._proof(text, self._credential)
+
+    def _challenge(self, text: str) -> bytes:
+        found = _FIRST.fullmatch(text)
+        if found is None or _NAME.fullmatch(found[3]) is None:
+            raise SaslError("Invalid SCRAM client first message")
+        if found[5] and "tokenauth=true" in found[5].split(","):
+            raise SaslError("Authentication failed: delegation tokens are not served here, ask a broker")
+        user = found[3].replace("=2C", ",").replace("=3D", "=")
+        if found[1] and found[1] != found[3]:
+            raise SaslError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        credential = self._lookup(self._mechanism, user)
+        if credential is None or credential.iterations < ITERATIONS_LEAST:
+            raise SaslError(_WRONG.format(self._mechanism))
+        self._credential, self._claimed = credential, user
+        self._expected_nonce = found[4] + self._nonce()
+        salt = base64.b64encode(credential.salt).decode()
+        first = f"r={self._expected_nonce},s={salt},i={credential.iterations}"
+        self._so_far = f"{found[2]},{first}".encode()
+        return first.encode()
+
+    def _proof(self, text: str, credential: ScramCredential) -> bytes:
+        found = _FINAL.fullmatch(text)
+        if found is None or found[3] != self._expected_nonce:
+            raise SaslError("Invalid SCRAM client final message")
+        try:
+            binding, proof = base64.b64decode(found[2], validate=True), base64.b64decode(found[4], validate=True)
+        except binascii.Error:
+            raise SaslError("Invalid SCRAM client final message") from None
+        whole = self._so_far + b"," + found[1].encode()
+        signature = hmac.digest(credential.stored_key, whole, self._hash)
+        key = bytes(a ^ b for a, b in zip(signature, proof, strict=False))
+        same = hmac.compare_digest(hashlib.new(self._hash, key).digest(), credential.stored_key)
+        if not binding.startswith(b"n,") or len(proof) != len(signature) or not same:
+            raise SaslError(_WRONG.format(self._mechanism))
+        self.user = self._claimed
+        return b"v=" + base64.b64encode(hmac.digest(credential.server_key, whole, self._hash))
+
+
+def scram_lookup(records: Records) -> ScramLookup:
+    """Credentials as ``kafka-configs --entity-type users`` writes them to ``/config/users``."""
+
+    def find(mechanism: str, user: str) -> ScramCredential | None:
+        text = settings_of_user(records, user).get(mechanism)
+        return None if text is None else parse_credential(text)
+
+    return find
+
+
+def parse_credential(text: str) -> ScramCredential | None:
+    """``salt=...,stored_key=...,server_key=...,iterations=...`` as Kafka writes it; None if it is anything else."""
+    values = dict(one.split("=", 1) for one in text.split(",") if "=" in one)
+    try:
+        salt, stored, server = (
+            base64.b64decode(values[name], validate=True) for name in ("salt", "stored_key", "server_key")
+        )
+        return ScramCredential(salt, stored, server, int(values["iterations"]))
+    except (KeyError, ValueError):
+        return None
+
+
+def make_credential(mechanism: str, password: str, salt: bytes, iterations: int = ITERATIONS_LEAST) -> ScramCredential:
+    """What is kept of a password (RFC 5802 section 3)."""
+    salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
+    return credential_of(mechanism, salted, salt, iterations)
+
+
+def credential_of(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> ScramCredential:
+    """The same of a password that is salted already."""
+    name = HASHES[mechanism]
+    stored = hashlib.new(name, hmac.digest(salted_password, b"Client Key", name)).digest()
+    return ScramCredential(salt, stored, hmac.digest(salted_password, b"Server Key", name), iterations)
+
+
+def credential_text(credential: ScramCredential) -> str:
+    """The reverse of ``parse_credential``."""
+    parts = {"salt": credential.salt, "stored_key": credential.stored_key, "server_key": credential.server_key}
+    texts = [f"{name}={base64.b64encode(value).decode()}" for name, value in parts.items()]
+    return ",".join([*texts, f"iterations={credential.iterations}"])

@@ -1,0 +1,155 @@
+"""The security of a listener from Kafka's keys: TLS and SASL, for us as a client of brokers and as their server.
+
+A key that begins with ``listener.name.LISTENER.`` wins over the same key without, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kframe.errors import ConfigError
+from kframe_kafka_wire.identity import security_protocol
+from kframe_kafka_wire.jaas import Login, read_entries, read_section
+from kframe_kafka_wire.stores import KeyStore, TrustStore, key_store, load_key, load_trust, trust_store
+
+#: SASL mechanisms on offer, and the login module that each needs.
+MECHANISMS: Final = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+}
+_CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+_JAAS_FILE: Final = "java.security.auth.login.config"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What TLS of a listener is made of. Contexts are made afresh with each call, so that renewed files count."""
+
+    listener: str
+    keys: KeyStore | None
+    trust: TrustStore | None
+    """None trusts the authorities of the system."""
+    check_names: bool
+    """Whether a server's certificate has to be valid for its host name."""
+    client_auth: ssl.VerifyMode
+
+    def client(self) -> ssl.SSLContext:
+        """For connections that we make. Raises ConfigError where a file cannot be used."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = self.check_names
+        return self._filled(context)
+
+    def server(self) -> ssl.SSLContext:
+        """For connections that we take. Raises ConfigError where a file cannot be used, or there is no key."""
+        if self.keys is None:
+            raise ConfigError("config key ssl.keystore.location", "nothing", f"a key store for {self.listener}")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.verify_mode = self.client_auth
+        return self._filled(context)
+
+    def _filled(self, context: ssl.SSLContext) -> ssl.SSLContext:
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.trust is None:
+            context.load_default_certs()
+        else:
+            load_trust(context, self.trust)
+        if self.keys is not None:
+            load_key(context, self.keys)
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who we are by SASL."""
+
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSecurity:
+    """How a listener is secured, by Kafka's keys."""
+
+    listener: str
+    protocol: str
+    """One of ``identity.PROTOCOLS``."""
+    tls: Tls | None
+    sasl: bool
+    config: Mapping[str, str] = field(repr=False)
+    """All settings, for what is read late: the keys of ``sasl.*``."""
+
+    def credentials(self) -> Credentials | None:
+        """Who we are to brokers, by ``sasl.mechanism.inter.broker.protocol``; None without SASL. Raises ConfigError."""
+        if not self.sasl:
+            return None
+        key = "sasl.mechanism.inter.broker.protocol"
+        mechanism = _value(self.config, self.listener, key) or "GSSAPI"
+        _check_mechanism(f"config key {key}", mechanism)
+        options = self.login(mechanism).options
+        if missing := {"username", "password"} - options.keys():
+            raise ConfigError(f"login of listener {self.listener} for {mechanism}", f"no {min(missing)}", "both")
+        return Credentials(mechanism, options["username"], options["password"])
+
+    def mechanisms(self) -> tuple[str, ...]:
+        """What clients may authenticate by (``sasl.enabled.mechanisms``); none without SASL. Raises ConfigError."""
+        if not self.sasl:
+            return ()
+        key = "sasl.enabled.mechanisms"
+        enabled = tuple(one.strip() for one in (_value(self.config, self.listener, key) or "GSSAPI").split(","))
+        for mechanism in enabled:
+            _check_mechanism(f"config key {key}", mechanism)
+        return enabled
+
+    def login(self, mechanism: str) -> Login:
+        """The login module for a mechanism of this listener: from ``listener.name.X.MECHANISM.sasl.jaas.config``, else
+        from section ``x.KafkaServer`` or ``KafkaServer`` of the JVM's JAAS file. Raises ConfigError."""
+        listener, module = self.listener.lower(), MECHANISMS[mechanism]
+        key = f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config"
+        if text := self.config.get(key):
+            where, logins = f"config key {key}", read_entries(f"config key {key}", text)
+            if len(logins) != 1:  # as Kafka: a broker's own text names exactly one
+                raise ConfigError(where, f"{len(logins)} login modules", "one")
+        elif path := self.config.get(_JAAS_FILE):
+            where, logins = f"JAAS file {path}", read_section(Path(path), f"{listener}.KafkaServer", "KafkaServer")
+        else:
+            raise ConfigError(f"config key {key}", "nothing", f"a login, here or in a file named by {_JAAS_FILE}")
+        for login in logins:
+            if login.module == module:
+                return login
+        found = ", ".join(login.module for login in logins) or "no login"
+        raise ConfigError(where, found, f"{module} for {mechanism}")
+
+
+def security_of(config: Mapping[str, str], listener: str) -> ListenerSecurity:
+    """The security of a listener by its name. Raises ConfigError for a key or value that is not on offer."""
+    protocol = security_protocol(config, listener)
+    tls = _tls(config, listener) if protocol.endswith("SSL") else None
+    return ListenerSecurity(listener, protocol, tls, protocol.startswith("SASL"), dict(config))
+
+
+def _tls(config: Mapping[str, str], listener: str) -> Tls:
+    values = {key: config[key] for key in config if key.startswith("ssl.")}
+    prefix = f"listener.name.{listener.lower()}."
+    values |= {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(f"{prefix}ssl.")}
+    algorithm = values.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
+    if algorithm not in ("", "https"):
+        raise ConfigError("config key ssl.endpoint.identification.algorithm", repr(algorithm), "https, or nothing")
+    wanted = values.get("ssl.client.auth", "none").strip().lower()
+    if wanted not in _CLIENT_AUTH:
+        raise ConfigError("config key ssl.client.auth", repr(wanted), " or ".join(_CLIENT_AUTH))
+    return Tls(listener, key_store(values), trust_store(values), algorithm == "https", _CLIENT_AUTH[wanted])
+
+
+def _value(config: Mapping[str, str], listener: str, key: str) -> str:
+    return config.get(f"listener.name.{listener.lower()}.{key}", config.get(key, "")).strip()
+
+
+def _check_mechanism(where: str, mechanism: str) -> None:
+    if mechanism not in MECHANISMS:
+        raise ConfigError(where, mechanism, f"one of {', '.join(MECHANISMS)}: others are not on offer")

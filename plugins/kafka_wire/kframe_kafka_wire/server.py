@@ -1,0 +1,235 @@
+"""The server that brokers, clients and tools reach a controller by, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from kframe import Controller
+from kframe.errors import ConfigError
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.config import whole
+from kframe_kafka_wire.authorizer import AclAuthorizer, Everybody, authorizer_of
+from kframe_kafka_wire.calls import Desk
+from kframe_kafka_wire.frames import Budget
+from kframe_kafka_wire.gate import Logins, logins_of
+from kframe_kafka_wire.identity import node_of
+from kframe_kafka_wire.inbound import Inbound, Limits, Listening
+from kframe_kafka_wire.principals import name_mapper
+from kframe_kafka_wire.records import Records, records_of
+from kframe_kafka_wire.relay import Relays
+from kframe_kafka_wire.sasl_server import scram_lookup
+from kframe_kafka_wire.security import ListenerSecurity, security_of
+
+_log = logging.getLogger(__name__)
+
+#: Requests under way hold as many frames of the largest size, unless queued.max.request.bytes says how many bytes.
+_FRAMES_AT_ONCE: Final = 2
+_HANDSHAKE_S: Final = 30.0
+
+
+def make_server(url: str, config: Mapping[str, str]) -> WireServer:
+    """The server for ``kafka:``; everything is in ``config``, by Kafka's keys. Raises ConfigError."""
+    return WireServer(config)
+
+
+class WireServer:
+    """Implements ``kframe.api.serving.Server`` on Kafka's protocol."""
+
+    def __init__(self, config: Mapping[str, str], records: Records | None = None) -> None:
+        """``records`` are where credentials and ACLs stand; without them, those of the controller's store. Raises
+        ConfigError for what cannot be served."""
+        self._config = dict(config)
+        self._records = records
+        self._node = node_of(config)
+        self._security = {one.listener: security_of(config, one.listener) for one in self._node.bound}
+        for security in self._security.values():
+            _check(security)
+        self._numbers = {
+            key: whole(least)(f"config key {key}", config.get(key, default)) for key, least, default in _NUMBERS
+        }
+        self._addresses: dict[str, str] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ending: asyncio.Event | None = None
+        self._authorizer: AclAuthorizer | None = None
+        self._from: Counter[str] = Counter()
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """HOST:PORT of each listener, while it serves."""
+        return dict(self._addresses)
+
+    def start(self, controller: Controller) -> None:
+        """Bind and serve until ``stop``. Raises ConfigError where an address cannot be bound or a file be read."""
+        started: Future[None] = Future()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._main(controller, started)), name="kframe-server", daemon=True
+        )
+        self._thread.start()
+        try:
+            started.result()
+        except BaseException:
+            self._thread.join()
+            self._thread = None
+            raise
+
+    def stop(self) -> None:
+        """End every connection. May be called again."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        loop, ending = self._loop, self._ending
+        if loop is not None and ending is not None:
+            with suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(ending.set)
+        thread.join()
+        self._addresses.clear()
+
+    async def _main(self, controller: Controller, started: Future[None]) -> None:
+        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
+        servers: list[asyncio.Server] = []
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            desk = self._desk(controller)
+            budget = Budget(self._budget())
+            for endpoint in self._node.bound:
+                servers.append(await self._listen(endpoint, desk, budget, tasks))
+            desk.node = self._advertised()
+            if isinstance(self._authorizer, AclAuthorizer):
+                await asyncio.to_thread(self._authorizer.start)
+            started.set_result(None)
+            await self._ending.wait()
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+        finally:
+            for server in servers:
+                server.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._authorizer is not None:
+                await asyncio.to_thread(self._authorizer.stop)
+
+    def _desk(self, controller: Controller) -> Desk:
+        records = self._records if self._records is not None else records_of(controller)
+        authorizer = authorizer_of(self._config, records)
+        self._authorizer = authorizer if isinstance(authorizer, AclAuthorizer) else None
+        return Desk(controller, self._node.registration, self._config, authorizer, records)
+
+    def _budget(self) -> int:
+        configured = self._numbers["queued.max.request.bytes"]
+        return configured if configured > 0 else _FRAMES_AT_ONCE * self._numbers["socket.request.max.bytes"]
+
+    async def _listen(
+        self, endpoint: Endpoint, desk: Desk, budget: Budget, tasks: set[asyncio.Task[None]]
+    ) -> asyncio.Server:
+        security = self._security[endpoint.listener]
+        at = self._listening(security, desk, budget)
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            tasks.add(task)
+            try:
+                # Streams of Python 3.11 complain of a task that ends as cancelled; only ``stop`` cancels this one.
+                with suppress(asyncio.CancelledError):
+                    await self._serve(at, reader, writer, len(tasks))
+            finally:
+                tasks.discard(task)
+
+        host = endpoint.host or (None if endpoint.port else "0.0.0.0")  # one port for all addresses
+        context = None if security.tls is None else security.tls.server()
+        try:
+            server = await asyncio.start_server(
+                connected, host, endpoint.port, ssl=context, backlog=self._numbers["socket.listen.backlog.size"],
+                ssl_handshake_timeout=_HANDSHAKE_S if context is not None else None,
+            )  # fmt: skip
+        except OSError as error:
+            raise ConfigError(
+                "config key listeners",
+                f"{endpoint.listener}://{endpoint.host}:{endpoint.port}",
+                f"an address that can be bound ({error})",
+            ) from error
+        name = server.sockets[0].getsockname()
+        self._addresses[endpoint.listener] = f"{endpoint.host or name[0]}:{name[1]}"
+        return server
+
+    async def _serve(
+        self, at: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int
+    ) -> None:
+        """One connection, if there may be one more."""
+        peer = writer.get_extra_info("peername")
+        host = str(peer[0]) if peer else ""
+        self._from[host] += 1
+        try:
+            if count > self._numbers["max.connections"] or self._from[host] > self._numbers["max.connections.per.ip"]:
+                _log.warning("a connection from %s is refused: there are as many as there may be", host)
+                writer.close()
+                return
+            await Inbound(at, reader, writer).serve()
+        finally:
+            self._from[host] -= 1
+            if not self._from[host]:
+                del self._from[host]
+
+    def _listening(self, security: ListenerSecurity, desk: Desk, budget: Budget) -> Listening:
+        number = self._numbers
+        limits = Limits(
+            number["socket.request.max.bytes"],
+            number["sasl.server.max.receive.size"],
+            number["connections.max.idle.ms"] / 1000,
+        )
+        relays = None
+        wanted = desk.enabled("kframe.relay", default=True)
+        if wanted and security.protocol == "PLAINTEXT" and isinstance(desk.authorizer, Everybody):
+            relays = Relays(desk, security.listener, limits.frame, number["request.timeout.ms"] / 1000)
+        names = name_mapper(self._config.get("ssl.principal.mapping.rules", ""))
+        return Listening(security.listener, desk, limits, budget, self._logins(security, desk), names, relays)
+
+    def _logins(self, security: ListenerSecurity, desk: Desk) -> Logins | None:
+        if not security.sasl:
+            return None
+        return logins_of(
+            security, scram_lookup(desk.records), lasts_ms=self._numbers["connections.max.reauth.ms"],
+            delay_ms=self._numbers["connection.failed.authentication.delay.ms"],
+        )  # fmt: skip
+
+    def _advertised(self) -> Registration:
+        """Ourselves, with the ports that the system has chosen where none was asked for."""
+        node = self._node.registration
+        ports = {listener: int(address.rpartition(":")[2]) for listener, address in self._addresses.items()}
+        endpoints = (one if one.port else replace(one, port=ports.get(one.listener, 0)) for one in node.endpoints)
+        return replace(node, endpoints=tuple(endpoints))
+
+
+#: Key, least value, default: Kafka's own.
+_NUMBERS: Final = (
+    ("socket.request.max.bytes", 1, "104857600"),
+    ("sasl.server.max.receive.size", 1, "524288"),
+    ("queued.max.request.bytes", -1, "-1"),
+    ("connections.max.idle.ms", 1, "600000"),
+    ("connections.max.reauth.ms", 0, "0"),
+    ("connection.failed.authentication.delay.ms", 0, "100"),
+    ("max.connections", 0, "2147483647"),
+    ("max.connections.per.ip", 0, "2147483647"),
+    ("socket.listen.backlog.size", 1, "50"),
+    ("request.timeout.ms", 1, "30000"),
+)
+
+
+def _check(security: ListenerSecurity) -> None:
+    """Whether files can be read and logins are complete. Raises ConfigError."""
+    if security.tls is not None:
+        security.tls.server()
+    if "PLAIN" in security.mechanisms():
+        security.login("PLAIN")

@@ -1,0 +1,351 @@
+"""How messages of Kafka's protocol are laid out, and reading and writing them by that layout.
+
+The layouts are kio's classes, generated from Kafka's own message files; the reading and writing is ours. kio's reader
+sets memory aside for as many elements as a message claims to have, and a claim of two thousand million ends the
+process. Here nothing is made that the bytes left could not hold, and a message that is refused costs what it took up
+to there.
+
+A struct is a ``dict`` by kio's field names (Kafka's, in snake case). Times are whole milliseconds, error codes plain
+ints, ids 16 bytes, and a field that a version does not have is neither read nor written.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Final, TypeAlias, get_args, get_origin
+
+from kframe import KframeError
+
+#: How many values one message may hold in all: a million partitions with three replicas each fit.
+MOST_VALUES: Final = 8_000_000
+ZERO_ID: Final = bytes(16)
+
+
+class CodecError(KframeError):
+    """Bytes that are not the message they claim to be, or a message that cannot be put in bytes."""
+
+
+class Cursor:
+    """A place in a message that is read, and how many more values it may hold."""
+
+    __slots__ = ("at", "data", "end", "room")
+
+    def __init__(self, data: bytes, at: int = 0, end: int | None = None) -> None:
+        self.data = data
+        self.at = at
+        self.end = len(data) if end is None else end
+        self.room = MOST_VALUES
+
+    def skip(self, size: int) -> int:
+        """Go on by ``size`` bytes; return where they begin. Raises CodecError if there are not as many."""
+        start = self.at
+        if size < 0 or size > self.end - start:
+            raise CodecError(f"{size} bytes claimed at byte {start}, {self.end - start} left")
+        self.at = start + size
+        return start
+
+    def claim(self, count: int, size: int) -> None:
+        """Check that ``count`` elements of ``size`` bytes or more can be there. Raises CodecError."""
+        if count < 0 or count * size > self.end - self.at:
+            raise CodecError(f"{count} elements claimed at byte {self.at}, {self.end - self.at} bytes left")
+        self.spend(count)
+
+    def spend(self, values: int) -> None:
+        """Count values that are about to be made. Raises CodecError beyond ``MOST_VALUES``."""
+        self.room -= values
+        if self.room < 0:
+            raise CodecError(f"more than {MOST_VALUES} values in one message")
+
+
+Read: TypeAlias = Callable[[Cursor], Any]
+Write: TypeAlias = Callable[[bytearray, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How one kind of value is read and written, its least size in bytes, and what stands for it when it is left out.
+
+    ``code`` is its letter in ``struct`` if it is a plain number.
+    """
+
+    read: Read
+    write: Write
+    least: int
+    blank: Any
+    code: str = ""
+
+
+def read_varint(cursor: Cursor) -> int:
+    """An unsigned number of at most 32 bits in groups of seven. Raises CodecError."""
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = cursor.data[cursor.skip(1)]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >= 2**32:
+                break
+            return value
+    raise CodecError(f"a number of more than 32 bits before byte {cursor.at}")
+
+
+def write_varint(out: bytearray, value: int) -> None:
+    """The reverse."""
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _number(code: str) -> Shape:
+    layout = struct.Struct(f">{code}")
+    unpack, pack, size = layout.unpack_from, layout.pack, layout.size
+
+    def read(cursor: Cursor) -> Any:
+        return unpack(cursor.data, cursor.skip(size))[0]
+
+    def write(out: bytearray, value: Any) -> None:
+        out += pack(value)
+
+    return Shape(read, write, size, 0, code)
+
+
+def _read_bool(cursor: Cursor) -> bool:
+    return cursor.data[cursor.skip(1)] != 0
+
+
+def _write_bool(out: bytearray, value: Any) -> None:
+    out.append(1 if value else 0)
+
+
+def _read_id(cursor: Cursor) -> bytes:
+    start = cursor.skip(16)
+    return cursor.data[start : start + 16]
+
+
+def _write_id(out: bytearray, value: Any) -> None:
+    out += value or ZERO_ID
+
+
+_PLAIN: Final = {
+    "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
+    "float64": "d", "error_code": "h", "timedelta_i32": "i", "timedelta_i64": "q", "datetime_i64": "q",
+}  # fmt: skip
+#: What begins a text, bytes or array of unknown length: the length plus one, or the length with -1 for null.
+_SHORT: Final = struct.Struct(">h")
+_LONG: Final = struct.Struct(">i")
+
+
+def _length_reader(layout: struct.Struct | None, nullable: bool) -> Callable[[Cursor], int]:
+    """Reads a length, -1 for null where that is allowed."""
+
+    def read(cursor: Cursor) -> int:
+        if layout is None:
+            length = read_varint(cursor) - 1
+        else:
+            length = layout.unpack_from(cursor.data, cursor.skip(layout.size))[0]
+        if length < -1 or (length == -1 and not nullable):
+            raise CodecError(f"a length of {length} before byte {cursor.at}")
+        return length
+
+    return read
+
+
+def _write_length(out: bytearray, layout: struct.Struct | None, length: int) -> None:
+    if layout is None:
+        write_varint(out, length + 1)
+    else:
+        out += layout.pack(length)
+
+
+def _text(flexible: bool, nullable: bool) -> Shape:
+    layout = None if flexible else _SHORT
+    read_length = _length_reader(layout, nullable)
+
+    def read(cursor: Cursor) -> str | None:
+        length = read_length(cursor)
+        if length < 0:
+            return None
+        start = cursor.skip(length)
+        try:
+            return cursor.data[start : start + length].decode()
+        except UnicodeDecodeError as error:
+            raise CodecError(f"a text at byte {start} is not UTF-8: {error.reason}") from None
+
+    def write(out: bytearray, value: Any) -> None:
+        if value is None and nullable:
+            _write_length(out, layout, -1)
+            return
+        encoded = value.encode()
+        _write_length(out, layout, len(encoded))
+        out += encoded
+
+    return Shape(read, write, 1 if flexible else 2, None if nullable else "")
+
+
+def _bytes(flexible: bool, nullable: bool) -> Shape:
+    layout = None if flexible else _LONG
+    read_length = _length_reader(layout, nullable)
+
+    def read(cursor: Cursor) -> bytes | None:
+        length = read_length(cursor)
+        if length < 0:
+            return None
+        start = cursor.skip(length)
+        return cursor.data[start : start + length]
+
+    def write(out: bytearray, value: Any) -> None:
+        _write_length(out, layout, -1 if value is None and nullable else len(value))
+        out += value or b""
+
+    return Shape(read, write, 1 if flexible else 4, None if nullable else b"")
+
+
+def _array(element: Shape, flexible: bool, nullable: bool) -> Shape:
+    layout = None if flexible else _LONG
+    read_length = _length_reader(layout, nullable)
+
+    def read(cursor: Cursor) -> list[Any] | None:
+        length = read_length(cursor)
+        if length < 0:
+            return None
+        cursor.claim(length, element.least)
+        if element.code:
+            return list(
+                struct.unpack_from(f">{length}{element.code}", cursor.data, cursor.skip(length * element.least))
+            )
+        return [element.read(cursor) for _ in range(length)]
+
+    def write(out: bytearray, value: Any) -> None:
+        if value is None and nullable:
+            _write_length(out, layout, -1)
+            return
+        _write_length(out, layout, len(value))
+        if element.code:
+            out += struct.pack(f">{len(value)}{element.code}", *value)
+            return
+        write_element = element.write
+        for one in value:
+            write_element(out, one)
+
+    return Shape(read, write, 1 if flexible else 4, None if nullable else ())
+
+
+def _nullable_struct(inner: Shape) -> Shape:
+    """A struct behind a byte that says whether it is there (KIP-893)."""
+
+    def read(cursor: Cursor) -> Any:
+        marker = struct.unpack_from(">b", cursor.data, cursor.skip(1))[0]
+        return None if marker < 0 else inner.read(cursor)
+
+    def write(out: bytearray, value: Any) -> None:
+        out += b"\xff" if value is None else b"\x01"
+        if value is not None:
+            inner.write(out, value)
+
+    return Shape(read, write, 1, None)
+
+
+def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False) -> Shape:
+    """The shape of a field of that type."""
+    if get_origin(kind) is UnionType:
+        inner = next(one for one in get_args(kind) if one is not NoneType)
+        return _shape(field, inner, flexible, nullable=True)
+    if get_origin(kind) is tuple:
+        return _array(_shape(field, get_args(kind)[0], flexible), flexible, nullable)
+    if is_dataclass(kind):
+        return _nullable_struct(struct_shape(kind)) if nullable else struct_shape(kind)
+    name = field.metadata["kafka_type"]
+    if name == "string":
+        return _text(flexible, nullable)
+    if name in ("bytes", "records"):
+        return _bytes(flexible, nullable)
+    if name == "uuid":
+        return Shape(_read_id, _write_id, 16, ZERO_ID)
+    if name == "bool":
+        return Shape(_read_bool, _write_bool, 1, False)
+    return _number(_PLAIN[name])
+
+
+def _default(field: Field[Any], shape: Shape) -> Any:
+    """What a field is that nobody has set: kio's default as plain data."""
+    if field.default is MISSING or field.default is None:
+        return shape.blank if field.default is MISSING else None
+    if hasattr(field.default, "total_seconds"):
+        return round(field.default.total_seconds() * 1000)
+    return int(field.default) if shape.code and shape.code != "d" else field.default
+
+
+def struct_shape(entity: Any, legacy_texts: bool = False) -> Shape:
+    """The shape of one of kio's classes. ``legacy_texts``: its texts are written the old way although it has tagged
+    fields; only the header of requests is like that."""
+    return _struct_shape(entity, legacy_texts)
+
+
+@cache
+def _struct_shape(entity: Any, legacy_texts: bool) -> Shape:
+    flexible: bool = entity.__flexible__
+    plain: list[tuple[str, Shape, Any]] = []
+    tagged: dict[int, tuple[str, Shape, Any]] = {}
+    for field in fields(entity):
+        shape = _shape(field, field.type, flexible and not legacy_texts)
+        entry = (field.name, shape, _default(field, shape))
+        if "tag" in field.metadata:
+            tagged[int(field.metadata["tag"])] = entry
+        else:
+            plain.append(entry)
+    weight = len(plain) + len(tagged) + 4
+
+    def read(cursor: Cursor) -> dict[str, Any]:
+        cursor.spend(weight)
+        value = {name: shape.read(cursor) for name, shape, _ in plain}
+        if flexible:
+            for name, _, default in tagged.values():
+                value[name] = default
+            _read_tagged(cursor, tagged, value)
+        return value
+
+    def write(out: bytearray, value: Mapping[str, Any]) -> None:
+        for name, shape, default in plain:
+            shape.write(out, value.get(name, default))
+        if flexible:
+            _write_tagged(out, tagged, value)
+
+    return Shape(read, write, max(1, sum(shape.least for _, shape, _ in plain) + flexible), None)
+
+
+def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], value: dict[str, Any]) -> None:
+    """Read what is known; what is not is passed over, as Kafka does."""
+    count = read_varint(cursor)
+    cursor.claim(count, 2)
+    for _ in range(count):
+        tag, size = read_varint(cursor), read_varint(cursor)
+        start = cursor.skip(size)
+        if tag in tagged:
+            name, shape, _ = tagged[tag]
+            inner = Cursor(cursor.data, start, start + size)
+            inner.room = cursor.room
+            value[name] = shape.read(inner)
+            cursor.room = inner.room
+            if inner.at != inner.end:
+                raise CodecError(f"tagged field {name} ends at byte {inner.at}, not {inner.end}")
+
+
+def _write_tagged(out: bytearray, tagged: Mapping[int, tuple[str, Shape, Any]], value: Mapping[str, Any]) -> None:
+    """Write what differs from its default, in the order of the tags."""
+    told = []
+    for tag in sorted(tagged):
+        name, shape, default = tagged[tag]
+        given = value.get(name, default)
+        if given != default and not (isinstance(given, list) and tuple(given) == default):
+            content = bytearray()
+            shape.write(content, given)
+            told.append((tag, content))
+    write_varint(out, len(told))
+    for tag, content in told:
+        write_varint(out, tag)
+        write_varint(out, len(content))
+        out += content

@@ -1,0 +1,143 @@
+"""Key stores and trust stores by Kafka's ``ssl.*`` keys: PEM in files or in the keys themselves, and PKCS12.
+
+Java's own format, JKS, is refused with the command that converts it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kframe.errors import ConfigError
+
+_TYPES: Final = ("PEM", "PKCS12")
+_CONVERT: Final = "keytool -importkeystore -deststoretype PKCS12 converts a store"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    """Our key and certificate chain: in a file of ``type``, or as PEM in ``text``."""
+
+    type: str
+    path: Path | None
+    text: str = field(repr=False)
+    store_password: str = field(repr=False)
+    key_password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TrustStore:
+    """The only authorities that are trusted: in a file of ``type``, or as PEM in ``text``."""
+
+    type: str
+    path: Path | None
+    text: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+def key_store(values: Mapping[str, str]) -> KeyStore | None:
+    """The key store that ``ssl.keystore.*`` and ``ssl.key.password`` name; None if none. Raises ConfigError."""
+    found = _store(values, "ssl.keystore", "ssl.keystore.certificate.chain")
+    if found is None:
+        return None
+    type_, path, chain = found
+    text = f"{values.get('ssl.keystore.key', '')}\n{chain}" if chain else ""
+    password = values.get("ssl.keystore.password", "")
+    return KeyStore(type_, path, text, password, values.get("ssl.key.password", password))
+
+
+def trust_store(values: Mapping[str, str]) -> TrustStore | None:
+    """The trust store that ``ssl.truststore.*`` name; None if none. Raises ConfigError."""
+    found = _store(values, "ssl.truststore", "ssl.truststore.certificates")
+    return None if found is None else TrustStore(*found, values.get("ssl.truststore.password", ""))
+
+
+def load_key(context: ssl.SSLContext, store: KeyStore) -> None:
+    """Show this certificate. Raises ConfigError, naming the key, where the store cannot be used."""
+    where = "config key ssl.keystore." + ("location" if store.path else "certificate.chain")
+    if store.type == "PEM" and store.path is not None:
+        _load_chain(context, store.path, store.key_password, where)
+        return
+    text, password = store.text.encode(), store.key_password
+    if store.path is not None:
+        password = secrets.token_hex(16)
+        text = _pem_of_pkcs12(store.path, store.store_password, password, where)
+    # OpenSSL takes chains from files only. Nobody else may read this one, and it is gone at once.
+    with tempfile.NamedTemporaryFile("wb", suffix=".pem") as file:
+        file.write(text)
+        file.flush()
+        _load_chain(context, Path(file.name), password, where)
+
+
+def load_trust(context: ssl.SSLContext, store: TrustStore) -> None:
+    """Trust these authorities. Raises ConfigError, naming the key, where the store cannot be used."""
+    where = "config key ssl.truststore." + ("location" if store.path else "certificates")
+    try:
+        if store.path is None:
+            context.load_verify_locations(cadata=store.text)
+        elif store.type == "PEM":
+            context.load_verify_locations(store.path)
+        else:
+            found = _pkcs12(store.path, store.password, where)
+            certificates = [one.certificate for one in (*found.additional_certs, found.cert) if one is not None]
+            context.load_verify_locations(cadata="".join(_pem(one) for one in certificates))
+    except (OSError, ValueError) as problem:
+        raise ConfigError(where, f"a store that cannot be used ({problem})", "certificates") from problem
+
+
+def _store(values: Mapping[str, str], prefix: str, inline: str) -> tuple[str, Path | None, str] | None:
+    """Type, path and text of a store; None if there is none."""
+    location, text = values.get(f"{prefix}.location", "").strip(), values.get(inline, "").strip()
+    if not location and not text:
+        return None
+    type_ = values.get(f"{prefix}.type", "JKS").strip().upper()
+    if type_ not in _TYPES:
+        raise ConfigError(f"config key {prefix}.type", type_, f"{' or '.join(_TYPES)} ({_CONVERT})")
+    if location and text:
+        raise ConfigError(f"config key {prefix}.location", f"{inline} as well", "one of the two")
+    if text and type_ != "PEM":
+        raise ConfigError(f"config key {prefix}.type", type_, f"PEM with {inline}")
+    return type_, Path(location) if location else None, text
+
+
+def _load_chain(context: ssl.SSLContext, path: Path, password: str, where: str) -> None:
+    try:
+        # A callable, because OpenSSL would else ask on the terminal.
+        context.load_cert_chain(path, password=lambda: password)
+    except OSError as problem:
+        raise ConfigError(where, f"a store that cannot be used ({problem})", "a key and its certificates") from problem
+
+
+def _pkcs12(path: Path, password: str, where: str) -> Any:
+    try:
+        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+    except ImportError:
+        raise ConfigError(where, "PKCS12 without the package cryptography", "kframe-kafka-wire[pkcs12]") from None
+    try:
+        return load_pkcs12(path.read_bytes(), password.encode() or None)
+    except (OSError, ValueError) as problem:
+        raise ConfigError(where, f"a store that cannot be read ({problem})", "PKCS12 and its password") from problem
+
+
+def _pem_of_pkcs12(path: Path, password: str, new_password: str, where: str) -> bytes:
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+
+    found = _pkcs12(path, password, where)
+    if found.key is None or found.cert is None:
+        raise ConfigError(where, "no private key with a certificate", "a key store")
+    encryption = BestAvailableEncryption(new_password.encode())
+    key: bytes = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+    chain = [found.cert.certificate, *(one.certificate for one in found.additional_certs)]
+    return key + "".join(_pem(one) for one in chain).encode()
+
+
+def _pem(certificate: Any) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    text: str = certificate.public_bytes(Encoding.PEM).decode()
+    return text

@@ -1,0 +1,1 @@
+"""What tests of the plugin need: brokers that a script directs."""

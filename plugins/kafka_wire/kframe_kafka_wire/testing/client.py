@@ -1,0 +1,62 @@
+"""A client that asks one question at a time, by the codec and by nothing else."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from typing import Any, Final
+
+from kframe_kafka_wire import codec
+
+_PATIENCE_S: Final = 30.0
+
+
+class Client:
+    """One connection. A context manager."""
+
+    def __init__(self, address: str, context: ssl.SSLContext | None = None) -> None:
+        """Connect to HOST:PORT."""
+        host, _, port = address.rpartition(":")
+        plain = socket.create_connection((host, int(port)), timeout=_PATIENCE_S)
+        self.socket = plain if context is None else context.wrap_socket(plain, server_hostname=host)
+        self._last = 0
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def ask(self, api_key: int, version: int, **fields: Any) -> dict[str, Any]:
+        """The body of the answer. Raises ConnectionError if there is none, CodecError if it is none."""
+        self._last += 1
+        self.send(codec.encode_request(api_key, version, self._last, "a-test", fields))
+        correlation_id, body = codec.decode_response(api_key, version, self.receive())
+        assert correlation_id == self._last
+        return body
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.socket.sendall(data)
+
+    def receive(self) -> bytes:
+        """The next frame without its size. Raises ConnectionError where the other side ends the connection."""
+        (size,) = struct.unpack(">i", self._read(4))
+        return self._read(size)
+
+    def ended(self) -> bool:
+        """Whether the other side ends the connection without another word."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise ConnectionError("the connection was ended")
+            data += piece
+        return bytes(data)

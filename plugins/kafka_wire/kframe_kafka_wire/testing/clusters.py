@@ -1,0 +1,150 @@
+"""Real brokers whose controller is kframe: on a ZooKeeper of the caller's, with a WireTransport and no server.
+
+What brokers know is asked of each of them by Metadata, whether they lead by ListOffsets, over our own connections.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kframe_zookeeper import plugin as zookeeper_plugin
+from kframe_zookeeper.testing.kafka import VERSION, Broker, Cluster
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import HOST, free_ports
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i32, i64
+
+import kframe
+from kframe.wire import request_header
+from kframe_kafka_wire import plugin
+from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.testing.fake_broker import US
+
+PATIENCE_S: Final = 90.0
+_METADATA: Final = 3, 9
+_LIST_OFFSETS: Final = 2, 5
+#: Leader, ISR and replicas of a partition as a broker has heard of them.
+Known = tuple[int, list[int], list[int]]
+
+
+class LiveCluster:
+    """Brokers on a chroot, and kframe as their controller. kframe takes the role before the first broker starts."""
+
+    def __init__(
+        self, folder: Path, zookeeper: str, *, broker_ids: Sequence[int] = (1, 2, 3), version: str = VERSION,
+        settings: Mapping[str, str] = {}, own: Mapping[str, str] = {},
+    ) -> None:  # fmt: skip
+        """``settings`` are those of the brokers, ``own`` those of kframe where they differ."""
+        ports = free_ports(2)
+        self.cluster = Cluster(folder, zookeeper, broker_ids, settings, version)
+        listeners = {"listeners": settings.get("listeners", f"PLAINTEXT://{HOST}:{{port}}")}
+        given = {**settings, **listeners, **own}
+        self.config = {
+            key: value.replace("{port}", str(ports[0])).replace("{other_port}", str(ports[1]))
+            for key, value in given.items()
+        }
+        url = f"zookeeper://{zookeeper}?session.timeout.ms=6000"
+        self.controller = kframe.ControllerBuilder(
+            US, url, "kafka:", {key: value for key, value in self.config.items() if key.startswith("inter.broker.pro")},
+            settings=self.config, registry=kframe.build_registry(extra=[plugin, zookeeper_plugin], allowed=()),
+        ).build()  # fmt: skip
+        self.client = KazooClient(zookeeper)
+
+    def __enter__(self) -> LiveCluster:
+        self.controller.start()
+        self.client.start()
+        try:
+            assert until(lambda: self.controller.status().active, PATIENCE_S)
+            self.cluster.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.controller.stop()
+        self.cluster.kill()
+        self.client.stop()
+        self.client.close()
+
+    def create(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+        """Leave a topic in ZooKeeper, as Kafka's tools did up to 2.7."""
+        partitions = {str(number): list(one) for number, one in enumerate(replicas)}
+        self.client.create(f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode())
+
+    def delete(self, topic: str) -> None:
+        """Mark a topic for deletion."""
+        self.client.create(f"/admin/delete_topics/{topic}")
+
+    def knows(self, broker: Broker) -> tuple[int, list[int], dict[str, Known]]:
+        """The controller, the brokers and the partitions that a broker has heard of."""
+        request = _class(_METADATA, "metadata", "MetadataRequest")
+        answer = ask(broker, _METADATA, "Metadata", request(
+            topics=None, include_cluster_authorized_operations=False, include_topic_authorized_operations=False,
+        ))  # fmt: skip
+        known = {
+            f"{topic.name}-{one.partition_index}": (one.leader_id, list(one.isr_nodes), list(one.replica_nodes))
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+        return answer.controller_id, sorted(one.node_id for one in answer.brokers), known
+
+    def serves(self, broker: Broker, topic: str, partition: int) -> int:
+        """The error with which a broker answers for the end of a partition: 0 if it leads."""
+        module = import_module("kio.schema.list_offsets.v5.request")
+        one = module.ListOffsetsPartition(
+            partition_index=i32(partition), current_leader_epoch=i32(-1), timestamp=i64(-1)
+        )
+        request = module.ListOffsetsRequest(
+            replica_id=i32(-1), isolation_level=0,
+            topics=(module.ListOffsetsTopic(name=topic, partitions=(one,)),),
+        )  # fmt: skip
+        answer = ask(broker, _LIST_OFFSETS, "ListOffsets", request)
+        return int(answer.topics[0].partitions[0].error_code)
+
+    def agree(self, known: Mapping[str, Known], brokers: Sequence[int] = (1, 2, 3)) -> bool:
+        """Whether, sooner or later, these brokers, and no others but ourselves, are there, know just this, and lead."""
+        alive = [self.cluster.brokers[one] for one in brokers]
+
+        def looks() -> bool:
+            if any(self.knows(one) != (US, sorted([*brokers, US]), known) for one in alive):
+                return False
+            led = ((name.rpartition("-"), self.cluster.brokers[leader]) for name, (leader, _, _) in known.items())
+            return all(self.serves(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)
+
+        return until(looks, PATIENCE_S)
+
+
+def ask(broker: Broker, api: tuple[int, int], name: str, request: Any) -> Any:
+    """One request to a broker's plain port, and its answer."""
+    api_key, api_version = api
+    flexible = request.__flexible__
+    stream = io.BytesIO()
+    entity_writer(type(request))(stream, request)
+    frame = request_header(2 if flexible else 1, api_key, api_version, 1, "test") + stream.getvalue()
+    connection = Connection(Target(HOST, broker.port, None, None, "test"))
+    connection.open(10_000)
+    try:
+        reply = connection.exchange([len(frame).to_bytes(4, "big"), frame], 2**20, 10_000)
+    finally:
+        connection.close()
+    module = "_".join(_words(name))
+    schema = getattr(import_module(f"kio.schema.{module}.v{api_version}.response"), f"{name}Response")
+    _, at = entity_reader(schema.__header_schema__)(reply, 0)
+    answer, _ = entity_reader(schema)(reply, at)
+    return answer
+
+
+def _words(name: str) -> Iterator[str]:
+    begins = [at for at, letter in enumerate(name) if letter.isupper()]
+    return (name[begin:end].lower() for begin, end in zip(begins, [*begins[1:], len(name)], strict=True))
+
+
+def _class(api: tuple[int, int], module: str, name: str) -> Any:
+    return getattr(import_module(f"kio.schema.{module}.v{api[1]}.request"), name)

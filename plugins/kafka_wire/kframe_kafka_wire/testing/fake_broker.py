@@ -1,0 +1,234 @@
+"""A broker that a test directs: it takes control requests over sockets, decodes them by kio, and answers as told.
+
+What it has received stands in ``requests`` once a request was read to its end, whether it was answered or not.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+from kframe_zookeeper.testing.process import until
+from kio.schema.errors import ErrorCode as KioError
+from kio.serial import entity_reader, entity_writer
+
+from kframe.embedded.describe import Request
+
+APIS: Final = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata"}
+#: The id of the controller in tests.
+US: Final = 1000
+_MODULES: Final = {4: "leader_and_isr", 5: "stop_replica", 6: "update_metadata"}
+
+#: What a broker does with one request: gets the connection, the header and the reply that it would send.
+Deed = Callable[[socket.socket, bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request as it came."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body: Any
+    """An object of kio's."""
+
+    @property
+    def trace(self) -> Request:
+        """As a trace shows it; the broker's id is for the caller to add."""
+        body = self.body
+        content = {"api": APIS[self.api_key], "controller_epoch": body.controller_epoch}
+        partitions = {f"{topic}-{one[0]}": one[1] for topic, one in _partitions(self)}
+        if self.api_key == 4:
+            content["live_leaders"] = sorted(one.broker_id for one in body.live_leaders)
+        if self.api_key == 6:
+            content["live_brokers"] = sorted(one.id_ for one in body.live_brokers)
+        return content | {"partitions": dict(sorted(partitions.items()))}
+
+
+def answered(connection: socket.socket, reply: bytes) -> None:
+    """Answer as one should."""
+    connection.sendall(struct.pack(">i", len(reply)) + reply)
+
+
+def settings(**more: str) -> dict[str, str]:
+    """A controller by Kafka's keys, in which dots are written as underscores."""
+    own = {"broker.id": str(US), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
+    return own | {key.replace("_", "."): value for key, value in more.items()}
+
+
+class FakeBroker:
+    """Listens on a port of its own until ``close``. ``script`` holds what it does with the next requests, one deed
+    each; then it answers. ``errors`` has what it answers for a partition, by api key and name."""
+
+    def __init__(
+        self, wrap: Callable[[socket.socket], socket.socket] = lambda connection: connection, port: int = 0
+    ) -> None:
+        self.requests: list[Received] = []
+        self.raw: list[bytes] = []
+        """The bytes of each, without size."""
+        self.script: deque[Deed] = deque()
+        self.errors: dict[tuple[int, str], int] = {}
+        self.top: dict[int, int] = {}
+        """Error for a whole api: no partition is answered for then."""
+        self.connections = 0
+        self._wrap = wrap
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self.port: int = self._listener.getsockname()[1]
+        self._open: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        """Close the port and every connection, and wait for the threads."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._open:
+            with suppress(OSError):
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+
+    def await_requests(self, count: int) -> bool:
+        """Whether that many have come, sooner or later."""
+        return until(lambda: len(self.requests) >= count)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            self._open.append(connection)
+            self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
+            self._threads[-1].start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            used = self._wrap(connection)
+            self._open.append(used)
+            with used:
+                while frame := read_frame(used):
+                    self._take(used, frame)
+
+    def _take(self, connection: socket.socket, frame: bytes) -> None:
+        received = decode(frame)
+        self.raw.append(frame)
+        reply = self._reply(received)
+        deed = self.script.popleft() if self.script else answered
+        self.requests.append(received)
+        deed(connection, reply)
+
+    def _reply(self, received: Received) -> bytes:
+        top = self.top.get(received.api_key, 0)
+        entries = [] if top else [(topic, one[0]) for topic, one in _partitions(received)]
+        errors = {
+            (topic, partition): self.errors.get((received.api_key, f"{topic}-{partition}"), 0)
+            for topic, partition in entries
+        }
+        return encode_reply(received, top, errors)
+
+
+def read_frame(connection: socket.socket) -> bytes | None:
+    """One frame without its size; None where the other side has gone."""
+    head = _read(connection, 4)
+    return None if head is None else _read(connection, int.from_bytes(head, "big"))
+
+
+def _read(connection: socket.socket, length: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < length:
+        piece = connection.recv(min(length - len(data), 2**20))
+        if not piece:
+            return None
+        data += piece
+    return bytes(data)
+
+
+def decode(frame: bytes) -> Received:
+    """A control request by kio; nothing may be left over."""
+    api_key, api_version = struct.unpack_from(">hh", frame)
+    schema = getattr(_module(api_key, api_version, "request"), f"{APIS[api_key]}Request")
+    header, at = entity_reader(schema.__header_schema__)(frame, 0)
+    body, read = entity_reader(schema)(frame, at)
+    assert at + read == len(frame)
+    return Received(api_key, api_version, header.correlation_id, header.client_id, body)
+
+
+def encode_reply(received: Received, top: int, errors: dict[tuple[str, int], int]) -> bytes:
+    """The answer to a request by kio, with these errors for its partitions."""
+    module = _module(received.api_key, received.api_version, "response")
+    prefix = "LeaderAndIsr" if received.api_key == 4 else "StopReplica"
+    content: dict[str, Any] = {"error_code": KioError(top)}
+    if received.api_key == 4 and received.api_version >= 5:
+        ids = {one.topic_name: one.topic_id for one in received.body.topic_states}
+        content["topics"] = tuple(
+            module.LeaderAndIsrTopicError(
+                topic_id=ids[topic],
+                partition_errors=tuple(
+                    module.LeaderAndIsrPartitionError(partition_index=partition, error_code=KioError(error))
+                    for (name, partition), error in errors.items() if name == topic
+                ),
+            )
+            for topic in dict.fromkeys(name for name, _ in errors)
+        )  # fmt: skip
+    elif received.api_key != 6:
+        make = getattr(module, f"{prefix}PartitionError")
+        content["partition_errors"] = tuple(
+            make(topic_name=topic, partition_index=partition, error_code=KioError(error))
+            for (topic, partition), error in errors.items()
+        )
+    schema = getattr(module, f"{APIS[received.api_key]}Response")
+    stream = io.BytesIO()
+    header = schema.__header_schema__
+    entity_writer(header)(stream, header(correlation_id=received.correlation_id))
+    entity_writer(schema)(stream, schema(**content))
+    return stream.getvalue()
+
+
+def _module(api_key: int, api_version: int, kind: str) -> Any:
+    return import_module(f"kio.schema.{_MODULES[api_key]}.v{api_version}.{kind}")
+
+
+def _partitions(received: Received) -> list[tuple[str, tuple[int, dict[str, Any]]]]:
+    """(topic, (partition, what is told of it)) of each partition of a request, whatever its version's layout."""
+    body = received.body
+    if received.api_key == 5 and received.api_version < 3:
+        same = {"leader_epoch": None, "delete_partition": body.delete_partitions}
+        if received.api_version == 0:
+            return [(one.topic_name, (one.partition_index, same)) for one in body.ungrouped_partitions]
+        return [(topic.name, (index, same)) for topic in body.topics for index in topic.partition_indexes]
+    if hasattr(body, "ungrouped_partition_states"):
+        grouped = [(one.topic_name, one) for one in body.ungrouped_partition_states]
+    else:
+        grouped = [(topic.topic_name, one) for topic in body.topic_states for one in topic.partition_states]
+    return [(topic, (one.partition_index, _told(received.api_key, one))) for topic, one in grouped]
+
+
+#: Our names of what a partition is told, and kio's where they differ.
+_FIELDS: Final = {
+    4: ("leader", "leader_epoch", "isr", "partition_epoch", "replicas", "adding_replicas", "removing_replicas",
+        "is_new", "leader_recovery_state"),
+    5: ("leader_epoch", "delete_partition"),
+    6: ("leader", "leader_epoch", "isr", "partition_epoch", "replicas", "offline_replicas"),
+}  # fmt: skip
+
+
+def _told(api_key: int, state: Any) -> dict[str, Any]:
+    told = {}
+    for name in _FIELDS[api_key]:
+        kio_name = "zk_version" if api_key == 6 and name == "partition_epoch" else name
+        value = getattr(state, kio_name, None)
+        told[name] = list(value) if isinstance(value, tuple) else value
+    return told

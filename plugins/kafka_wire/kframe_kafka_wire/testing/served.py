@@ -1,0 +1,142 @@
+"""A controller over a cluster in memory, with brokers that do as they are told at once, behind a server on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kframe import ClusterState, Controller, ControllerBuilder, ErrorCode
+from kframe.embedded import MemoryEnsemble
+from kframe.embedded.transport import RecordingTransport
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.events import LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.model.ports import MayAct, Notify
+from kframe.model.requests import ControlRequests
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from kframe_kafka_wire.records import Records
+from kframe_kafka_wire.sasl_server import credential_text, make_credential
+from kframe_kafka_wire.server import WireServer
+from kframe_kafka_wire.testing.client import Client
+
+OURS = 1000
+PLAIN = {"listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": str(OURS)}
+
+
+class ObedientBrokers(RecordingTransport):
+    """Answers each request with success at once."""
+
+    def open(self, notify: Notify, may_act: MayAct) -> None:
+        """Remember whom to tell."""
+        self._notify = notify
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Record a batch, and answer it."""
+        super().send(cluster, requests)
+        controller_epoch = requests.controller_epoch
+        for broker, rows in requests.leader_and_isr.slices():
+            told = requests.leader_and_isr.rows[rows]
+            self._notify(LeaderAndIsrAnswered(self._id(cluster, broker), ErrorCode.NONE, (), controller_epoch, told))
+        for broker in requests.metadata_brokers.tolist():
+            self._notify(UpdateMetadataAnswered(self._id(cluster, broker), ErrorCode.NONE))
+        for broker, rows in requests.stop_replica.slices():
+            doomed = requests.stop_replica.rows[rows][requests.stop_delete[rows] != 0]
+            if len(doomed):
+                doomed = np.ascontiguousarray(doomed)
+                self._notify(
+                    StopReplicaAnswered(self._id(cluster, broker), ErrorCode.NONE, (), controller_epoch, doomed)
+                )
+
+    @staticmethod
+    def _id(cluster: ClusterState, broker: int) -> int:
+        return int(cluster.brokers.ids[broker])
+
+
+def broker(broker_id: int, *listeners: str, rack: str | None = None, ports: int = 9000) -> Registration:
+    """The registration of a broker with these listeners, on ports from ``ports + broker_id`` on."""
+    endpoints = (
+        Endpoint(listener, "127.0.0.1", ports + broker_id + 100 * place)
+        for place, listener in enumerate(listeners or ("PLAINTEXT",))
+    )
+    return Registration(broker_id, 100 * broker_id, tuple(endpoints), rack)
+
+
+class Served:
+    """A controller and its server, both running until ``stop``. A context manager."""
+
+    def __init__(
+        self,
+        topics: Mapping[str, Sequence[PartitionSpec]] = {},
+        brokers: Sequence[int | Registration] = (1, 2, 3),
+        config: Mapping[str, str] = {},
+        records: Records | None = None,
+        controller_config: Mapping[str, object] = {},
+        *,
+        standby: bool = False,
+    ) -> None:
+        """``standby``: broker 1 is controller, and stays it."""
+        registrations = [broker(one) if isinstance(one, int) else one for one in brokers]
+        self.ensemble = MemoryEnsemble.from_cluster(cluster_of(topics, registrations))
+        if standby:
+            holder = self.ensemble.connect()
+            holder.open(lambda _event: None)
+            holder.claim(1)
+        self.server = WireServer({**PLAIN, **config}, records)
+        self.controller: Controller = ControllerBuilder(
+            OURS,
+            store=self.ensemble.connect(),
+            transport=ObedientBrokers(),
+            config={"auto.leader.rebalance.enable": False, **controller_config},
+            servers=[self.server],
+        ).build()
+        self.controller.start()
+        self.controller.inspect(lambda cluster: None).result(timeout=30)  # it has stood for election
+
+    def client(self, listener: str = "PLAINTEXT") -> Client:
+        """A connection without TLS."""
+        return Client(self.server.addresses[listener])
+
+    def stop(self) -> None:
+        """End both."""
+        self.controller.stop()
+
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class FakeRecords:
+    """Implements ``records.Records`` on a mapping from path to text."""
+
+    def __init__(self, records: Mapping[str, str]) -> None:
+        self.records = dict(records)
+
+    def read_record(self, path: str) -> bytes | None:
+        """What stands there."""
+        return self.records[path].encode() if path in self.records else None
+
+    def read_record_names(self, path: str) -> tuple[str, ...]:
+        """Names of all that begins with the path."""
+        below = [one.removeprefix(f"{path}/") for one in self.records if one.startswith(f"{path}/")]
+        return tuple(dict.fromkeys(one.partition("/")[0] for one in below))
+
+
+def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
+    """The record of a user as kafka-configs writes it."""
+    made = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
+    return json.dumps({"version": 1, "config": {mechanism: made}})
+
+
+def sample_world() -> Served:
+    """Topic ``t`` on three brokers, the last of them on another listener than ours, its partition 1 not led by the
+    preferred replica; topic ``dead``, whose leader has gone; and a cluster id."""
+    topics = {
+        "t": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))],
+        "dead": [PartitionSpec((9, 1), leader=9, isr=(9,))],
+    }
+    brokers = [broker(1, rack="a"), broker(2, rack="b"), broker(3, "OTHER", rack="a")]
+    records = FakeRecords({"/cluster/id": '{"version":"1","id":"the-cluster"}'})
+    return Served(topics, brokers, {"broker.rack": "a"}, records)

@@ -1,0 +1,85 @@
+"""What a broker is told by one batch, in rows: what its answers are about, and what a merged queue is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, UInt8, distinct_rows
+from kframe.model.requests import ControlRequests
+
+LEADER_AND_ISR: Final = 4
+STOP_REPLICA: Final = 5
+UPDATE_METADATA: Final = 6
+#: StopReplica below this version tells deletions in a request of their own, first.
+_FLAG_PER_PARTITION: Final = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicNames:
+    """The topics of one batch as answers name them: by id or by name. ``indexes`` ascend, ``ids`` (t, 16) beside."""
+
+    indexes: Int32
+    ids: UInt8
+    names: Sequence[str]
+    """By topic index; it only ever grows."""
+
+    @staticmethod
+    def of(cluster: ClusterState, rows: Int32) -> TopicNames:
+        """The topics of these rows."""
+        indexes = distinct_rows(cluster.partitions.topic[rows], len(cluster.topics))
+        return TopicNames(indexes, cluster.topics.ids[indexes], cluster.topics.names)
+
+    def by_id(self, topic_id: bytes) -> str | None:
+        """The name of the only topic of the batch that has this id, None if none or several have."""
+        found = np.flatnonzero((self.ids == np.frombuffer(topic_id, np.uint8)).all(axis=1))
+        return self.names[int(self.indexes[found[0]])] if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What one broker, or by UpdateMetadata several, are told by the requests of one kind of one batch.
+
+    All arrays are (n,) in the order in which the requests tell the rows, as they were when the batch was sent.
+    """
+
+    api_key: int
+    rows: Int32
+    topic: Int32
+    """Topic index: a row whose topic goes forgets it."""
+    partition: Int32
+    flags: UInt8 | None
+    """``is_new`` of LeaderAndIsr, ``delete`` of StopReplica; None of UpdateMetadata."""
+    leader_epoch: Int32 | None
+    """Of StopReplica."""
+    names: TopicNames | None
+    """None of UpdateMetadata, whose answer names no topics."""
+
+
+def told_by(cluster: ClusterState, requests: ControlRequests, stop_replica_version: int) -> Iterator[tuple[int, Told]]:
+    """(broker index, what it is told) for each broker and kind of a batch; of UpdateMetadata one object for all."""
+    p = cluster.partitions
+    leading, stopping = requests.leader_and_isr, requests.stop_replica
+    if len(leading.rows):
+        names = TopicNames.of(cluster, leading.rows)
+        for broker, where in leading.slices():
+            rows = leading.rows[where]
+            told = rows, p.topic[rows], p.partition[rows]
+            yield broker, Told(LEADER_AND_ISR, *told, requests.is_new[where], None, names)
+    if len(requests.metadata_brokers):
+        rows = requests.metadata_rows.copy()  # what the controller makes of its own array is not known
+        metadata = Told(UPDATE_METADATA, rows, p.topic[rows], p.partition[rows], None, None, None)
+        for broker in requests.metadata_brokers.tolist():
+            yield broker, metadata
+    if len(stopping.rows):
+        names = TopicNames.of(cluster, stopping.rows)
+        for broker, where in stopping.slices():
+            rows, delete, epochs = stopping.rows[where], requests.stop_delete[where], requests.stop_leader_epoch[where]
+            if stop_replica_version < _FLAG_PER_PARTITION:
+                order = np.argsort(delete == 0, kind="stable")
+                rows, delete, epochs = rows[order], delete[order], epochs[order]
+            yield broker, Told(STOP_REPLICA, rows, p.topic[rows], p.partition[rows], delete, epochs, names)

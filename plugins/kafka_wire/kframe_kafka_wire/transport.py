@@ -1,0 +1,188 @@
+"""The transport for ``kafka:``: control requests to Kafka's own brokers over real connections.
+
+Requests are encoded while a batch is sent, in the controller's thread; each broker has a channel with a thread of its
+own that takes them from there. UpdateMetadata is encoded once and shared: what brokers have of their own in it are its
+first bytes. A queue that a slow broker lets grow is merged (``coalesce.py``).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from kframe.errors import ConfigError
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.config import whole
+from kframe.model.ids import ReplicaState
+from kframe.model.ports import BrokerQueue, MayAct, Notify
+from kframe.model.protocol import LATEST, InterBrokerProtocol
+from kframe.model.requests import ControlRequests
+from kframe.wire import ControlVersions, EncodedRequest, Encoder
+from kframe.wire.brokers import endpoint_on
+from kframe_kafka_wire.channel import Channel, Outgoing, Timeouts
+from kframe_kafka_wire.coalesce import merge
+from kframe_kafka_wire.connection import Target
+from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of
+from kframe_kafka_wire.security import security_of
+from kframe_kafka_wire.told import Told, told_by
+
+_log = logging.getLogger(__name__)
+
+#: A queue that tells of fewer partitions is never merged, whatever is told twice in it.
+QUEUE_PARTITIONS: Final = 10_000
+_PROTOCOL: Final = "inter.broker.protocol.version"
+
+
+class WireTransport:
+    """Implements ``ports.Transport``. Everything is configured by Kafka's keys; see ``open_transport``."""
+
+    def __init__(self, config: Mapping[str, str], queue_partitions: int = QUEUE_PARTITIONS) -> None:
+        """Raises ConfigError for a key or value that does not fit; nothing is connected yet."""
+        self.node = node_of(config)
+        """Ourselves, named as a live broker in every UpdateMetadata."""
+        self._listener = control_listener(config)
+        security = security_of(config, self._listener)
+        self._tls = None if security.tls is None else security.tls.client
+        if self._tls is not None:
+            self._tls()  # so that a file that cannot be used stops the start
+        self._credentials = security.credentials()
+        self._timeouts = Timeouts(
+            *(whole(1)(f"config key {key}", config.get(key, "30000"))
+              for key in ("controller.socket.timeout.ms", "request.timeout.ms"))
+        )  # fmt: skip
+        text = config.get(_PROTOCOL)
+        versions = ControlVersions.of(LATEST if text is None else InterBrokerProtocol.parse(text.strip()))
+        self._stop_replica_version = versions.stop_replica
+        self._encoder = Encoder(versions, inter_broker_listener(config), others=(self.node.registration,))
+        self._queue_partitions = queue_partitions
+        self._ports: tuple[Notify, MayAct] | None = None
+        self._channels: dict[int, Channel] = {}
+        """By broker id; replaced, never changed, since any thread may look."""
+
+    def open(self, notify: Notify, may_act: MayAct) -> None:
+        """Get ready; ``notify`` hears the brokers' answers, and ``may_act`` is asked, from their channels' threads."""
+        self._ports = notify, may_act
+
+    def close(self) -> None:
+        """Drop every queue and connection; a request in flight is not sent again. Waits for nobody."""
+        channels, self._channels = self._channels, {}
+        for channel in channels.values():
+            channel.close()
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers (indexes) have registered: each gets a new channel, which connects once there is something to
+        send. One that has not the listener on which we talk gets none, and an error in the log."""
+        self.disconnect(cluster, brokers)
+        opened = {}
+        for index in brokers:
+            registration = cluster.brokers.registrations[index]
+            if registration is None or self._ports is None:
+                continue
+            try:
+                target = self._target(registration)
+            except ConfigError as error:
+                _log.error("broker %d is sent nothing: %s", registration.broker_id, error)
+                continue
+            opened[registration.broker_id] = Channel(
+                registration.broker_id, target, self._timeouts, *self._ports, self.node.registration.broker_id
+            )
+        self._channels = {**self._channels, **opened}
+        for channel in opened.values():
+            channel.start()
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers (indexes) are gone, and what was queued for them with them. Waits for nobody."""
+        going = set(cluster.brokers.ids_of(brokers))
+        ended = [channel for broker_id, channel in self._channels.items() if broker_id in going]
+        self._channels = {broker_id: one for broker_id, one in self._channels.items() if broker_id not in going}
+        for channel in ended:
+            channel.close()
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Encode a batch now, and queue it. Raises ConfigError and ShapeError as ``kframe.wire.Encoder`` does, and
+        then nothing of it is queued."""
+        for broker, batch in self._encoded(cluster, requests).items():
+            broker_id = int(cluster.brokers.ids[broker])
+            channel = self._channels.get(broker_id)
+            if channel is None:
+                _log.warning("%d requests to broker %d dropped: not connected", len(batch), broker_id)
+                continue
+            if channel.weight > self._queue_partitions:
+                for one in batch:
+                    one.alone()
+            channel.add(batch)
+            if self._overgrown(cluster, broker, channel):
+                self._merge(cluster, broker, channel, requests)
+
+    @property
+    def channels(self) -> Mapping[int, Channel]:
+        """The channels to the brokers that are connected, by id."""
+        return self._channels
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """What waits for each connected broker, behind the request in flight."""
+        channels = self._channels
+        return {broker_id: BrokerQueue(channel.waiting, channel.times) for broker_id, channel in channels.items()}
+
+    def _target(self, registration: Registration) -> Target:
+        endpoint = endpoint_on(registration, self._listener)
+        client_id = str(self.node.registration.broker_id)
+        return Target(endpoint.host, endpoint.port, self._tls, self._credentials, client_id)
+
+    def _overgrown(self, cluster: ClusterState, broker: int, channel: Channel) -> bool:
+        """Whether a queue tells of more than twice the partitions that it could have to: all to the broker's metadata,
+        and its own to the broker. Then, or when it has doubled since it was merged, it is worth merging (again)."""
+        least = max(self._queue_partitions, 2 * channel.merged_weight)
+        if channel.weight <= least:
+            return False
+        partitions = int(cluster.topics.partition_count.sum())
+        if channel.weight <= 2 * partitions:
+            return False
+        p = cluster.partitions
+        hosted = int(np.count_nonzero((p.replica == broker) & (p.replica_state != ReplicaState.NON_EXISTENT)))
+        return channel.weight > 2 * (partitions + hosted)
+
+    def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> dict[int, list[Outgoing]]:
+        """The requests of a batch by broker index, each with the rows that it tells."""
+        encoded = list(self._encoder.encode(cluster, requests))
+        told = {(broker, one.api_key): one for broker, one in told_by(cluster, requests, self._stop_replica_version)}
+        now, begun = time.monotonic(), dict[tuple[int, int], int]()
+        batches: dict[int, list[Outgoing]] = {}
+        for one in encoded:
+            key = one.broker, one.api_key
+            first = begun.get(key, 0)
+            begun[key] = first + one.partitions
+            outgoing = _outgoing(one, told[key], slice(first, first + one.partitions), requests.controller_epoch, now)
+            batches.setdefault(one.broker, []).append(outgoing)
+        return batches
+
+    def _merge(self, cluster: ClusterState, broker: int, channel: Channel, requests: ControlRequests) -> None:
+        """Put what waits for a broker into as few requests as tell the same, from the columns of this moment."""
+        waiting = channel.take_back()
+        told = list({id(one.told): one.told for one in waiting}.values())
+        merged = []
+        for part in merge(cluster, broker, told, requests.controller_id, requests.controller_epoch):
+            for one in self._encoded(part.cluster, part.requests).get(broker, ()):
+                one.told, one.queued = part.original(one.told), waiting[0].queued
+                merged.append(one)
+        channel.add(merged)
+        channel.merged_weight = sum(one.weight for one in merged)
+        _log.info("broker %d is slow: %d requests merged into %d", channel.broker_id, len(waiting), len(merged))
+
+
+def open_transport(url: str, config: Mapping[str, str]) -> WireTransport:
+    """The transport for ``kafka:``; ``config`` are values by Kafka's keys. Raises ConfigError."""
+    if url.partition(":")[2].strip("/"):
+        raise ConfigError(
+            "transport URL", repr(url), "kafka: alone; where brokers listen stands in their registrations"
+        )
+    return WireTransport(config)
+
+
+def _outgoing(one: EncodedRequest, told: Told, part: slice, controller_epoch: int, now: float) -> Outgoing:
+    return Outgoing(controller_epoch, one.api_key, one.api_version, one.chunks, told, part, now)

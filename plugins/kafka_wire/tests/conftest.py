@@ -1,0 +1,61 @@
+"""Brokers that a test directs, and transports to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
+from kframe_kafka_wire.transport import WireTransport
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
+
+# As kframe's own tests: the same examples in every run, and none fails for being slow.
+hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
+hypothesis_settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture
+def fakes() -> Iterator[Callable[..., FakeBroker]]:
+    """Makes brokers that end with the test."""
+    made: list[FakeBroker] = []
+
+    def make(*arguments: Any, **more: Any) -> FakeBroker:
+        made.append(FakeBroker(*arguments, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def transports() -> Iterator[Callable[..., WireTransport]]:
+    """Makes transports that end with the test, and see that their threads do."""
+    made: list[WireTransport] = []
+
+    def make(config: dict[str, str] | None = None, **more: Any) -> WireTransport:
+        made.append(WireTransport(settings() if config is None else config, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        channels = list(one.channels.values())
+        one.close()
+        assert all(channel.join(10.0) for channel in channels)
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerHandle]:
+    """A server for real brokers, each cluster on a chroot of its own."""
+    if lacking := missing():
+        pytest.skip(lacking)
+    server = ServerHandle(tmp_path_factory.mktemp("zookeeper") / "open", ServerOptions())
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()

@@ -1,0 +1,100 @@
+"""Answers, byte by byte: the kernel against its twin, and anything at all instead of an answer."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from kframe_kafka_wire import _naive_answers, kernels
+from kframe_kafka_wire.answers import Asked, WireError, read_answer
+from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
+from kframe_kafka_wire.told import Told, TopicNames
+
+from kframe.errors import ErrorCode
+from kframe.model.events import StopReplicaAnswered
+
+#: (api key, version) of everything that may be answered.
+VERSIONS = [(4, version) for version in range(8)] + [(5, version) for version in range(5)]
+TOPICS = ["a", "bb", "a-topic-of-another-length"]
+#: Errors by topic and partition.
+ERRORS = st.dictionaries(
+    st.tuples(st.sampled_from(TOPICS), st.integers(0, 2**31 - 1)),
+    st.sampled_from([0, 0, 0, 56, 74, -1]),
+)
+
+
+def reply_to(api: tuple[int, int], errors: dict[tuple[str, int], int]) -> bytes:
+    ids = [SimpleNamespace(topic_name=one, topic_id=uuid.UUID(int=len(one))) for one, _ in errors]
+    return encode_reply(Received(*api, 5, None, SimpleNamespace(topic_states=ids)), 0, errors)
+
+
+def scanned(module: Any, api: tuple[int, int], reply: bytes, most: int) -> tuple[int, Any, Any]:
+    flexible = api[1] >= (4 if api[0] == 4 else 2)
+    found, counts = np.zeros((min(most, len(reply) // 6), 4), np.int32), np.zeros(2, np.int32)
+    end = module.scan_answer(reply, 7 if flexible else 6, flexible, api[0] == 4 and api[1] >= 5, most, found, counts)
+    return end, *((found[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (None, None))
+
+
+@given(st.sampled_from(VERSIONS), ERRORS, st.integers(-2, 2))
+def test_the_kernel_finds_what_stands_there(api: tuple[int, int], errors: dict[tuple[str, int], int], off: int) -> None:
+    reply, most = reply_to(api, errors), max(len(errors) + off, 0)
+    end, found, counts = scanned(kernels, api, reply, most)
+    assert (end, found, counts) == scanned(_naive_answers, api, reply, most)
+    if most < len(errors):
+        assert end == -1
+        return
+    in_error = {one: error for one, error in errors.items() if error}
+    assert (end, counts) == (len(reply), [len(errors), len(in_error)])
+    assert sorted(one[2:] for one in found) == sorted([partition, error] for (_, partition), error in in_error.items())
+
+
+@given(st.sampled_from(VERSIONS), ERRORS, st.data())
+def test_the_kernel_and_its_twin_on_broken_answers(api: tuple[int, int], errors: Any, data: st.DataObject) -> None:
+    """One byte changed, or cut off anywhere."""
+    reply = bytearray(reply_to(api, errors))
+    at = data.draw(st.integers(6, len(reply)))
+    if data.draw(st.booleans()) or at == len(reply):
+        reply = reply[:at]
+    else:
+        reply[at] = data.draw(st.integers(0, 255))
+    if len(reply) >= 7:
+        assert scanned(kernels, api, bytes(reply), len(errors)) == scanned(
+            _naive_answers, api, bytes(reply), len(errors)
+        )
+
+
+def asked(api: tuple[int, int], partitions: int) -> Asked:
+    numbers = np.arange(partitions, dtype=np.int32)
+    names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
+    told = Told(api[0], numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names)
+    return Asked(1, 1, *api, 5, told, slice(0, partitions))
+
+
+def test_deletions_that_are_not_answered_for_are_not_taken_for_done() -> None:
+    half = read_answer(asked((5, 4), 2), reply_to((5, 4), {("a", 0): 0}))
+    assert isinstance(half, StopReplicaAnswered)
+    assert (half.error, half.rows.tolist()) == (ErrorCode.UNKNOWN_SERVER_ERROR, [0, 1])
+    assert read_answer(asked((5, 4), 2), reply_to((5, 4), {})) is None
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([*VERSIONS, *((6, version) for version in range(9))]), st.binary(max_size=60), st.booleans())
+@example((6, 8), b"\0\0\0", True)
+def test_anything_is_an_answer_or_an_error(api: tuple[int, int], content: bytes, headed: bool) -> None:
+    reply = struct.pack(">i", 5) + content if headed else content
+    with suppress(WireError):
+        read_answer(asked(api, 4), reply)
+
+
+@pytest.mark.parametrize("api", VERSIONS)
+def test_an_answer_is_never_longer_than_what_is_read(api: tuple[int, int]) -> None:
+    name = "n" * 249
+    errors = {(name, partition): -1 for partition in range(50)}
+    assert len(reply_to(api, errors)) <= asked(api, 50).reply_bytes_max

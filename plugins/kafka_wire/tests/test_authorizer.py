@@ -1,0 +1,153 @@
+"""Who may do what: the rules of AclAuthorizer as a table, and where silence is no."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, CLUSTER, AclAuthorizer, Kind, Operation, authorizer_of
+from kframe_kafka_wire.principals import Principal, distinguished_name, name_mapper
+from kframe_kafka_wire.testing.served import FakeRecords, Served
+
+from kframe.testing.clusters import healthy
+
+CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:root;User:CN=admin,O=x"}
+
+
+def acl(*entries: tuple[str, str, str, str]) -> str:
+    """A record of (principal, Allow or Deny, operation, host)."""
+    names = ("principal", "permissionType", "operation", "host")
+    return json.dumps({"version": 1, "acls": [dict(zip(names, one, strict=True)) for one in entries]})
+
+
+ACLS = {
+    "/kafka-acl/Topic/t": acl(("User:alice", "Allow", "Read", "*"), ("User:bob", "Allow", "All", "10.0.0.1")),
+    "/kafka-acl/Topic/denied": acl(("User:*", "Allow", "All", "*"), ("User:alice", "Deny", "Write", "*")),
+    "/kafka-acl/Topic/*": acl(("User:everywhere", "Allow", "Describe", "*")),
+    "/kafka-acl/Topic/configs": acl(("User:alice", "Allow", "AlterConfigs", "*")),
+    "/kafka-acl/Topic/broken": '{"acls": [{"principal": "User:alice"}]}',
+    "/kafka-acl/Cluster/kafka-cluster": acl(("User:broker", "Allow", "ClusterAction", "*")),
+    "/kafka-acl-extended/prefixed/Topic/team-": acl(("User:alice", "Allow", "Create", "*")),
+}
+TOPIC, READ, WRITE, DESCRIBE = Kind.TOPIC, Operation.READ, Operation.WRITE, Operation.DESCRIBE
+
+#: (user, host, operation, kind, name, allowed)
+TABLE = [
+    ("alice", "h", READ, TOPIC, "t", True),
+    ("alice", "h", DESCRIBE, TOPIC, "t", True),  # who may read may describe
+    ("alice", "h", WRITE, TOPIC, "t", False),
+    ("alice", "h", Operation.DESCRIBE_CONFIGS, TOPIC, "t", False),
+    ("alice", "h", Operation.DESCRIBE_CONFIGS, TOPIC, "configs", True),
+    ("bob", "10.0.0.1", Operation.DELETE, TOPIC, "t", True),
+    ("bob", "10.0.0.2", Operation.DELETE, TOPIC, "t", False),
+    ("carol", "h", WRITE, TOPIC, "denied", True),
+    ("alice", "h", WRITE, TOPIC, "denied", False),  # a denial wins
+    ("alice", "h", DESCRIBE, TOPIC, "denied", True),  # and implies nothing
+    ("everywhere", "h", DESCRIBE, TOPIC, "any", True),
+    ("everywhere", "h", READ, TOPIC, "any", False),
+    ("alice", "h", Operation.CREATE, TOPIC, "team-1", True),
+    ("alice", "h", Operation.CREATE, TOPIC, "team", False),
+    ("alice", "h", READ, TOPIC, "broken", False),
+    ("carol", "h", READ, TOPIC, "broken", False),
+    ("broker", "h", Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER, True),
+    ("broker", "h", Operation.ALTER, Kind.CLUSTER, CLUSTER, False),
+    ("alice", "h", READ, Kind.GROUP, "t", False),  # of another kind
+    ("root", "h", Operation.ALTER, Kind.CLUSTER, CLUSTER, True),
+    ("CN=admin,O=x", "h", READ, TOPIC, "broken", True),
+    ("ANONYMOUS", "h", READ, TOPIC, "t", False),
+]
+
+
+@pytest.fixture
+def authorizer() -> AclAuthorizer:
+    authorizer = authorizer_of(CONFIG, FakeRecords(ACLS))
+    assert isinstance(authorizer, AclAuthorizer)
+    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # nothing was read yet
+    assert authorizer.allows(Principal("root"), "h", READ, TOPIC, "t")
+    authorizer.refresh()
+    return authorizer
+
+
+@pytest.mark.parametrize("user, host, operation, kind, name, allowed", TABLE)
+def test_rules(
+    user: str, host: str, operation: Operation, kind: Kind, name: str, allowed: bool, authorizer: AclAuthorizer
+) -> None:
+    assert authorizer.allows(Principal(user), host, operation, kind, name) is allowed
+
+
+def test_without_entries_the_setting_decides() -> None:
+    config = {**CONFIG, "allow.everyone.if.no.acl.found": "true"}
+    lenient = authorizer_of(config, FakeRecords({"/kafka-acl/Topic/t": ACLS["/kafka-acl/Topic/t"]}))
+    assert isinstance(lenient, AclAuthorizer)
+    lenient.refresh()
+    assert lenient.allows(Principal("x"), "h", WRITE, TOPIC, "other")
+    assert not lenient.allows(Principal("x"), "h", WRITE, TOPIC, "t")
+
+
+def test_an_authorizer_that_is_not_here_denies() -> None:
+    unknown = authorizer_of({**CONFIG, "authorizer.class.name": "com.example.Mine"}, FakeRecords(ACLS))
+    assert isinstance(unknown, AclAuthorizer)
+    unknown.refresh()
+    assert not unknown.allows(Principal("alice"), "h", READ, TOPIC, "t")
+    assert unknown.allows(Principal("root"), "h", READ, TOPIC, "t")
+
+
+def test_without_an_authorizer_everybody_may_do_everything() -> None:
+    assert authorizer_of({}, FakeRecords(ACLS)).allows(Principal("x"), "h", WRITE, TOPIC, "t")
+
+
+#: What who has no rights is told: (API key, version, fields, where the code stands, code).
+DENIED: list[tuple[int, int, Mapping[str, object], tuple[str | int, ...], int]] = [
+    (7, 3, {"broker_id": 1}, ("error_code",), 31),
+    (56, 3, {"broker_id": 1}, ("error_code",), 31),
+    (67, 0, {"broker_id": 1}, ("error_code",), 31),
+    (45, 0, {"topics": ()}, ("error_code",), 31),
+    (46, 0, {"topics": None}, ("error_code",), 31),
+    (57, 1, {"feature_updates": ()}, ("error_code",), 31),
+    (22, 4, {"transactional_id": None}, ("error_code",), 31),
+    (43, 2, {"topic_partitions": [{"topic": "t", "partitions": [0]}]}, ("error_code",), 31),
+    (19, 7, {"topics": [{"name": "n", "num_partitions": 1, "replication_factor": 1}]}, ("topics", 0, "error_code"), 29),
+    (20, 5, {"topic_names": ["t"]}, ("responses", 0, "error_code"), 29),
+    (37, 3, {"topics": [{"name": "t", "count": 3}]}, ("results", 0, "error_code"), 29),
+    (32, 4, {"resources": [{"resource_type": 2, "resource_name": "t"}]}, ("results", 0, "error_code"), 29),
+    (32, 4, {"resources": [{"resource_type": 4, "resource_name": ""}]}, ("results", 0, "error_code"), 31),
+    (33, 2, {"resources": [{"resource_type": 2, "resource_name": "t"}]}, ("responses", 0, "error_code"), 29),
+    (44, 1, {"resources": [{"resource_type": 4, "resource_name": ""}]}, ("responses", 0, "error_code"), 31),
+    (3, 12, {"topics": [{"name": "t"}]}, ("topics", 0, "error_code"), 29),
+    (3, 12, {"topics": None}, ("topics",), []),  # type: ignore[list-item]
+    (10, 4, {"coordinator_keys": ["g"]}, ("coordinators", 0, "error_code"), 30),
+    (10, 4, {"coordinator_keys": ["x"], "key_type": 1}, ("coordinators", 0, "error_code"), 53),
+]
+
+
+def test_who_has_no_rights_is_told_so() -> None:
+    with Served({"t": [healthy(1)]}, config=CONFIG, records=FakeRecords({})) as world, world.client() as client:
+        for api_key, version, fields, place, code in DENIED:
+            answer: object = client.ask(api_key, version, **fields)
+            for step in place:
+                answer = answer[step]  # type: ignore[index]
+            assert answer == code, (api_key, version)
+        # Nothing is passed on to brokers, to which we are somebody: ACLs are refused here.
+        assert client.ask(29, 3, resource_type_filter=2)["error_code"] == 54
+
+
+#: (rules, subject, principal)
+NAMES = [
+    ("DEFAULT", "CN=a,O=b", "CN=a,O=b"),
+    ("", "CN=a,O=b", "CN=a,O=b"),
+    ("RULE:^CN=(.*?),O=(.*)$/$1@$2/", "CN=a,O=b", "a@b"),
+    ("RULE:^CN=(.*?),O=b$/$1/U, DEFAULT", "CN=a,O=b", "A"),
+    ("RULE:^CN=(.*?),O=x$/$1/U, DEFAULT", "CN=a,O=b", "CN=a,O=b"),
+    ("RULE:^CN=(.*)$/$1/L", "CN=ABC", "abc"),
+]
+
+
+@pytest.mark.parametrize("rules, subject, name", NAMES)
+def test_certificates_become_principals(rules: str, subject: str, name: str) -> None:
+    assert name_mapper(rules)(subject) == name
+
+
+def test_subjects_are_written_as_java_writes_them() -> None:
+    subject = ((("countryName", "DE"),), (("organizationName", "a, b"),), (("commonName", "x"),))
+    assert distinguished_name({"subject": subject}) == "CN=x,O=a\\, b,C=DE"

@@ -1,0 +1,274 @@
+"""The queue of a slow broker, merged again and again, teaches a broker what all single requests would have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, Outgoing
+from kframe_kafka_wire.testing import fake_broker
+from kframe_kafka_wire.testing.fake_broker import APIS, US, decode
+from kframe_kafka_wire.transport import WireTransport
+
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.testing.clusters import cluster_of, healthy, registration
+from kframe.wire import header_version, request_header
+
+SLOW = 1
+TOPICS = "ab"
+
+
+class Stuck(WireTransport):
+    """A transport whose channels never begin to send."""
+
+    def __init__(self, protocol: str, queue_partitions: int) -> None:
+        super().__init__(fake_broker.settings(inter_broker_protocol_version=protocol), queue_partitions)
+        self.open(lambda _event: None, lambda: True)
+
+    @property
+    def channel(self) -> Channel:
+        return self.channels[SLOW]
+
+    def taken(self) -> list[Any]:
+        """What the broker would be sent, decoded by kio."""
+        return [decode(frame_of(one)) for one in self.channel.take_back()]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _stuck() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Channel, "start", lambda _channel: None)
+        yield
+
+
+def frame_of(one: Outgoing) -> bytes:
+    version = header_version(one.api_key, one.api_version)
+    return request_header(version, one.api_key, one.api_version, 1, "x") + b"".join(one.chunks)
+
+
+@dataclass
+class Model:
+    """What a broker makes of control requests, as far as merging could change it."""
+
+    live: tuple[int, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    serving: dict[str, Any] = field(default_factory=dict)
+    """Leader and leader epoch of the replicas that serve."""
+    old_data: set[str] = field(default_factory=lambda: {f"{t}-{p}" for t in TOPICS for p in range(2)})
+    """Replicas whose data is from before the queue began."""
+
+    def apply(self, requests: list[Any]) -> Model:
+        for request in requests:
+            trace = request.trace
+            if trace["api"] == "UpdateMetadata":
+                self.live = tuple(trace["live_brokers"])
+            for name, told in trace["partitions"].items():
+                self.tell(trace["api"], name, told)
+        return self
+
+    def tell(self, api: str, name: str, told: Any) -> None:
+        if api == "LeaderAndIsr":
+            self.serving[name] = told["leader"], told["leader_epoch"]
+        elif api == "StopReplica":
+            _, leader_epoch = self.serving.get(name, (None, -1))
+            if told["leader_epoch"] is not None and -2 < told["leader_epoch"] < leader_epoch:
+                return  # fenced: an order from before the broker's last LeaderAndIsr
+            self.serving.pop(name, None)
+            if told["delete_partition"]:
+                self.old_data.discard(name)
+        elif told["leader"] == -2:
+            self.metadata.pop(name, None)
+        else:
+            self.metadata[name] = told
+
+
+class Controller:
+    """Changes a small cluster, and tells two transports: one merges whenever it may, the other never does."""
+
+    def __init__(self, protocol: str) -> None:
+        self.cluster = ClusterState()
+        self.cluster.brokers.register([registration(one) for one in (1, 2, 3)])
+        self.merging, self.keeping = Stuck(protocol, 0), Stuck(protocol, 10**9)
+        self.served: list[Any] = []
+        self.stopped: set[int] = set()
+        for one in (self.merging, self.keeping):
+            one.connect(self.cluster, (0,))
+        self.recreate(0, 0)
+        self.recreate(1, 0)
+
+    # -- what may happen; each takes numbers that Hypothesis draws
+
+    def create(self, name: str, replicas: list[list[int]]) -> None:
+        if name in self.cluster.topics:
+            return
+        indexes = Ragged.of([(self.cluster.brokers.index_of(one) + 0).tolist() for one in replicas])
+        topic_id = bytes([len(self.cluster.topics) + 1]) * 16
+        rows = self.cluster.add_topics([name], np.array([len(replicas)]), indexes, indexes, ids=[topic_id])
+        p = self.cluster.partitions
+        p.leader[rows] = [one[0] for one in (indexes[i] for i in range(len(replicas)))]
+        p.leader_epoch[rows] = p.partition_epoch[rows] = p.controller_epoch[rows] = 0
+        self.send(lead=rows, metadata=rows, is_new=1)
+
+    def recreate(self, topic: int, _: int) -> None:
+        self.create(TOPICS[topic], [[1, 2], [3, 1]])
+
+    def serve(self, _: int, __: int) -> None:
+        """The broker takes one request."""
+        waiting = self.merging.channel.take_back()
+        self.served += [decode(frame_of(one)) for one in waiting[:1]]
+        self.merging.channel.add(waiting[1:])
+
+    def change_leader(self, topic: int, partition: int) -> None:
+        rows = self.row(topic, partition)
+        p = self.cluster.partitions
+        for row in rows.tolist():
+            p.leader_epoch[row] += 1
+            p.partition_epoch[row] += 1
+            p.leader[row] = p.replicas_of(row)[int(p.leader_epoch[row]) % int(p.replica_count[row])]
+        self.send(lead=rows, metadata=rows)
+
+    def change_isr(self, topic: int, partition: int) -> None:
+        """As a leader does by AlterPartition: only metadata tells of it."""
+        rows = self.row(topic, partition)
+        self.cluster.partitions.partition_epoch[rows] += 1
+        self.send(metadata=rows)
+
+    def stop(self, topic: int, partition: int) -> None:
+        self.send(stop=self.row(topic, partition), delete=0)
+
+    def remove(self, topic: int, partition: int) -> None:
+        """As at the end of a reassignment."""
+        self.send(stop=self.row(topic, partition), delete=1)
+
+    def change_elsewhere(self, topic: int, partition: int) -> None:
+        """The slow broker has been told to stop its replica, and is not told who leads the others now."""
+        rows = self.row(topic, partition)
+        if self.stopped.issuperset(rows.tolist()):
+            self.cluster.partitions.leader_epoch[rows] += 1
+            self.send(metadata=rows)
+
+    def delete(self, topic: int, _: int) -> None:
+        index = self.cluster.topics.find(TOPICS[topic])
+        if index is not None:
+            self.cluster.topics.deleting[index] = 1
+            rows = self.cluster.topics.rows_of(index)
+            self.send(stop=rows, metadata=rows, delete=1)
+
+    def forget(self, topic: int, _: int) -> None:
+        """A deletion is complete."""
+        index = self.cluster.topics.find(TOPICS[topic])
+        if index is not None and self.cluster.topics.deleting[index]:
+            self.cluster.drop_topics(np.array([index], np.int32))
+
+    def vanish(self, topic: int, _: int) -> None:
+        """Somebody takes a topic out of storage: Kafka's controller tells nobody."""
+        index = self.cluster.topics.find(TOPICS[topic])
+        if index is not None:
+            self.cluster.drop_topics(np.array([index], np.int32))
+
+    def bounce(self, broker: int, _: int) -> None:
+        index = self.cluster.brokers.find(2 + broker % 2)
+        assert index is not None
+        self.cluster.brokers.registered[index] ^= 1
+        self.send(metadata=np.flatnonzero(self.cluster.partitions.topic >= 0).astype(np.int32))
+
+    # -- in short
+
+    def row(self, topic: int, partition: int) -> Int32:
+        row = self.cluster.row(TOPICS[topic], partition)
+        return np.array([] if row is None else [row], np.int32)
+
+    def send(self, *, lead: Int32 | None = None, stop: Int32 | None = None, metadata: Int32 | None = None,
+             delete: int = 0, is_new: int = 0) -> None:  # fmt: skip
+        none, p = np.empty(0, np.int32), self.cluster.partitions
+        lead, stop = (none if one is None else one[self.hosted(one)] for one in (lead, stop))
+        self.stopped = (self.stopped - set(lead.tolist())) | set(stop.tolist())
+        epochs = np.where(self.cluster.topics.deleting[p.topic[stop]] != 0, -2, p.leader_epoch[stop]).astype(np.int32)
+        batch = ControlRequests(
+            US, 1, rows_for(lead), np.full(len(lead), is_new, np.uint8), np.zeros(1, np.int32),
+            none if metadata is None else metadata, rows_for(stop), epochs, np.full(len(stop), delete, np.uint8),
+        )  # fmt: skip
+        self.merging.send(self.cluster, batch)
+        self.keeping.send(self.cluster, batch)
+
+    def hosted(self, rows: Int32) -> Any:
+        return [0 in self.cluster.partitions.replicas_of(row) for row in rows.tolist()]
+
+
+def rows_for(rows: Int32) -> BrokerRows:
+    return (
+        BrokerRows(np.zeros(1, np.int32), np.array([0, len(rows)], np.int32), rows) if len(rows) else BrokerRows.none()
+    )
+
+
+STEPS: list[Callable[[Controller, int, int], None]] = [
+    Controller.serve, Controller.recreate, Controller.change_leader, Controller.change_isr, Controller.stop,
+    Controller.change_elsewhere,    Controller.remove,
+    Controller.delete, Controller.forget, Controller.vanish, Controller.bounce,
+]  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(["3.9", "2.8", "2.4-IV1", "2.4-IV0", "1.0"]),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1), st.integers(0, 1)), min_size=15, max_size=40),
+)
+def test_the_end_is_the_same(protocol: str, steps: list[Any]) -> None:
+    """Whenever the broker takes a request, and however often the rest is merged."""
+    controller = Controller(protocol)
+    for step, *arguments in steps:
+        step(controller, *arguments)
+    merged = Model().apply([*controller.served, *controller.merging.taken()])
+    single = Model().apply(controller.keeping.taken())
+    stands = [f"{topic}-{n}" for topic in TOPICS for n in range(2) if controller.cluster.row(topic, n) is not None]
+    assert merged.live == single.live
+    for of_merged, of_single in ((merged.metadata, single.metadata), (merged.serving, single.serving)):
+        for name in stands:
+            assert of_merged.get(name) == of_single.get(name), name
+        assert of_merged.keys() <= of_single.keys()  # of what is gone, a broker may have heard less, never more
+    assert merged.old_data == single.old_data
+
+
+def test_is_new_sticks_and_the_newest_state_is_told() -> None:
+    controller = Controller("3.9")
+    for _ in range(30):
+        controller.change_leader(0, 0)
+    requests = controller.merging.taken()
+    assert sum(REQUEST_WEIGHT for _ in requests) < 31 * REQUEST_WEIGHT
+    told = [one.trace["partitions"]["a-0"] for one in requests if "a-0" in one.trace["partitions"]]
+    assert next(one["is_new"] for one in told if "is_new" in one) is True
+    assert told[-1]["leader_epoch"] == 30
+    assert APIS[requests[0].api_key] == "UpdateMetadata"
+
+
+def test_a_queue_is_bounded_however_long_a_broker_is_stuck() -> None:
+    """3,000 changes: never above twice what there is to be told once."""
+    many = 40
+    cluster = cluster_of({f"t-{n}": [healthy(1, 2)] * 25 for n in range(many)}, registered=[1, 2])
+    transport = Stuck("3.9", 0)
+    transport.connect(cluster, (0,))
+    rows = np.arange(len(cluster), dtype=np.int32)
+    none = np.empty(0, np.int32)
+    most = 0
+    for number in range(3000):
+        cluster.partitions.leader_epoch[rows] += 1
+        part = rows if number % 100 == 0 else rows[number % 900 : number % 900 + 30]
+        transport.send(cluster, ControlRequests(
+            US, 1, rows_for(part), np.zeros(len(part), np.uint8), np.zeros(1, np.int32), part, BrokerRows.none(), none,
+            np.empty(0, np.uint8),
+        ))  # fmt: skip
+        most = max(most, transport.channel.weight)
+    once = 2 * len(cluster)  # all metadata, and it hosts everything
+    assert once <= most <= 2 * (once + 4 * REQUEST_WEIGHT)
+    assert transport.channel.waiting < 300
+    requests = transport.taken()
+    newest = {one.trace["api"]: one.trace["partitions"]["t-0-0"]["leader_epoch"] for one in requests
+              if "t-0-0" in one.trace["partitions"]}  # fmt: skip
+    assert newest.keys() == {"LeaderAndIsr", "UpdateMetadata"}

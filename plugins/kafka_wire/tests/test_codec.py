@@ -1,0 +1,174 @@
+"""Messages in bytes and back: against kio's own writer, and against bytes that are no messages."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+import tracemalloc
+from typing import Any
+
+import pytest
+from kframe_kafka_wire import codec
+from kframe_kafka_wire.codec import CodecError
+from kframe_kafka_wire.testing.messages import draw, every_version, request_class, response_class
+from kio.serial import entity_reader, entity_writer
+
+EVERY = list(every_version())
+DIRECTIONS = ("request", "response")
+
+
+def encoded(api_key: int, version: int, direction: str, chance: random.Random) -> tuple[dict[str, Any], bytes]:
+    """A message drawn at random, and its bytes with the size before them."""
+    if direction == "request":
+        fields = draw(request_class(api_key, version), chance)
+        return fields, codec.encode_request(api_key, version, 7, "someone", fields)
+    fields = draw(response_class(api_key, version), chance)
+    return fields, codec.encode_response(api_key, version, 7, fields)
+
+
+def decoded(api_key: int, version: int, direction: str, frame: bytes) -> dict[str, Any]:
+    """What the bytes without their size say."""
+    if direction == "request":
+        header = codec.decode_header(frame)
+        if (header.api_key, header.api_version) != (api_key, version) and not codec.known(
+            header.api_key, header.api_version
+        ):
+            raise CodecError("another API")
+        return codec.decode_request(header, frame)
+    return codec.decode_response(api_key, version, frame)[1]
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_every_version_goes_there_and_back_and_is_what_kio_writes(direction: str) -> None:
+    chance = random.Random(1)
+    for api_key, version in EVERY:
+        entity = request_class(api_key, version) if direction == "request" else response_class(api_key, version)
+        for _ in range(2):
+            fields, message = encoded(api_key, version, direction, chance)
+            assert struct.unpack_from(">i", message)[0] == len(message) - 4
+            assert decoded(api_key, version, direction, message[4:]) == fields, (api_key, version)
+            header, before = entity_reader(entity.__header_schema__)(message, 4)
+            theirs = io.BytesIO()
+            entity_writer(entity.__header_schema__)(theirs, header)
+            value, size = entity_reader(entity)(message, 4 + before)
+            assert 4 + before + size == len(message), (api_key, version)
+            entity_writer(entity)(theirs, value)
+            assert theirs.getvalue() == message[4:], (api_key, version)
+
+
+#: What kio's own reader ends the process on, or reads in silence: the body of a Metadata request of version 12 or 4.
+HOSTILE = {
+    "an array of two thousand million": (12, b"\xff\xff\xff\xff\x0f"),
+    "an array of more than 32 bits": (12, b"\xff\xff\xff\xff\x7f"),
+    "a number without an end": (12, b"\xff" * 20),
+    "nothing": (12, b""),
+    "a text that is not UTF-8": (12, b"\x02" + bytes(16) + b"\x03\xff\xfe\x00\x00\x00\x00"),
+    "as many tagged fields": (12, b"\x00\x00\x00\xff\xff\xff\xff\x0f"),
+    "a tagged field of as many bytes": (12, b"\x00\x00\x00\x01\x63\xff\xff\xff\xff\x0fab"),
+    "something behind the end": (12, b"\x00\x00\x00\x00more"),
+    "a negative array": (4, b"\xff\xff\xff\xfe\x00"),
+    "the largest array": (4, b"\x7f\xff\xff\xff\x00"),
+    "a negative text": (4, b"\x00\x00\x00\x01\xff\xf0\x00"),
+    "no text where there must be one": (4, b"\x00\x00\x00\x01\xff\xff\x00"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_message_is_refused(name: str) -> None:
+    version, body = HOSTILE[name]
+    head = struct.pack(">hhih", 3, version, 7, -1) + (b"\x00" if version >= 9 else b"")
+    header = codec.decode_header(head + body)
+    with pytest.raises(CodecError):
+        codec.decode_request(header, head + body)
+
+
+def test_unknown_tagged_fields_are_passed_over() -> None:
+    head = struct.pack(">hhih", 3, 12, 7, -1) + b"\x01\x07\x02hi"
+    frame = head + b"\x00\x01\x00\x01\x63\x02ab"
+    header = codec.decode_header(frame)
+    assert header.client_id is None
+    assert codec.decode_request(header, frame) == {
+        "topics": None,
+        "allow_auto_topic_creation": True,
+        "include_topic_authorized_operations": False,
+    }
+
+
+def test_of_a_version_that_is_not_known_the_beginning_of_the_header_is_read() -> None:
+    header = codec.decode_header(struct.pack(">hhi", 18, 99, 5) + b"\xff\xff\xff")
+    assert (header.api_key, header.api_version, header.correlation_id) == (18, 99, 5)
+    assert not codec.known(18, 99)
+
+
+def test_a_controlled_shutdown_of_version_0_has_no_client_id() -> None:
+    message = codec.encode_request(7, 0, 1, "not sent", {"broker_id": 3})
+    assert message == struct.pack(">ihhii", 12, 7, 0, 1, 3)
+
+
+def test_more_values_than_there_is_room_for_are_refused() -> None:
+    count = 3_000_000
+    body = struct.pack(">i", count) + b"\x00\x00" * count  # so many topics without a name
+    frame = struct.pack(">hhih", 3, 4, 7, -1) + body + b"\x00"
+    with pytest.raises(CodecError, match="values"):
+        codec.decode_request(codec.decode_header(frame), frame)
+
+
+def test_a_value_that_does_not_fit_its_field_is_refused() -> None:
+    with pytest.raises(CodecError):
+        codec.encode_request(7, 3, 1, None, {"broker_id": 2**40})
+
+
+def mutated(message: bytes, chance: random.Random) -> bytes:
+    """The same with something wrong."""
+    damaged = bytearray(message)
+    match chance.randrange(5):
+        case 0:
+            del damaged[chance.randrange(len(damaged)) :]
+        case 1:
+            damaged += chance.randbytes(chance.randrange(1, 9))
+        case 2:
+            for _ in range(chance.randrange(1, 5)):
+                damaged[chance.randrange(len(damaged))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        case 3:
+            at = chance.randrange(len(damaged))
+            damaged[at : at + 4] = chance.choice((b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00"))
+        case _:
+            at = chance.randrange(len(damaged))
+            del damaged[at : at + chance.randrange(1, 9)]
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_damaged_messages_are_read_or_refused_and_cost_little(direction: str) -> None:
+    chance = random.Random(2)
+    refused = total = 0
+    tracemalloc.start()
+    try:
+        for api_key, version in EVERY:
+            _, message = encoded(api_key, version, direction, chance)
+            for _ in range(20):
+                frame = mutated(message[4:], chance)
+                total += 1
+                try:
+                    decoded(api_key, version, direction, frame)
+                except CodecError:
+                    refused += 1
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert total > 5_000
+    assert refused > total / 4  # a test that reads everything would test nothing
+    assert peak < 64 * 2**20
+
+
+def test_random_bytes_are_read_or_refused() -> None:
+    chance = random.Random(3)
+    for api_key, version in EVERY:
+        for direction in DIRECTIONS:
+            for _ in range(10):
+                frame = chance.randbytes(chance.randrange(200))
+                try:
+                    decoded(api_key, version, direction, frame)
+                except CodecError:
+                    continue

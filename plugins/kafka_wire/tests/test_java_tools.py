@@ -1,0 +1,125 @@
+"""Kafka's own tools against a server without brokers: whatever address a client picks, it reaches the controller."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kframe_kafka_wire.records import Records
+from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
+from kframe_kafka_wire.testing.served import Served
+from kframe_kafka_wire.testing.tools import Tools
+from kframe_zookeeper.testing.java import missing
+from kframe_zookeeper.testing.servers import free_ports
+
+from kframe.model.brokers import Endpoint, Registration
+from kframe.testing.clusters import PartitionSpec, healthy
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+#: Partition 1 is led by a broker that is not its preferred one.
+TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[Served]:
+    (port,) = free_ports(1)
+    endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
+    brokers = [Registration(one, 100 * one, endpoint) for one in (1, 2, 3)]
+    with Served(TOPICS, brokers, {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "kframe.relay": "false"}) as world:
+        yield world
+
+
+@pytest.fixture
+def tools(world: Served, tmp_path: Path) -> Tools:
+    return Tools(tmp_path, world.server.addresses["PLAINTEXT"])
+
+
+def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:
+    said = tools.run("kafka-topics", "--create", "--topic", "new", "--partitions", "3", "--replication-factor", "2",
+                     "--config", "retention.ms=1000")  # fmt: skip
+    assert "Created topic new" in said
+    said = tools.run("kafka-topics", "--describe", "--topic", "new")
+    assert "PartitionCount: 3" in said
+    assert "ReplicationFactor: 2" in said
+    assert "retention.ms=1000" in said
+    assert len(re.findall(r"Topic: new\s+Partition: \d\s+Leader: [123]\s+Replicas: [123],[123]", said)) == 3
+    tools.run("kafka-topics", "--alter", "--topic", "new", "--partitions", "5")
+    assert "PartitionCount: 5" in tools.run("kafka-topics", "--describe", "--topic", "new")
+    tools.run("kafka-topics", "--delete", "--topic", "new")
+    assert "new" not in tools.run("kafka-topics", "--list")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("--create", "--topic", "old", "--partitions", "1", "--replication-factor", "1"), "already exists"),
+        (("--create", "--topic", "x", "--partitions", "1", "--replication-factor", "9"), "replication factor"),
+        (("--create", "--topic", "x", "--partitions", "1", "--replication-factor", "1", "--config", "retention.ms=x"),
+         "retention.ms"),
+        (("--alter", "--topic", "old", "--partitions", "1"), "number of partitions"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_explained(arguments: tuple[str, ...], said: str, tools: Tools) -> None:
+    code, text = tools.tried("kafka-topics", *arguments)
+    assert code != 0
+    assert said in text
+
+
+def test_settings_of_topics_and_of_all_brokers(tools: Tools) -> None:
+    topic = ("--entity-type", "topics", "--entity-name", "old")
+    tools.run(
+        "kafka-configs", "--alter", *topic, "--add-config", "max.message.bytes=4321,cleanup.policy=[compact,delete]"
+    )
+    said = tools.run("kafka-configs", "--describe", *topic)
+    assert "max.message.bytes=4321" in said
+    assert "DYNAMIC_TOPIC_CONFIG:max.message.bytes=4321, DEFAULT_CONFIG:message.max.bytes=1048588" in said
+    tools.run("kafka-configs", "--alter", *topic, "--delete-config", "max.message.bytes")
+    assert "max.message.bytes" not in tools.run("kafka-configs", "--describe", *topic)
+    everyone = ("--entity-type", "brokers", "--entity-default")
+    tools.run("kafka-configs", "--alter", *everyone, "--add-config", "log.retention.ms=777")
+    assert "log.retention.ms=777" in tools.run("kafka-configs", "--describe", *everyone)
+    said = tools.run("kafka-configs", "--describe", "--all", *topic)
+    assert "retention.ms=777" in said
+    tools.run("kafka-configs", "--alter", *everyone, "--delete-config", "log.retention.ms")
+
+
+def test_users_are_made(world: Served, tools: Tools) -> None:
+    secret = "SCRAM-SHA-256=[iterations=8192,password=pencil]"
+    tools.run("kafka-configs", "--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", secret)
+    store = world.controller.store
+    assert isinstance(store, Records)
+    made = scram_lookup(store)("SCRAM-SHA-256", "carol")
+    assert made is not None
+    assert made == make_credential("SCRAM-SHA-256", "pencil", made.salt, 8192)
+
+
+def test_leaders_are_elected(tools: Tools) -> None:
+    said = tools.run("kafka-leader-election", "--election-type", "preferred", "--topic", "old", "--partition", "1")
+    assert "Successfully completed leader election (PREFERRED) for partitions old-1" in said
+    said = tools.run("kafka-leader-election", "--election-type", "preferred", "--topic", "old", "--partition", "0")
+    assert "Valid replica already elected for partitions old-0" in said
+    tools.run("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
+
+
+def test_partitions_are_moved_listed_and_left(tools: Tools) -> None:
+    plan = tools.folder / "plan.json"
+    moves = [{"topic": "old", "partition": 0, "replicas": [2, 3]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": moves}))
+    said = tools.run("kafka-reassign-partitions", "--execute", "--reassignment-json-file", str(plan))
+    assert "Successfully started partition reassignment for old-0" in said
+    assert "old-0: replicas: 2,3,1. adding: 3. removing: 1." in tools.run("kafka-reassign-partitions", "--list")
+    # Throttles are cleared broker by broker, and who answers for all of them here is not one.
+    cancel = ("--cancel", "--preserve-throttles", "--reassignment-json-file", str(plan))
+    assert "Successfully cancelled partition reassignment for: old-0" in tools.run("kafka-reassign-partitions", *cancel)
+    assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")
+
+
+def test_the_cluster_and_its_versions_are_told(tools: Tools) -> None:
+    tools.run("kafka-cluster", "cluster-id")
+    said = tools.run("kafka-broker-api-versions")
+    assert "127.0.0.1" in said
+    assert "AlterPartition(56): 0 to 3" in said

@@ -1,0 +1,61 @@
+"""An ordinary client that is not Java's: kafka-python's admin client, against a server without brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kframe_kafka_wire.testing.served import Served
+from kframe_zookeeper.testing.servers import free_ports
+
+from kframe.model.brokers import Endpoint, Registration
+from kframe.testing.clusters import PartitionSpec, healthy
+
+kafka = pytest.importorskip("kafka")
+admin = pytest.importorskip("kafka.admin")
+errors = pytest.importorskip("kafka.errors")
+
+TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    (port,) = free_ports(1)
+    endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
+    brokers = [Registration(one, 100 * one, endpoint) for one in (1, 2, 3)]
+    config = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "kframe.relay": "false"}
+    with Served(TOPICS, brokers, config):
+        client = kafka.KafkaAdminClient(bootstrap_servers=[f"127.0.0.1:{port}"])
+        yield client
+        client.close()
+
+
+def test_topics_are_created_grown_described_and_deleted(client: Any) -> None:
+    client.create_topics([admin.NewTopic("new", 3, 2, topic_configs={"retention.ms": "1000"})])
+    assert {"old", "new"} <= set(client.list_topics())
+    client.create_partitions({"new": admin.NewPartitions(5)})
+    (told,) = client.describe_topics(["new"])
+    assert len(told["partitions"]) == 5
+    assert all(len(one["replica_nodes"]) == 2 for one in told["partitions"])
+    client.delete_topics(["new"])
+    assert "new" not in client.list_topics()
+
+
+def test_refusals_are_the_errors_that_they_are(client: Any) -> None:
+    with pytest.raises(errors.TopicAlreadyExistsError):
+        client.create_topics([admin.NewTopic("old", 1, 1)])
+    with pytest.raises(errors.InvalidReplicationFactorError):
+        client.create_topics([admin.NewTopic("more", 1, 9)])
+
+
+def test_the_cluster_is_described(client: Any) -> None:
+    told = client.describe_cluster()
+    assert told["controller_id"] == 1000
+    assert len(told["brokers"]) == 4
+
+
+def test_settings_are_altered_and_described(client: Any) -> None:
+    topic = admin.ConfigResource(admin.ConfigResourceType.TOPIC, "old", configs={"max.message.bytes": "4321"})
+    client.alter_configs([topic])
+    assert "4321" in str(client.describe_configs([admin.ConfigResource(admin.ConfigResourceType.TOPIC, "old")]))

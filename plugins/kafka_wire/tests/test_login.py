@@ -1,0 +1,263 @@
+"""Logins of clients: what gets through, what does not, and how it is said."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import struct
+from collections.abc import Callable, Iterator
+
+import pytest
+from kframe_kafka_wire.sasl_server import (
+    PlainExchange,
+    SaslError,
+    ScramCredential,
+    ScramExchange,
+    make_credential,
+    parse_credential,
+    scram_lookup,
+)
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.served import FakeRecords, Served, broker, user_record
+
+from kframe.testing.clusters import healthy
+
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret" user_bob="other";'
+CONFIG = {
+    "listeners": "LOGIN://127.0.0.1:0",
+    "listener.security.protocol.map": "LOGIN:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "LOGIN",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.login.plain.sasl.jaas.config": JAAS,
+    "connection.failed.authentication.delay.ms": "0",
+    "connections.max.reauth.ms": "3600000",
+}
+RECORDS = FakeRecords({"/config/users/carol": user_record("SCRAM-SHA-256", "pencil")})
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[Served]:
+    with Served({"t": [healthy(1)]}, [broker(1, "LOGIN")], CONFIG, RECORDS) as world:
+        yield world
+
+
+@pytest.fixture
+def client(world: Served) -> Iterator[Client]:
+    with world.client("LOGIN") as client:
+        yield client
+
+
+def plain(user: str, password: str, authorization: str = "") -> bytes:
+    return f"{authorization}\0{user}\0{password}".encode()
+
+
+def scram(client: Callable[[bytes], bytes], user: str, password: str, name: str = "sha256") -> None:
+    """Log in as RFC 5802 says, by a function that sends a token and returns the answer."""
+    first = f"n={user},r=abc"
+    challenge = client(f"n,,{first}".encode()).decode()
+    values = dict(one.split("=", 1) for one in challenge.split(","))
+    salted = hashlib.pbkdf2_hmac(name, password.encode(), base64.b64decode(values["s"]), int(values["i"]))
+    key = hmac.digest(salted, b"Client Key", name)
+    final = f"c=biws,r={values['r']}"
+    whole = f"{first},{challenge},{final}".encode()
+    signature = hmac.digest(hashlib.new(name, key).digest(), whole, name)
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True))).decode()
+    answer = client(f"{final},p={proof}".encode())
+    server = hmac.digest(hmac.digest(salted, b"Server Key", name), whole, name)
+    assert answer == b"v=" + base64.b64encode(server)
+
+
+def test_a_password_opens_the_door(client: Client) -> None:
+    assert client.ask(18, 0)["error_code"] == 0  # before the login too
+    assert client.ask(17, 1, mechanism="PLAIN") == {"error_code": 0, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
+    answer = client.ask(36, 2, auth_bytes=plain("alice", "secret"))
+    assert answer == {"error_code": 0, "error_message": None, "auth_bytes": b"", "session_lifetime": 3_600_000}
+    assert client.ask(3, 12, topics=None)["controller_id"] == 1000
+
+
+def test_a_proof_opens_the_door(client: Client) -> None:
+    client.ask(17, 1, mechanism="SCRAM-SHA-256")
+
+    def token(data: bytes) -> bytes:
+        answer = client.ask(36, 0, auth_bytes=data)
+        assert answer["error_code"] == 0, answer
+        found: bytes = answer["auth_bytes"]
+        return found
+
+    scram(token, "carol", "pencil")
+    assert client.ask(60, 0)["controller_id"] == 1000
+
+
+def test_bare_tokens_of_version_0(client: Client) -> None:
+    client.ask(17, 0, mechanism="PLAIN")
+    token = plain("alice", "secret")
+    client.send(struct.pack(">i", len(token)) + token)
+    assert client.receive() == b""
+    assert client.ask(3, 4, topics=None)["controller_id"] == 1000
+
+
+WRONG = [
+    ("alice", "wrong", ""),
+    ("nobody", "secret", ""),
+    ("alice", "", ""),
+    ("", "secret", ""),
+    ("alice", "secret", "bob"),
+]
+
+
+@pytest.mark.parametrize("user, password, authorization", WRONG)
+def test_wrong_passwords_do_not(user: str, password: str, authorization: str, client: Client) -> None:
+    client.ask(17, 1, mechanism="PLAIN")
+    answer = client.ask(36, 1, auth_bytes=plain(user, password, authorization))
+    assert answer["error_code"] == 58
+    assert answer["error_message"]
+    assert client.ended()
+
+
+def test_wrong_bare_tokens_end_the_connection(client: Client) -> None:
+    client.ask(17, 0, mechanism="PLAIN")
+    token = plain("alice", "wrong")
+    client.send(struct.pack(">i", len(token)) + token)
+    assert client.ended()
+
+
+def test_other_mechanisms_are_named(client: Client) -> None:
+    answer = client.ask(17, 1, mechanism="GSSAPI")
+    assert answer == {"error_code": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
+    assert client.ended()
+
+
+@pytest.mark.parametrize("api_key, version", [(3, 12), (19, 7), (7, 3), (60, 0)])
+def test_nothing_else_is_answered_before_the_login(api_key: int, version: int, client: Client) -> None:
+    with pytest.raises(ConnectionError):
+        client.ask(api_key, version, topics=(), broker_id=1)
+
+
+def test_a_token_without_a_handshake(client: Client) -> None:
+    assert client.ask(36, 2, auth_bytes=plain("alice", "secret"))["error_code"] == 34
+    assert client.ended()
+
+
+def test_before_the_login_frames_are_small(client: Client) -> None:
+    client.send(struct.pack(">i", 524_289))
+    assert client.ended()
+
+
+def log_in(client: Client, user: str, password: str) -> int:
+    client.ask(17, 1, mechanism="PLAIN")
+    code: int = client.ask(36, 2, auth_bytes=plain(user, password))["error_code"]
+    return code
+
+
+def test_the_same_user_may_log_in_again_and_no_other(client: Client) -> None:
+    assert log_in(client, "alice", "secret") == 0
+    assert log_in(client, "alice", "secret") == 0
+    assert client.ask(60, 0)["controller_id"] == 1000
+    assert log_in(client, "bob", "other") == 58
+    assert client.ended()
+
+
+# -- the exchanges themselves
+
+
+@pytest.mark.parametrize("mechanism, name", [("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")])
+def test_scram_proves_both_sides(mechanism: str, name: str) -> None:
+    credential = make_credential(mechanism, "pencil", b"salt", 8192)
+    exchange = ScramExchange(mechanism, lambda *_: credential)
+    scram(exchange.answer, "us=3Der", "pencil", name)
+    assert exchange.user == "us=er"
+
+
+def lookup_of(iterations: int = 4096) -> Callable[[str, str], ScramCredential | None]:
+    known = make_credential("SCRAM-SHA-256", "pencil", b"salt", iterations)
+    return lambda mechanism, user: known if user == "carol" else None
+
+
+FIRST_TOKENS = [
+    b"n,,n=carol,r=abc,tokenauth=true",  # delegation tokens
+    b"n,a=other,n=carol,r=abc",
+    b"n,,n=nobody,r=abc",
+    b"y,,n=carol,r=abc",
+    b"p=tls-unique,,n=carol,r=abc",
+    b"n,,n=car=ol,r=abc",
+    b"n,,n=,r=abc",
+    b"n,,r=abc,n=carol",
+    b"",
+    b"\xff\xfe",
+]
+
+
+@pytest.mark.parametrize("token", FIRST_TOKENS)
+def test_scram_refuses_first_tokens(token: bytes) -> None:
+    with pytest.raises(SaslError):
+        ScramExchange("SCRAM-SHA-256", lookup_of()).answer(token)
+
+
+def test_scram_refuses_credentials_of_few_iterations() -> None:
+    with pytest.raises(SaslError):
+        ScramExchange("SCRAM-SHA-256", lookup_of(4095)).answer(b"n,,n=carol,r=abc")
+
+
+@pytest.mark.parametrize("final", ["c=biws,r=abcXYZ,p=AAAA", "c=biws,r=abc,p=AAAA", "c=eSws,r=abcXYZ,p=AAAA", "", "x"])
+def test_scram_refuses_final_tokens(final: str) -> None:
+    exchange = ScramExchange("SCRAM-SHA-256", lookup_of(), nonce=lambda: "XYZ")
+    exchange.answer(b"n,,n=carol,r=abc")
+    with pytest.raises(SaslError):
+        exchange.answer(final.encode())
+    assert exchange.user is None
+
+
+@pytest.mark.parametrize("token", [b"", b"alice\0secret", b"\0alice\0secret\0more", b"\xff\0a\0b"])
+def test_plain_refuses_other_tokens(token: bytes) -> None:
+    with pytest.raises(SaslError):
+        PlainExchange({"user_alice": "secret"}).answer(token)
+
+
+def test_records_of_users_are_found_by_names_as_kafka_writes_them() -> None:
+    name = "/config/users/CN%3Da%20b%2A"
+    records = FakeRecords({name: user_record("SCRAM-SHA-512", "x"), "/config/users/bad": json.dumps({"config": []})})
+    find = scram_lookup(records)
+    assert find("SCRAM-SHA-512", "CN=a b*") == make_credential("SCRAM-SHA-512", "x", b"some-salt")
+    assert find("SCRAM-SHA-256", "CN=a b*") is None
+    assert find("SCRAM-SHA-512", "bad") is None
+    assert find("SCRAM-SHA-512", "nobody") is None
+
+
+@pytest.mark.parametrize("text", ["", "salt=x", "salt=eA==,stored_key=eA==,server_key=eA==,iterations=many"])
+def test_records_that_are_no_credential(text: str) -> None:
+    assert parse_credential(text) is None
+
+
+# -- users that are made through the controller
+
+
+def upsertion(user: str, mechanism: int, iterations: int = 4096) -> dict[str, object]:
+    salted = hashlib.pbkdf2_hmac({1: "sha256", 2: "sha512"}.get(mechanism, "sha256"), b"pencil", b"salt", iterations)
+    return {"name": user, "mechanism": mechanism, "iterations": iterations, "salt": b"salt", "salted_password": salted}
+
+
+def test_users_are_made_altered_and_deleted() -> None:
+    with Served() as world, world.client() as client:
+
+        def code(**changes: object) -> int:
+            (told,) = client.ask(51, 0, **changes)["results"]
+            assert bool(told["error_code"]) == bool(told["error_message"])
+            found: int = told["error_code"]
+            return found
+
+        assert code(upsertions=[upsertion("a b", 1)]) == 0
+        assert code(upsertions=[upsertion("a b", 2, 8192)]) == 0
+        find = scram_lookup(world.controller.store)  # type: ignore[arg-type]
+        assert find("SCRAM-SHA-256", "a b") == make_credential("SCRAM-SHA-256", "pencil", b"salt")
+        assert find("SCRAM-SHA-512", "a b") == make_credential("SCRAM-SHA-512", "pencil", b"salt", 8192)
+        assert code(deletions=[{"name": "a b", "mechanism": 1}]) == 0
+        assert find("SCRAM-SHA-256", "a b") is None
+        assert code(deletions=[{"name": "a b", "mechanism": 1}]) == 91
+        assert code(deletions=[{"name": "a b", "mechanism": 2}], upsertions=[upsertion("a b", 2)]) == 92
+        assert code(upsertions=[upsertion("", 1)]) == 93
+        assert code(upsertions=[upsertion("c", 1, 4095)]) == 93
+        assert code(upsertions=[upsertion("c", 1, 16385)]) == 93
+        assert code(upsertions=[upsertion("c", 3)]) == 33
+        assert find("SCRAM-SHA-512", "a b") is not None

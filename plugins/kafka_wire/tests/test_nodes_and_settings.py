@@ -1,0 +1,257 @@
+"""What every node must know, and settings, as ``spec/wire.md`` sections 14 and 15 have them, through a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kframe_kafka_wire.apis.internal import java_hash, partition_of
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.served import Served, sample_world
+
+from kframe.testing.clusters import PartitionSpec, healthy
+
+
+@pytest.fixture
+def world() -> Iterator[Served]:
+    with sample_world() as world:
+        yield world
+
+
+@pytest.fixture
+def client(world: Served) -> Iterator[Client]:
+    with world.client() as client:
+        yield client
+
+
+# -- Metadata, DescribeCluster, FindCoordinator
+
+
+def test_metadata_names_ourselves_and_who_listens_here(client: Client) -> None:
+    answer = client.ask(3, 12, topics=[{"name": "t"}, {"name": "dead"}])
+    assert [(one["node_id"], one["rack"]) for one in answer["brokers"]] == [(1, "a"), (2, "b"), (1000, "a")]
+    assert (answer["controller_id"], answer["cluster_id"]) == (1000, "the-cluster")
+    t, dead = answer["topics"]
+    assert [(one["error_code"], one["leader_id"]) for one in t["partitions"]] == [(0, 1), (72, -1)]
+    assert [(one["error_code"], one["leader_id"], one["offline_replicas"]) for one in dead["partitions"]] == [
+        (5, -1, [9])
+    ]
+
+
+#: (version, topics asked for, how many topics are told)
+AMOUNTS: list[tuple[int, list[dict[str, str]] | None, int]] = [
+    (0, [], 2),
+    (1, None, 2),
+    (1, [], 0),
+    (12, None, 2),
+    (12, [], 0),
+]
+
+
+@pytest.mark.parametrize("version, topics, count", AMOUNTS)
+def test_all_topics_or_none(version: int, topics: list[dict[str, str]] | None, count: int, client: Client) -> None:
+    assert len(client.ask(3, version, topics=topics)["topics"]) == count
+
+
+def test_before_version_6_no_listener_is_told_as_no_leader(client: Client) -> None:
+    (t,) = client.ask(3, 5, topics=[{"name": "t"}])["topics"]
+    assert [one["error_code"] for one in t["partitions"]] == [0, 5]
+
+
+def test_version_0_shows_only_what_is_alive_here(client: Client) -> None:
+    (t,) = client.ask(3, 0, topics=[{"name": "t"}])["topics"]
+    assert [one["replica_nodes"] for one in t["partitions"]] == [[1, 2], [2]]
+
+
+#: (version, topic, code)
+UNKNOWN = [
+    (12, {"name": None, "topic_id": b"x" * 16}, 100),
+    (12, {"name": "a b"}, 17),
+    (10, {"name": "t", "topic_id": b"x" * 16}, 42),
+    (11, {"name": None}, 42),
+]
+
+
+@pytest.mark.parametrize("version, topic, code", UNKNOWN)
+def test_topics_that_are_not_there(version: int, topic: dict[str, Any], code: int, client: Client) -> None:
+    assert client.ask(3, version, topics=[topic])["topics"][0]["error_code"] == code
+
+
+def test_topics_are_created_for_who_asks_for_them(client: Client) -> None:
+    assert (
+        client.ask(3, 12, topics=[{"name": "fresh"}], allow_auto_topic_creation=False)["topics"][0]["error_code"] == 3
+    )
+    assert client.ask(3, 12, topics=[{"name": "fresh"}])["topics"][0]["error_code"] == 5
+    assert client.ask(3, 12, topics=[{"name": "fresh"}])["topics"][0]["partitions"][0]["replica_nodes"][0] in (1, 2, 3)
+
+
+def test_what_may_be_done_is_told_to_who_asks(client: Client) -> None:
+    answer = client.ask(3, 9, topics=[{"name": "t"}], include_cluster_authorized_operations=True,
+                        include_topic_authorized_operations=True)  # fmt: skip
+    assert answer["cluster_authorized_operations"] == 0b1111110100000
+    assert answer["topics"][0]["topic_authorized_operations"] == 0b110111111000
+    assert client.ask(3, 9, topics=[])["cluster_authorized_operations"] == -(2**31)
+
+
+def test_topics_that_no_broker_has_heard_of_are_not_told() -> None:
+    with Served({"unborn": [PartitionSpec((9,))]}) as world, world.client() as client:
+        assert client.ask(3, 12, topics=None)["topics"] == []
+        (told,) = client.ask(3, 12, topics=[{"name": "unborn"}], allow_auto_topic_creation=False)["topics"]
+        assert told["error_code"] == 3
+
+
+@pytest.mark.parametrize("kind, code", [(1, 0), (2, 114), (3, 115)])
+def test_describe_cluster(kind: int, code: int, client: Client) -> None:
+    answer = client.ask(60, 1, endpoint_type=kind)
+    assert answer["error_code"] == code
+    if not code:
+        assert [one["broker_id"] for one in answer["brokers"]] == [1, 2, 1000]
+        assert (answer["controller_id"], answer["cluster_id"]) == (1000, "the-cluster")
+
+
+def test_coordinators_are_found_where_brokers_would_find_them() -> None:
+    topics = {"__consumer_offsets": [healthy(1), healthy(2), PartitionSpec((3,), leader=None, isr=(3,))]}
+    with Served(topics, (1, 2)) as world, world.client() as client:
+        for key in ("a", "b", "c", "group", "Gruppe-ü"):
+            expected = {0: 1, 1: 2, 2: -1}[partition_of(key, 3)]
+            for version in range(7):
+                fields = {"coordinator_keys": [key]} if version >= 4 else {"key": key}
+                told = client.ask(10, version, **fields)
+                told = told["coordinators"][0] if version >= 4 else told
+                assert (told["node_id"], told["error_code"]) == (expected, 0 if expected > 0 else 15)
+        assert client.ask(10, 6, key_type=2, coordinator_keys=["g:t:0"])["coordinators"][0]["error_code"] == 42
+
+
+def test_internal_topics_are_left_to_brokers_where_we_do_not_know_their_size() -> None:
+    with Served({}, (1, 2, 3)) as world, world.client() as client:
+        for kind in (0, 1):
+            (told,) = client.ask(10, 6, key_type=kind, coordinator_keys=["g"])["coordinators"]
+            assert (told["error_code"], "a broker will create it" in told["error_message"]) == (15, True)
+        assert client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"][0]["error_code"] == 3
+        assert client.ask(3, 12, topics=None)["topics"] == []
+
+
+def test_a_missing_internal_topic_is_created_on_brokers() -> None:
+    config = {"offsets.topic.num.partitions": "5", "offsets.topic.replication.factor": "2"}
+    with Served({}, (1, 2, 3), config) as world, world.client() as client:
+        assert client.ask(10, 0, key="g")["error_code"] == 15
+        (seen,) = client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"]
+        assert (seen["is_internal"], len(seen["partitions"])) == (True, 5)
+        assert all(set(one["replica_nodes"]) <= {1, 2, 3} for one in seen["partitions"])
+        assert client.ask(10, 0, key="g")["node_id"] in (1, 2, 3)
+        resource = {"resource_type": 2, "resource_name": "__consumer_offsets", "configuration_keys": ["cleanup.policy"]}
+        (told,) = client.ask(32, 4, resources=[resource])["results"]
+        assert told["configs"][0]["value"] == "compact"
+
+
+#: Texts and their ``String.hashCode`` in Java.
+HASHES = [
+    ("", 0),
+    ("a", 97),
+    ("hello", 99162322),
+    ("polygenelubricants", -(2**31)),
+    ("ü", 252),
+    ("\U0001f600", 1772899),
+]
+
+
+@pytest.mark.parametrize("text, value", HASHES)
+def test_hashes_are_javas(text: str, value: int) -> None:
+    assert java_hash(text) == value
+    assert 0 <= partition_of(text, 50) < 50
+
+
+# -- settings
+
+
+def alter(client: Client, kind: int, name: str, *configs: tuple[str, int, str | None], version: int = 1) -> int:
+    told = client.ask(44, version, resources=[
+        {"resource_type": kind, "resource_name": name, "configs": [
+            {"name": key, "config_operation": operation, "value": value} for key, operation, value in configs
+        ]},
+    ])  # fmt: skip
+    code: int = told["responses"][0]["error_code"]
+    assert bool(code) == bool(told["responses"][0]["error_message"])
+    return code
+
+
+#: (type, resource, changes, code)
+ALTERATIONS: list[tuple[int, str, list[tuple[str, int, str | None]], int]] = [
+    (2, "t", [("retention.ms", 0, "1000")], 0),
+    (2, "t", [("retention.ms", 1, None)], 0),
+    (2, "t", [("retention.ms", 0, "soon")], 40),
+    (2, "t", [("no.such.key", 0, "1")], 40),
+    (2, "t", [("retention.ms", 2, "1")], 40),
+    (2, "t", [("cleanup.policy", 2, "compact")], 0),
+    (2, "t", [("retention.ms", 0, "1"), ("retention.ms", 1, None)], 42),
+    (2, "t", [("retention.ms", 9, "1")], 42),
+    (2, "", [], 42),
+    (2, "unknown", [("retention.ms", 0, "1")], 3),
+    (4, "", [("log.retention.ms", 0, "1")], 0),
+    (4, "", [("unclean.leader.election.enable", 0, "perhaps")], 40),
+    (4, "1000", [("leader.replication.throttled.rate", 0, "1")], 0),
+    (4, "1", [("leader.replication.throttled.rate", 0, "1")], 42),
+    (8, "1000", [("root", 0, "DEBUG")], 42),
+    (16, "", [], 42),
+]
+
+
+@pytest.mark.parametrize("kind, name, changes, code", ALTERATIONS)
+def test_incremental_alter_configs(
+    kind: int, name: str, changes: list[tuple[str, int, str | None]], code: int, client: Client
+) -> None:
+    assert alter(client, kind, name, *changes) == code
+
+
+def test_what_is_appended_comes_behind_the_default(client: Client) -> None:
+    alter(client, 2, "t", ("cleanup.policy", 2, "compact"))
+    assert described(client, "t")["cleanup.policy"]["value"] == "delete,compact"
+    alter(client, 2, "t", ("cleanup.policy", 3, "delete"))
+    assert described(client, "t")["cleanup.policy"]["value"] == "compact"
+
+
+def test_settings_named_twice_are_refused(client: Client) -> None:
+    resource = {"resource_type": 2, "resource_name": "t", "configs": []}
+    told = client.ask(44, 0, resources=[resource, resource])["responses"]
+    assert [one["error_code"] for one in told] == [42]
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_alter_configs_replaces_all(version: int, client: Client) -> None:
+    alter(client, 2, "t", ("retention.ms", 0, "1"), ("flush.ms", 0, "2"))
+    resource = {"resource_type": 2, "resource_name": "t", "configs": [{"name": "flush.ms", "value": "3"}]}
+    for validate_only in (True, False):
+        told = client.ask(33, version, resources=[resource], validate_only=validate_only)
+        assert told["responses"][0]["error_code"] == 0
+        found = described(client, "t")
+        assert (found["flush.ms"]["value"], found["retention.ms"]["value"]) == (
+            ("2", "1") if validate_only else ("3", "604800000")
+        )
+
+
+def described(client: Client, topic: str, version: int = 4) -> dict[str, Any]:
+    resource = {"resource_type": 2, "resource_name": topic, "configuration_keys": None}
+    (told,) = client.ask(32, version, resources=[resource], include_synonyms=True)["results"]
+    return {one["name"]: one for one in told["configs"]}
+
+
+def test_describe_configs_tells_where_a_value_comes_from(world: Served) -> None:
+    with world.client() as client:
+        alter(client, 4, "", ("log.retention.ms", 0, "5"))
+        alter(client, 2, "t", ("retention.ms", 0, "7"))
+        found = described(client, "t")
+        assert (found["retention.ms"]["value"], found["retention.ms"]["config_source"]) == ("7", 1)
+        assert [(one["name"], one["value"], one["source"]) for one in found["retention.ms"]["synonyms"]] == [
+            ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.ms", "604800000", 5),
+        ]  # fmt: skip
+        assert (found["segment.bytes"]["config_type"], found["segment.bytes"]["config_source"]) == (3, 5)
+        old = described(client, "t", version=0)
+        assert (old["retention.ms"]["is_default"], old["segment.bytes"]["is_default"]) == (False, True)
+        resources = [
+            {"resource_type": 4, "resource_name": name, "configuration_keys": None} for name in ("", "1000", "1")
+        ]
+        everyone, ours, other = client.ask(32, 4, resources=resources)["results"]
+        assert [(one["name"], one["value"]) for one in everyone["configs"]] == [("log.retention.ms", "5")]
+        assert "broker.id" in [one["name"] for one in ours["configs"]]
+        assert other["error_code"] == 42

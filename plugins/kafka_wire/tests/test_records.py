@@ -1,0 +1,83 @@
+"""Records that stand beside a controller's own are read through its store: in memory, and in a real ZooKeeper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_kafka_wire import plugin
+from kframe_kafka_wire.authorizer import Kind, Operation, read_acls
+from kframe_kafka_wire.records import Records, cluster_id, decode_record, settings_of_user
+from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
+from kframe_kafka_wire.server import WireServer
+from kframe_kafka_wire.testing.served import OURS, PLAIN, user_record
+from kframe_zookeeper.store import open_store
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
+
+from kframe.embedded import MemoryEnsemble
+from kframe.hookspecs import ServerSpec
+from kframe.plug.registry import build_registry
+from kframe.testing.clusters import cluster_of, healthy
+
+
+def test_records_in_memory() -> None:
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1,)))
+    store = ensemble.connect()
+    store.open(lambda _event: None)
+    assert isinstance(store, Records)
+    assert "1" in store.read_record_names("/brokers/ids")
+    assert store.read_record("/brokers/ids/1") is not None
+    assert store.read_record("/no/such") is None
+    assert store.read_record_names("/no/such") == ()
+
+
+def test_records_in_zookeeper(tmp_path: Path) -> None:
+    if lacking := missing():
+        pytest.skip(lacking)
+    server = ServerHandle(tmp_path / "zookeeper", ServerOptions())
+    store = open_store(f"zookeeper://{server.address}/x")
+    client = KazooClient(server.address)
+    try:
+        server.start()
+        client.start()
+        acl = b'{"version":1,"acls":[{"principal":"User:a","permissionType":"Allow","operation":"Read","host":"*"}]}'
+        for path, data in {
+            "/cluster/id": b'{"version":"1","id":"the-id"}',
+            "/config/users/carol": user_record("SCRAM-SHA-256", "pencil").encode(),
+            "/kafka-acl/Topic/t": acl,
+            "/kafka-acl-extended/prefixed/Topic/u-": acl,
+        }.items():
+            client.create(f"/x{path}", data, makepath=True)
+        store.open(lambda _event: None)
+        assert isinstance(store, Records)
+        assert cluster_id(store) == "the-id"
+        known = make_credential("SCRAM-SHA-256", "pencil", b"some-salt")
+        assert scram_lookup(store)("SCRAM-SHA-256", "carol") == known
+        assert scram_lookup(store)("SCRAM-SHA-256", "nobody") is None
+        store.write_user("new%20one", {"SCRAM-SHA-256": "x"})
+        assert settings_of_user(store, "new one") == {"SCRAM-SHA-256": "x"}
+        (name,) = client.get_children("/x/config/changes")
+        assert client.get(f"/x/config/changes/{name}")[0] == b'{"version":2,"entity_path":"users/new%20one"}'
+        table = read_acls(store)
+        assert [one.operation for one in table.about(Kind.TOPIC, "t")] == [Operation.READ]
+        assert [one.principal for one in table.about(Kind.TOPIC, "u-1")] == ["User:a"]
+    finally:
+        store.close()
+        client.stop()
+        client.close()
+        server.kill()
+
+
+@pytest.mark.parametrize("data", [None, b"", b"[]", b"no json", b"\xff"])
+def test_what_is_no_record_is_empty(data: bytes | None) -> None:
+    assert decode_record(data) == {}
+
+
+def test_the_server_is_offered_by_its_scheme() -> None:
+    registry = build_registry(extra=[plugin], allowed=())
+    assert isinstance(registry.servers["kafka"], ServerSpec)
+    server = registry.open_server("kafka:", {**PLAIN, "broker.id": str(OURS)})
+    assert isinstance(server, WireServer)
+    assert server.addresses == {}
+    server.stop()  # which was never started

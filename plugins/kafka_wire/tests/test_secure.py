@@ -1,0 +1,167 @@
+"""TLS and SASL, to brokers that a test directs and to Kafka's own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kframe_kafka_wire.answers import WireError
+from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.security import Credentials, security_of
+from kframe_kafka_wire.testing.clusters import LiveCluster
+from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
+from kframe_kafka_wire.transport import WireTransport
+from kframe_zookeeper.testing.certificates import Authority, Identity
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import HOST, ServerHandle
+
+from kframe.model.brokers import Endpoint
+from kframe.testing.clusters import cluster_of, healthy, registration, requests_of
+
+USER, PASSWORD = "kframe,=user", 'a "secret"\\ of ours'
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+def server(identity: Identity) -> Callable[[Any], Any]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(identity.key_and_certificate)
+    return lambda connection: context.wrap_socket(connection, server_side=True)
+
+
+def secured(authority: Authority, **more: str) -> dict[str, str]:
+    return settings(
+        listeners=f"PLAINTEXT://{HOST}:9,CONTROLLER://{HOST}:10", control_plane_listener_name="CONTROLLER",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+        **{"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path)}, **more,
+    )  # fmt: skip
+
+
+def told(transport: WireTransport, broker: FakeBroker, protocol: str = "SSL") -> None:
+    """Send an UpdateMetadata to a broker on its listener CONTROLLER."""
+    known = replace(registration(1), endpoints=(
+        Endpoint("PLAINTEXT", HOST, 1), Endpoint("CONTROLLER", HOST, broker.port, protocol),
+    ))  # fmt: skip
+    cluster = cluster_of({"t": [healthy(1)]}, registered=[known])
+    transport.open(lambda _event: None, lambda: True)
+    transport.connect(cluster, (0,))
+    transport.send(cluster, requests_of(cluster, metadata=([1], ["t-0"])))
+
+
+@pytest.mark.parametrize("hosts, algorithm, trusted, said", [
+    ((HOST,), "https", True, None),
+    (("elsewhere",), "", True, None),
+    (("elsewhere",), "https", True, "IP address mismatch"),
+    ((HOST,), "https", False, "certificate verify failed"),
+    ((HOST,), "", False, "certificate verify failed"),
+], ids=["trusted", "unchecked name", "another name", "a stranger", "a stranger, unchecked name"])  # fmt: skip
+def test_whom_we_talk_to_over_tls(
+    fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority, tmp_path: Path,
+    caplog: pytest.LogCaptureFixture, hosts: tuple[str, ...], algorithm: str, trusted: bool, said: str | None,
+) -> None:  # fmt: skip
+    caplog.set_level("INFO")
+    signer = authority if trusted else Authority(tmp_path, "a-stranger")
+    broker = fakes(server(signer.issue("broker", *hosts)))
+    transport = transports(secured(authority, ssl_endpoint_identification_algorithm=algorithm))
+    told(transport, broker)
+    assert until(lambda: bool(broker.requests) if said is None else said in caplog.text)
+    assert (said is None) == bool(broker.requests)
+
+
+def test_plain_text_to_a_port_that_speaks_tls(
+    fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """What its alert looks like is a length of 352,518,912 bytes (KIP-498)."""
+    caplog.set_level("INFO")
+    broker = fakes(server(authority.issue("plain", HOST)))
+    config = secured(authority) | {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"}
+    told(transports(config), broker)
+    assert until(lambda: "the broker speaks TLS on this port" in caplog.text or "reset" in caplog.text)
+    assert broker.requests == []
+
+
+def test_tls_to_a_port_that_does_not(
+    fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    caplog.set_level("INFO")
+    broker = fakes()
+    told(transports(secured(authority, controller_socket_timeout_ms="100")), broker)
+    assert until(lambda: "timed out" in caplog.text)
+    assert broker.requests == []
+
+
+# -- brokers of Kafka
+
+
+def scram(mechanism: str, password: str) -> str:
+    """What Kafka keeps of a password (``ScramCredentialUtils``)."""
+    algorithm, salt, rounds = mechanism.removeprefix("SCRAM-").replace("-", "").lower(), os.urandom(16), 4096
+    salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, rounds)
+    stored = hashlib.new(algorithm, hmac.digest(salted, b"Client Key", algorithm)).digest()
+    parts = {"salt": salt, "stored_key": stored, "server_key": hmac.digest(salted, b"Server Key", algorithm)}
+    return ",".join(
+        [*(f"{key}={base64.b64encode(one).decode()}" for key, one in parts.items()), f"iterations={rounds}"]
+    )
+
+
+@pytest.mark.parametrize("protocol, mechanism", [
+    ("SSL", ""), ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
+])  # fmt: skip
+def test_a_control_plane_of_kafka_s(
+    zookeeper: ServerHandle, tmp_path: Path, authority: Authority, protocol: str, mechanism: str
+) -> None:
+    identity = authority.issue("kafka", HOST)
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    escaped = re.sub(r'(["\\])', r"\\\1", PASSWORD)
+    login = f'org.apache.kafka.common.security.{module} required username="{USER}" password="{escaped}"'
+    ours = {f"listener.name.controller.{mechanism.lower()}.sasl.jaas.config": f"{login};"}
+    theirs = dict.fromkeys(ours, f'{login} "user_{USER}"="{escaped}";')
+    shared = {
+        "listeners": f"PLAINTEXT://{HOST}:{{port}},CONTROLLER://{HOST}:{{other_port}}",
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:{protocol}",
+        "control.plane.listener.name": "CONTROLLER", "inter.broker.listener.name": "PLAINTEXT",
+        "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate),
+        "ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path), "ssl.client.auth": "required",
+    }  # fmt: skip
+    if mechanism:
+        shared |= {"sasl.mechanism.inter.broker.protocol": mechanism, "sasl.enabled.mechanisms": mechanism}
+    else:
+        ours = theirs = {}
+    written = {key: value.replace("\\", "\\\\") for key, value in {**shared, **theirs}.items()}
+    place = f"{zookeeper.address}/{protocol}-{mechanism}"
+    with LiveCluster(tmp_path, place, broker_ids=(1,), settings=written, own={**shared, **ours}) as live:
+        if mechanism.startswith("SCRAM"):
+            config = {"version": 1, "config": {mechanism: scram(mechanism, PASSWORD)}}
+            live.client.ensure_path("/config/users")
+            live.client.create(
+                "/config/users/" + USER.replace(",", "%2C").replace("=", "%3D"), json.dumps(config).encode()
+            )
+            live.client.ensure_path("/config/changes")
+            change = {"version": 2, "entity_path": "users/" + USER.replace(",", "%2C").replace("=", "%3D")}
+            live.client.create("/config/changes/config_change_", json.dumps(change).encode(), sequence=True)
+        live.create("t", [[1]])
+        assert live.agree({"t-0": (1, [1], [1])}, (1,))
+        security = security_of(live.config, "CONTROLLER")
+        assert security.credentials() == (Credentials(mechanism, USER, PASSWORD) if mechanism else None)
+        if mechanism:
+            wrong = Credentials(mechanism, USER, "another")
+            tls = None if security.tls is None else security.tls.client
+            connection = Connection(Target(HOST, live.cluster.brokers[1].other_port, tls, wrong, "test"))
+            with pytest.raises(WireError, match=f"refuses the login by {mechanism}"):
+                connection.open(10_000)
+            connection.close()

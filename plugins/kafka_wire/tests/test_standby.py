@@ -1,0 +1,193 @@
+"""What a controller that is not active answers, and what connections may not take."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from kframe_kafka_wire import codec
+from kframe_kafka_wire.apis.table import NEWEST
+from kframe_kafka_wire.server import WireServer
+from kframe_kafka_wire.testing.messages import draw, request_class
+from kframe_kafka_wire.testing.served import PLAIN, Served
+
+from kframe.errors import ConfigError
+from kframe.testing.clusters import healthy
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[Served]:
+    with Served({"t": [healthy(1)]}, config={"kframe.relay": "false"}, standby=True) as world:
+        assert not world.controller.status().active
+        yield world
+
+
+T = {"topic": "t", "partitions": [0]}
+#: (API key, fields, where the code stands, code): NOT_CONTROLLER in its place, whatever the version.
+SHAPES: list[tuple[int, Mapping[str, Any], tuple[str | int, ...], int]] = [
+    (7, {"broker_id": 1}, ("error_code",), 11),
+    (56, {"broker_id": 1}, ("error_code",), 41),
+    (67, {"broker_id": 1}, ("error_code",), 41),
+    (19, {"topics": [{"name": "n"}]}, ("topics", 0, "error_code"), 41),
+    (20, {"topic_names": ["t"], "topics": [{"name": "t"}]}, ("responses", 0, "error_code"), 41),
+    (37, {"topics": [{"name": "t", "count": 2}]}, ("results", 0, "error_code"), 41),
+    (43, {"topic_partitions": [T]}, ("replica_election_results", 0, "partition_result", 0, "error_code"), 41),
+    (45, {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "replicas": [1]}]}]}, ("error_code",), 41),
+    (46, {"topics": None}, ("error_code",), 41),
+    (57, {"feature_updates": [{"feature": "f", "max_version_level": 1}]}, ("error_code",), 41),
+    (33, {"resources": [{"resource_type": 2, "resource_name": "t"}]}, ("responses", 0, "error_code"), 41),
+    (44, {"resources": [{"resource_type": 4, "resource_name": ""}]}, ("responses", 0, "error_code"), 41),
+    (32, {"resources": [{"resource_type": 2, "resource_name": "t"}]}, ("results", 0, "error_code"), 41),
+    (22, {"transactional_id": None}, ("error_code",), 15),
+]
+
+
+@pytest.mark.parametrize("api_key, fields, place, code", SHAPES)
+def test_refusals_stand_where_clients_look_for_them(
+    api_key: int, fields: Mapping[str, Any], place: tuple[str | int, ...], code: int, world: Served
+) -> None:
+    with world.client() as client:
+        for version in range(NEWEST[api_key] + 1):
+            answer: Any = client.ask(api_key, version, **fields)
+            for step in place:
+                answer = answer[step]
+            assert answer == code, version
+
+
+def test_refusals_say_who_is_controller(world: Served) -> None:
+    with world.client() as client:
+        assert "broker 1" in client.ask(19, 7, topics=[{"name": "n"}])["topics"][0]["error_message"]
+
+
+def test_all_partitions_are_refused_as_a_whole(world: Served) -> None:
+    with world.client() as client:
+        assert client.ask(43, 2, topic_partitions=None)["error_code"] == 41
+
+
+def test_clients_look_for_brokers_elsewhere(world: Served) -> None:
+    with world.client() as client:
+        answer = client.ask(3, 12, topics=None)
+        assert (answer["brokers"], answer["controller_id"], answer["topics"]) == ([], -1, [])
+        assert client.ask(3, 12, topics=[{"name": "t"}])["topics"][0]["error_code"] == 3
+        assert client.ask(60, 1)["brokers"] == []
+        assert client.ask(10, 3, key="g")["error_code"] == 15
+
+
+def test_after_a_resignation_the_same_connection_hears_of_it() -> None:
+    with Served({"t": [healthy(1)]}) as world, world.client() as client:
+        assert client.ask(46, 0, topics=None)["error_code"] == 0
+        world.controller.stop()  # which leaves nobody as controller, and ends the connections at last
+        with pytest.raises(ConnectionError):
+            client.ask(46, 0, topics=None)
+        assert world.server.addresses == {}
+
+
+# -- limits
+
+
+def test_more_connections_than_allowed_are_refused() -> None:
+    with Served(config={"max.connections": "3"}) as world:
+        clients = [world.client() for _ in range(3)]
+        for client in clients:
+            assert client.ask(18, 0)["error_code"] == 0
+        with world.client() as one_more:
+            assert one_more.ended()
+        clients[0].socket.close()
+        while True:  # the server learns of it in its own time
+            with world.client() as another:
+                try:
+                    assert another.ask(18, 0)["error_code"] == 0
+                    break
+                except ConnectionError:
+                    continue
+        for client in clients[1:]:
+            assert client.ask(18, 0)["error_code"] == 0
+            client.socket.close()
+
+
+def test_idle_connections_are_ended() -> None:
+    with Served(config={"connections.max.idle.ms": "50"}) as world, world.client() as client:
+        assert client.ended()
+
+
+def test_a_frame_that_never_ends_is_given_up() -> None:
+    with Served(config={"connections.max.idle.ms": "50"}) as world, world.client() as client:
+        client.send(struct.pack(">i", 1000) + b"x")
+        assert client.ended()
+
+
+def test_frames_under_way_share_what_they_may_hold() -> None:
+    config = {"socket.request.max.bytes": "400000", "queued.max.request.bytes": "500000"}
+    with Served(config=config) as world:
+        hoarders = [world.client() for _ in range(2)]
+        ended = 0
+        for client in hoarders:
+            client.send(struct.pack(">i", 400_000))
+            try:
+                client.send(b"x" * 399_999)
+            except ConnectionError:
+                ended += 1
+        with world.client() as other:
+            assert other.ask(18, 0)["error_code"] == 0
+        for client in hoarders:
+            client.socket.settimeout(0.5)
+            try:
+                ended += client.socket.recv(1) == b""
+            except TimeoutError:
+                pass  # this one may go on
+            except ConnectionError:
+                ended += 1
+            client.socket.close()
+        assert ended >= 1
+
+
+def test_who_never_reads_is_given_up() -> None:
+    with Served({"t": [healthy(1)] * 2000}, config={"connections.max.idle.ms": "200"}) as world:
+        with world.client() as client:
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            question = codec.encode_request(3, 12, 1, "x", {"topics": None})
+            try:
+                while True:
+                    client.send(question)
+            except (ConnectionError, TimeoutError):
+                pass
+        with world.client() as other:
+            assert other.ask(18, 0)["error_code"] == 0
+
+
+# -- configuration
+
+#: (settings, what the error names)
+REFUSED: list[tuple[dict[str, str], str]] = [
+    ({"socket.request.max.bytes": "many"}, "socket.request.max.bytes"),
+    ({"connections.max.idle.ms": "0"}, "connections.max.idle.ms"),
+    ({"listeners": "SASL_PLAINTEXT://:0", "inter.broker.listener.name": "SASL_PLAINTEXT"}, "sasl.enabled.mechanisms"),
+    ({"listeners": "SSL://:0", "inter.broker.listener.name": "SSL"}, "ssl.keystore.location"),
+]
+
+
+@pytest.mark.parametrize("settings, named", REFUSED)
+def test_settings_that_cannot_be_served_are_named(settings: dict[str, str], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        WireServer({**PLAIN, **settings})
+
+
+def test_an_address_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listeners = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConfigError, match="listeners"):
+            Served(config={"listeners": listeners})
+
+
+def test_every_random_request_is_answered_by_a_standby(world: Served) -> None:
+    chance = random.Random(5)
+    with world.client() as client:
+        for api_key, newest in NEWEST.items():
+            fields = draw(request_class(api_key, newest), chance)
+            if api_key == 0:
+                fields["acks"] = 1
+            assert isinstance(client.ask(api_key, newest, **fields), dict)

@@ -1,0 +1,135 @@
+"""Frames that are no requests, through a real socket: an answer or the end of the connection; nobody else notices."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+from kframe_kafka_wire import codec
+from kframe_kafka_wire.apis.table import NEWEST
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.messages import draw, request_class
+from kframe_kafka_wire.testing.served import Served
+
+from kframe.testing.clusters import healthy
+
+MOST = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[Served]:
+    config = {"socket.request.max.bytes": str(MOST), "auto.create.topics.enable": "false", "kframe.relay": "false"}
+    with Served({"t": [healthy(1, 2), healthy(2, 1)]}, config=config) as world:
+        yield world
+
+
+@pytest.fixture
+def bystander(world: Served) -> Iterator[Client]:
+    """Another client, which is served before and after."""
+    with world.client() as client:
+        assert client.ask(3, 12, topics=None)["controller_id"] == 1000
+        yield client
+        answer = client.ask(3, 12, topics=[{"name": "t"}])
+        assert answer["topics"][0]["error_code"] == 0
+        assert len(answer["topics"][0]["partitions"]) == 2
+
+
+def survived(client: Client) -> bool:
+    """Whether the connection still answers; else it was ended."""
+    try:
+        client.send(codec.encode_request(18, 0, 4711, "x", {}))
+        while struct.unpack_from(">i", client.receive())[0] != 4711:
+            pass
+    except (ConnectionError, struct.error):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("bystander")
+def test_damaged_requests(seed: int, world: Served) -> None:
+    chance = random.Random(seed)
+    ended = answered = 0
+    tracemalloc.start()
+    try:
+        for _ in range(150):
+            api_key = chance.choice(list(NEWEST))
+            version = chance.randrange(NEWEST[api_key] + 1)
+            fields = draw(request_class(api_key, version), chance)
+            if "timeout" in fields:
+                fields["timeout"] = 1
+            frame = bytearray(codec.encode_request(api_key, version, 1, "x", fields)[4:])
+            for _ in range(chance.randrange(1, 4)):
+                frame[chance.randrange(len(frame))] = chance.choice((0, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+            if chance.random() < 0.3:
+                del frame[chance.randrange(len(frame)) :]
+            with world.client() as client:
+                client.send(struct.pack(">i", len(frame)) + frame)
+                client.socket.settimeout(60)
+                if survived(client):
+                    answered += 1
+                else:
+                    ended += 1
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert ended > 20  # without damage that is noticed nothing was tested
+    assert answered > 5
+    assert peak < 64 * 2**20
+
+
+#: What stands where the size of a frame should.
+SIZES = {"negative": -1, "least": -(2**31), "largest": 2**31 - 1, "one more than allowed": MOST + 1}
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.usefixtures("bystander")
+def test_sizes_that_no_frame_has(name: str, world: Served) -> None:
+    with world.client() as client:
+        client.send(struct.pack(">i", SIZES[name]) + b"x" * 100)
+        assert client.ended()
+
+
+@pytest.mark.usefixtures("bystander")
+def test_a_frame_that_is_only_announced_costs_nothing(world: Served) -> None:
+    tracemalloc.start()
+    waiting = [world.client() for _ in range(50)]
+    try:
+        for client in waiting:
+            client.send(struct.pack(">i", MOST) + b"x")
+        with world.client() as other:
+            assert other.ask(18, 0)["error_code"] == 0
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
+    finally:
+        tracemalloc.stop()
+        for client in waiting:
+            client.socket.close()
+
+
+@pytest.mark.usefixtures("bystander")
+def test_connections_that_end_in_the_middle(world: Served) -> None:
+    message = codec.encode_request(3, 12, 1, "x", {"topics": None})
+    for length in range(len(message)):
+        client = world.client()
+        client.send(message[:length])
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.ended()
+        client.socket.close()
+
+
+@pytest.mark.usefixtures("bystander")
+def test_random_bytes(world: Served) -> None:
+    chance = random.Random(9)
+    for _ in range(200):
+        with world.client() as client:
+            client.send(chance.randbytes(chance.randrange(1, 300)))
+            client.socket.shutdown(socket.SHUT_WR)
+            while True:
+                try:
+                    client.receive()
+                except (ConnectionError, struct.error):
+                    break

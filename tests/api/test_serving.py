@@ -1,0 +1,93 @@
+"""Servers: what they are told of the configuration, and when they start and stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kframe
+from kframe.errors import ConfigError, PluginError
+from kframe.hookspecs import ServerSpec, TransportSpec, hookimpl
+from kframe.model.config import ControllerConfig
+
+
+class Place:
+    """Servers and a transport that write down what befalls them."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.said: list[Any] = []
+        self.broken = broken
+
+    def make(self, url: str, config: dict[str, str]) -> Any:
+        self.said.append((url, config))
+        return One(self, url)
+
+    @hookimpl
+    def kframe_servers(self) -> list[ServerSpec]:
+        return [ServerSpec("door", self.make, "A door.")]
+
+    @hookimpl
+    def kframe_transports(self) -> list[TransportSpec]:
+        return [TransportSpec("post", self.make, "A letter box.")]
+
+    def builder(self, *servers: str, **more: Any) -> kframe.ControllerBuilder:
+        registry = kframe.build_registry(extra=[self], allowed=())
+        return kframe.ControllerBuilder(7, "memory:", "recording:", servers=servers, registry=registry, **more)
+
+
+class One:
+    def __init__(self, place: Place, url: str) -> None:
+        self.place, self.url, self.addresses = place, url, dict[str, str]()
+
+    def start(self, controller: kframe.Controller) -> None:
+        self.place.said.append(("start", self.url, controller.status().active))
+        if self.place.broken and self.url == "door:2":
+            raise ConfigError("config key listeners", "a port in use", "a free one")
+
+    def stop(self) -> None:
+        self.place.said.append(("stop", self.url))
+
+
+@pytest.mark.parametrize("wrap", [dict, ControllerConfig])
+def test_a_transport_and_servers_by_url_get_all_settings(wrap: Any) -> None:
+    place = Place()
+    builder = place.builder(
+        "door:1", settings={"broker.rack": "a", "num.partitions": "2", "broker.id": "9"},
+        config=wrap({"num.partitions": 3, "delete.topic.enable": True}),
+    )  # fmt: skip
+    builder.transport = "post:x"
+    builder.build()
+    settings = {"broker.rack": "a", "num.partitions": "3", "delete.topic.enable": "True", "broker.id": "7"}
+    assert place.said == [("post:x", settings), ("door:1", settings)]
+
+
+def test_servers_start_before_the_controller_is_active_and_stop_after_it() -> None:
+    place = Place()
+    controller = place.builder("door:1", "door:2").build()
+    assert [server.addresses for server in controller.servers] == [{}, {}]
+    place.said.clear()
+    controller.open()
+    controller.run_until_idle()
+    assert controller.status().active
+    controller.stop()
+    assert place.said == [
+        ("start", "door:1", False),
+        ("start", "door:2", False),
+        ("stop", "door:1"),
+        ("stop", "door:2"),
+    ]
+
+
+def test_a_server_that_cannot_start_leaves_nothing_open() -> None:
+    place = Place(broken=True)
+    controller = place.builder("door:1", "door:2", "door:3").build()
+    place.said.clear()
+    with pytest.raises(ConfigError, match="a port in use"):
+        controller.open()
+    assert place.said == [("start", "door:1", False), ("start", "door:2", False), ("stop", "door:1")]
+
+
+def test_a_server_that_nobody_offers() -> None:
+    with pytest.raises(PluginError, match="no server for the URL scheme 'window'; there are: door"):
+        Place().builder("window:").build()
