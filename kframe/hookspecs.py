@@ -13,6 +13,7 @@ from kframe.plug.hookspecs import KframeHooks, hookimpl, hookspec
 from kframe.plug.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
 from kframe.plug.scalar import PartitionElection, ScalarSelector
 from kframe.plug.specs import (
+    AdminSpec,
     ClusterSpec,
     Observer,
     ObserverSpec,
@@ -27,6 +28,7 @@ from kframe.plug.specs import (
 __all__ = [
     "NO_LEADER",
     "SIGNATURE",
+    "AdminSpec",
     "ClusterSpec",
     "ElectionBatch",
     "ElectionKind",

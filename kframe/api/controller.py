@@ -132,6 +132,11 @@ class Controller:
 
     # -- how it stands
 
+    @property
+    def running(self) -> bool:
+        """Whether the thread that ``start`` has started handles events. Callable from any thread."""
+        return self._loop.running
+
     def status(self) -> Status:
         """Who is controller, and the gauges, as they were after the last event. Callable from any thread."""
         return self._loop.status()
@@ -251,6 +256,10 @@ class Controller:
     def resign(self) -> None:
         """Give the role up once what waits now has been handled; whoever is first takes it, perhaps this one."""
         self._loop.queue.put(events.ResignRequested())
+
+    def take_over(self) -> None:
+        """Take the role also from whoever holds it, once what waits now has been handled."""
+        self._loop.queue.put(events.Elect(takeover=True))
 
     def submit(
         self, event: Callable[[int], Event], read: Callable[[Any], Result] = lambda response: response

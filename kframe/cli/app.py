@@ -1,6 +1,7 @@
 """``kframe``: the group of all commands, loaded when they are called, and how every error ends.
 
-Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 3 a what-if found what ``--fail-on`` names; 5 not controller.
+Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 3 a what-if found what ``--fail-on`` names, a shadow
+disagreements; 4 a plan is stale; 5 not controller.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "bench": Entry("kframe.cli.bench", "command", "Time the engine on a generated cluster."),
     "controller": Entry("kframe.cli.controller", "group", "Run a controller; look at the one at work; have it resign."),
     "demo": Entry("kframe.cli.demo", "command", "Fail brokers of a real cluster and of a million partitions."),
+    "elect": Entry("kframe.cli.elect", "command", "Have leaders of a live cluster elected."),
     "explain": Entry("kframe.cli.explain", "command", "Say why a partition has its leader."),
-    "plan": Entry("kframe.cli.plan", "group", "Check and show plans of partitions to be moved."),
+    "plan": Entry("kframe.cli.plan", "group", "Check, show and carry out plans of partitions to be moved."),
     "plugins": Entry("kframe.cli.plugins", "group", "List, check and start plugins."),
+    "reassign": Entry("kframe.cli.reassign", "group", "Move partitions of a live cluster; see and stop what moves."),
     "scenario": Entry("kframe.cli.scenario", "group", "Play scenario files to the controller."),
     "snapshot": Entry("kframe.cli.snapshot", "group", "Read, keep, show and generate snapshots of clusters."),
     "spark": Entry("kframe.cli.spark", "group", "Work on fleets: snapshots of many clusters, on Spark."),

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import signal
-import threading
+import logging
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kframe.cli.live import CONFIG_OPTION, CONNECT, cluster_of, gather, live_options
-from kframe.cli.output import BadInput, ReportingGroup, emit_heading, emit_record, output_option
+from kframe.cli.output import ReportingGroup, emit_heading, emit_record, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 
 if TYPE_CHECKING:
-    from kframe.api.controller import Controller
     from kframe.api.settings import Settings
-    from kframe.model.ports import Store
 
-#: Where a controller's id stands unless it is given.
-_ID: Final = "broker.id"
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -35,30 +29,73 @@ def group() -> None:
 @click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"Where ZooKeeper is ({CONNECT}).")
 @click.option("--id", "controller_id", metavar="N", help="Under which id to stand for election (broker.id).")
 @CONFIG_OPTION
-@click.option("--transport", default="recording:", show_default=True, metavar="URL", help="How requests reach brokers.")
-@click.option("--server", "servers", multiple=True, metavar="URL", help="How others reach the controller; repeatable.")
+@click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
+              help="Where brokers and clients reach it (listeners); repeatable.")  # fmt: skip
+@click.option("--transport", metavar="URL", help="How requests reach brokers.  [default: kafka:, else recording:]")
+@click.option("--server", "servers", multiple=True, metavar="URL",
+              help="How others reach it; repeatable.  [default: kafka: with the default transport]")  # fmt: skip
+@click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
 @click.option("--takeover", is_flag=True, help="Take the role from the present controller, once.")
+@click.option("--insist", is_flag=True, help="Take the role whenever a broker has it; not from kframe.never.replicas.")
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
+@click.option("--log-level", type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")), default="INFO", show_default=True)
 @plugin_options
 def run(
-    zookeeper: str | None, controller_id: str | None, config: Path | None, transport: str, servers: tuple[str, ...],
-    takeover: bool, log_dir: Path | None, plugins: PluginSettings,
+    zookeeper: str | None, controller_id: str | None, config: Path | None, listeners: tuple[str, ...],
+    transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, takeover: bool, insist: bool,
+    log_dir: Path | None, log_level: str, plugins: PluginSettings,
 ) -> None:  # fmt: skip
     """Be the controller, or stand by until there is none, until SIGTERM or SIGINT.
 
     The recording transport keeps in memory what brokers would be sent, and sends nothing; counting: only counts it.
     """
-    options = {CONNECT: (zookeeper, "--zookeeper"), _ID: (controller_id, "--id")}
-    settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
-    own_id = _own_id(settings)
-    cluster = cluster_of(settings, plugins)
-    controller = _controller(settings, own_id, cluster.store(), transport, servers, plugins)
+    from kframe.cli import run as running
     from kframe.cli.logs import start_logs
 
-    start_logs(own_id, log_dir)
+    options = {
+        CONNECT: (zookeeper, "--zookeeper"),
+        running.ID_KEYS[0]: (controller_id, "--id"),
+        running.LISTENERS: (",".join(listeners) or None, "--listener"),
+    }
+    settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
+    own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
+    arrangement = running.arrange(registry, transport, servers, metrics_listen)
+    controller = running.assemble(settings, cluster.store(), arrangement, registry)
+    start_logs(own_id, log_dir, log_level)
     with settings.located():
         cluster.audit()
-        _serve(controller, takeover)
+        for risk in running.risks(settings, arrangement, cluster.broker_ids()):
+            logging.getLogger("kframe.config").warning("%s", risk)
+        peers = running.instances(settings) if insist else None
+        running.serve(controller, takeover, lambda: running.summary(settings, controller, arrangement), peers)
+
+
+@group.command()
+@live_options
+@click.option("--settle", "settle_s", type=click.FloatRange(0.1), default=5.0, show_default=True, metavar="SECONDS",
+              help="Judge when nothing has moved for so long.")  # fmt: skip
+@click.option("--for", "for_s", type=click.FloatRange(0), metavar="SECONDS", help="End after so long.")
+@click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
+@plugin_options
+@click.option("-o", "--output", type=click.Choice(("table", "json", "jsonl")), default="table", show_default=True)
+def shadow(
+    settings: Settings, settle_s: float, for_s: float | None, metrics_listen: str | None, plugins: PluginSettings,
+    output: str,
+) -> None:  # fmt: skip
+    """Look over the shoulder of a controller at work, and report where we would have decided otherwise.
+
+    Only reads: the same events are played to the engine on a copy, and once nothing moves any more leaders, leader
+    epochs, ISRs and missing states are compared. Ends on SIGTERM, SIGINT or after --for; exit code 3 if anything was
+    found.
+    """
+    from kframe.cli import shadow as shadowing
+
+    with settings.located():
+        code = shadowing.run(
+            cluster_of(settings, plugins), settings, settle_s=settle_s, for_s=for_s, metrics_listen=metrics_listen,
+            output=output,
+        )  # fmt: skip
+    click.get_current_context().exit(code)
 
 
 @group.command()
@@ -122,53 +159,6 @@ def print_quarantined(quarantined: Any) -> None:
         emit_heading("quarantined")
     for path, reason in quarantined.items():
         click.echo(f"  {cell(path)}: {cell(reason)}")
-
-
-def _own_id(settings: Settings) -> int:
-    from kframe.errors import ConfigError
-
-    text = settings.get(_ID)
-    if text is None:
-        raise BadInput(f"no id for the controller: give --id, or a file with {_ID} by --config")
-    if not (text.strip().isascii() and text.strip().isdecimal() and int(text) <= _INT32_MAX):
-        raise ConfigError(f"{settings.origin(_ID)} key {_ID}", repr(text[:80]), f"a number from 0 to {_INT32_MAX}")
-    return int(text)
-
-
-def _controller(
-    settings: Settings, controller_id: int, store: Store, transport: str, servers: tuple[str, ...],
-    plugins: PluginSettings,
-) -> Controller:  # fmt: skip
-    """A controller, not started."""
-    from kframe.api.builder import ControllerBuilder
-    from kframe.errors import PluginError
-
-    builder = ControllerBuilder(
-        controller_id, store, transport, settings.controller_config(), settings=settings.values, servers=servers,
-        registry=plugins.registry(),
-    )  # fmt: skip
-    try:
-        with settings.located():
-            return builder.build()
-    except PluginError as error:
-        raise BadInput(f"--transport or --server: {error}") from error
-
-
-def _serve(controller: Controller, takeover: bool) -> None:
-    """Run until a signal asks us to stop; a second one ends the process as if nobody handled it."""
-    asked = threading.Event()
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        asked.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    controller.start(takeover=takeover)
-    try:
-        asked.wait()
-    finally:
-        controller.stop()
 
 
 def _moment(milliseconds: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import logging.handlers
 import sys
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,12 @@ CONTROLLER_LOG: Final = "controller.log"
 STATE_CHANGE_LOG: Final = "state-change.log"
 
 
+#: Levels as Kafka's logs spell them.
+_SPELLINGS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+#: Levels that can be asked for, by their spelling.
+LEVELS: Final = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.WARNING, "ERROR": logging.ERROR}
+
+
 class _OneLine(logging.Formatter):
     """Whatever a name from storage holds, a record is one line, and only a traceback is more; it says whose it is."""
 
@@ -25,14 +32,17 @@ class _OneLine(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is Python's
         if not record.message.startswith(self._whose):
             record.message = f"{self._whose}] {record.message}"
+        level, record.levelname = record.levelname, _SPELLINGS.get(record.levelname, record.levelname)
         text = super().formatMessage(record)
+        record.levelname = level
         return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
-def start_logs(controller_id: int, folder: Path | None) -> None:
-    """Log to stderr, or to the files that Kafka has, in ``folder``. Raises BadInput if they cannot be written.
+def start_logs(controller_id: int, folder: Path | None, level: str = "INFO") -> None:
+    """Log to stderr, or to the files that Kafka has, in ``folder``, what is of that level (of LEVELS) or above.
 
-    Of others, such as the client of a store, only warnings and errors.
+    A file that somebody has moved away is begun anew, so that logrotate needs to tell nobody. Of others, such as the
+    client of a store, only warnings and errors. Raises BadInput if the files cannot be written.
     """
     kframe, changes = logging.getLogger("kframe"), logging.getLogger("kframe.statechange")
     layout = _OneLine(controller_id)
@@ -41,13 +51,14 @@ def start_logs(controller_id: int, folder: Path | None) -> None:
     else:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            main = logging.FileHandler(folder / CONTROLLER_LOG, encoding="utf-8")
-            _attach(changes, logging.FileHandler(folder / STATE_CHANGE_LOG, encoding="utf-8"), layout)
+            main = logging.handlers.WatchedFileHandler(folder / CONTROLLER_LOG, encoding="utf-8")
+            to_changes = logging.handlers.WatchedFileHandler(folder / STATE_CHANGE_LOG, encoding="utf-8")
         except OSError as problem:
             raise BadInput(f"--log-dir {folder}: {problem.strerror or problem}") from problem
+        _attach(changes, to_changes, layout)
         changes.propagate = False
     _attach(logging.getLogger(), main, layout)
-    kframe.setLevel(logging.INFO)
+    kframe.setLevel(LEVELS[level])
 
 
 def _attach(log: logging.Logger, handler: logging.Handler, layout: logging.Formatter) -> None:

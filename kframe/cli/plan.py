@@ -1,4 +1,4 @@
-"""``kframe plan``: check and show plans of partitions to be moved. Nothing is played, nothing is changed."""
+"""``kframe plan``: check and show plans of partitions to be moved, and carry them out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.output import ReportingGroup, Table, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.admin import EXECUTE, admin_options
+from kframe.cli.output import BadInput, ReportingGroup, Table, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.snapshot import FORMAT_NAMES
 from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
+    from kframe.snapshot.administration import Administration
     from kframe.whatif.plan_check import Held
     from kframe.whatif.plan_report import PlanReport
 
@@ -32,7 +34,7 @@ _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_de
 
 @click.group("plan", cls=ReportingGroup)
 def group() -> None:
-    """Check and show plans of partitions to be moved: Kafka's reassignment JSON."""
+    """Check, show and carry out plans of partitions to be moved: Kafka's reassignment JSON."""
 
 
 @group.command()
@@ -89,6 +91,66 @@ def diff(plan: Path, source: Path, source_format: str | None, limit: int, output
             click.echo(line)
     _echo_more(len(rows) - limit)
     click.echo(f"{len(rows):,} of {len(held.plan):,} partitions change")
+
+
+@group.command()
+@click.argument("plan", metavar="PLAN", type=PATH)
+@click.argument("source", metavar="SNAPSHOT", type=PATH)
+@_FROM
+def stamp(plan: Path, source: Path, source_format: str | None) -> None:
+    """Print PLAN with a stamp of what it was made for: the cluster, and how its partitions are assigned in SNAPSHOT.
+
+    kframe plan apply refuses it once that has changed; Kafka's tools read it as before.
+    """
+    from kframe.whatif.carry_out import Stamp, plan_document
+
+    held = _held(plan, source, source_format)
+    click.echo(plan_document(held.plan.targets, Stamp.of(held)), nl=False)
+
+
+@group.command()
+@click.argument("plan", metavar="PLAN", type=PATH)
+@EXECUTE
+@click.option("--rollback", type=PATH, help="Where to write the way back.  [default: PLAN.rollback-TIME.json]")
+@click.option("--batch-size", type=click.IntRange(min=1), metavar="N", help="Move so many partitions at a time.")
+@click.option("--wait/--no-wait", default=True, help="Wait until all has moved.")
+@_LIMIT
+@admin_options
+@output_option
+def apply(
+    admin: Administration, plan: Path, execute: bool, rollback: Path | None, batch_size: int | None, wait: bool,
+    limit: int, output: str,
+) -> None:  # fmt: skip
+    """Say what would come of PLAN on a live cluster as it is now; with --execute, carry it out.
+
+    Exit code 1: it is unsound, or not all of it stands as planned. 4: it is stale. Ctrl-C leaves it running.
+    """
+    from kframe.cli.admin import apply as carry_out
+    from kframe.whatif.carry_out import read_stamp
+    from kframe.whatif.plan import read_plan
+
+    if not wait and batch_size is not None:
+        raise BadInput("--no-wait with --batch-size: a batch begins when the last has ended")
+    code = carry_out(
+        admin, read_plan(plan), read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
+        output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan} gives it up",
+    )  # fmt: skip
+    click.get_current_context().exit(code)
+
+
+@group.command()
+@click.argument("plan", metavar="PLAN", type=PATH)
+@EXECUTE
+@admin_options
+@output_option
+def cancel(admin: Administration, plan: Path, execute: bool, output: str) -> None:
+    """Give up what of PLAN is still being moved: the replicas that were being added go, the others stay."""
+    from kframe.cli.reassign import give_up
+    from kframe.whatif.carry_out import to_cancel
+    from kframe.whatif.plan import read_plan
+
+    partitions = to_cancel(dict(admin.reassignments()), read_plan(plan))
+    click.get_current_context().exit(give_up(admin, partitions, execute, output))
 
 
 def _held(plan: Path, source: Path, source_format: str | None) -> Held:

@@ -168,13 +168,13 @@ def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
 
 
 #: What a plugin may offer, as lists of its record.
-_LISTS: Final = ("selectors", "stores", "transports", "clusters", "servers", "observers")
+_LISTS: Final = ("selectors", "stores", "transports", "clusters", "admins", "servers", "observers")
 
 
 def _record(plugin: Plugin) -> dict[str, Any]:
     """All that is known of a plugin."""
     from kframe.plug.loading import KEY
-    from kframe.plug.specs import ClusterSpec, ObserverSpec, ServerSpec, StoreSpec, TransportSpec
+    from kframe.plug.specs import AdminSpec, ClusterSpec, ObserverSpec, ServerSpec, StoreSpec, TransportSpec
 
     def named(kind: type[Spec]) -> list[dict[str, str]]:
         offers = (spec for spec in plugin.offers if isinstance(spec, kind))
@@ -190,6 +190,7 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "stores": named(StoreSpec),
         "transports": named(TransportSpec),
         "clusters": named(ClusterSpec),
+        "admins": named(AdminSpec),
         "servers": named(ServerSpec),
         "observers": named(ObserverSpec),
         "commands": plugin.register_commands is not None,

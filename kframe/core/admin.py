@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.core import deletion, reassignment, reassignment_08, topics
+from kframe.core import deletion, outsiders, reassignment, reassignment_08, topics
 from kframe.core.assignment import current, is_moving, reassigned_to, table_of
 from kframe.core.context import Context, Operation, ask
 from kframe.core.placement import Arrangement, assign_automatically
@@ -221,7 +221,8 @@ def _extended(table: TopicTable, added: Ragged) -> TopicTable:
 
 
 def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
-    """Whether each replica list is empty, names a broker twice or below 0, or adds one that is not live."""
+    """Whether each replica list is empty, names a broker twice or below 0, adds one that is not live, or has what is no
+    broker."""
     cluster = context.cluster
     wanted, brokers = targets.replicas, cluster.brokers
     index = brokers.look_up(wanted.values)
@@ -232,6 +233,7 @@ def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
     added = ~members(Ragged(wanted.offsets, index), has)
     dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
     invalid: Bool = wanted.any(dead | repeated(wanted) | (wanted.values < 0)) | (wanted.counts == 0)
+    invalid |= wanted.any(outsiders.is_outsider(context, wanted.values))
     invalid &= ~targets.cancel
     return invalid
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core import deletion, elections, moves, partition_machine, rebalance, replica_machine, topics
+from kframe.core import deletion, elections, moves, outsiders, partition_machine, rebalance, replica_machine, topics
 from kframe.core.context import Context, Operation
 from kframe.model.effects import OpenChannels
 from kframe.model.ids import ReplicaState
@@ -23,10 +23,12 @@ def take_over(context: Context) -> Operation[None]:
     everything = np.arange(len(context.cluster.topics), dtype=np.int32)
     yield from topics.give_ids(context, everything)
     yield from deletion.initialise(context)
+    yield from topics.keep_to_brokers(context, outsiders.held(context)[0])
     yield from context.announce(registered)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)
     yield from moves.resume_all(context)
+    yield from moves.relieve(context)
     yield from deletion.resume(context)
     yield from elections.elect_stored(context)
     yield from rebalance.start(context)

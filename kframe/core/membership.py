@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
-from kframe.core import deletion, lost_dirs, partition_machine, reassignment, replica_machine
+from kframe.core import deletion, lost_dirs, moves, partition_machine, reassignment, replica_machine
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadBrokers
@@ -110,6 +110,7 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
     yield from partition_machine.trigger_online(context)
     yield from reassignment.resume_on(context, indexes)
+    yield from moves.relieve(context)
     yield from deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
 
 

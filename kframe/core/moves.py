@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import reassignment, reassignment_08
+from kframe.core import outsiders, reassignment, reassignment_08
+from kframe.core.assignment import reassigned_to
 from kframe.core.context import Context, Operation
 from kframe.model.columns import Int32
 
@@ -30,3 +31,18 @@ def resume_all(context: Context) -> Operation[None]:
     moving = np.flatnonzero(context.cluster.partitions.reassigning).astype(np.int32)
     if not reassignment_08.enabled(context):
         yield from reassignment.resume(context, np.setdiff1d(moving, resumed).astype(np.int32))
+
+
+def relieve(context: Context) -> Operation[None]:
+    """Move partitions that have a state off nodes that are no brokers, as a reassignment would.
+
+    Another controller has brought them online as they were. Kafka 0.8's way has no reassignment but an operator's.
+    """
+    _, rows = outsiders.held(context)
+    if len(rows) == 0:
+        return
+    if reassignment_08.enabled(context):
+        context.log_refused("Partition", rows, "is assigned to what is no broker: reassign it")
+        return
+    rows, targets = outsiders.relieved(context, rows)
+    yield from reassignment.reassign(context, rows, reassigned_to(context, rows, targets))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import deletion, leadership, lost_dirs, partition_machine, replica_machine, topics
+from kframe.core import deletion, leadership, lost_dirs, outsiders, partition_machine, replica_machine, topics
 from kframe.core.assignment import (
     Assignments,
     current,
@@ -17,14 +17,13 @@ from kframe.core.assignment import (
     is_moving,
     reassigned_to,
     reassigns,
-    table_of,
     targets_in_sync,
 )
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
 from kframe.core.replica_machine import Replicas
-from kframe.model.asks import ReadReassignments, WriteAssignments, WriteReassignments
-from kframe.model.changes import StateChange, WriteCode
+from kframe.model.asks import ReadReassignments, WriteReassignments
+from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions, same_lists
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsLeft
@@ -96,13 +95,16 @@ def forget_stored(context: Context, rows: Int32, only_if_reached: bool) -> Opera
 def reassign_stored(context: Context) -> Operation[Int32]:
     """Take up what an operator has left in storage; return the rows under way. What fails is taken out of storage.
 
-    Nothing but the existence of the partition is checked (Kafka 3.9 ``processZkPartitionReassignment``).
+    Nothing is checked but that the partition exists (Kafka 3.9 ``processZkPartitionReassignment``), and that no list
+    names what is no broker.
     """
     left = yield from ask(ReadReassignments())
     if left is None:
         return _NONE
     left = left.take(np.unique(left.last_named()))
-    rows, known = locate(context, left)
+    rows, _ = locate(context, left)
+    rows[left.replicas.any(outsiders.is_outsider(context, left.replicas.values))] = -1
+    known = np.flatnonzero(rows >= 0)
     wanted = Ragged(left.replicas.offsets, context.cluster.brokers.index_of(left.replicas.values)).take(known)
     order = np.argsort(rows[known])
     chosen = rows[known][order]
@@ -159,22 +161,8 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     lost_dirs.note(context, gone)
     lost_dirs.recall(context, moved)
     context.gauges.touch(moved)
-    yield from store(context, moved)
+    yield from topics.store(context, moved)
     yield from stop(context, gone)
-
-
-def store(context: Context, rows: Int32) -> Operation[None]:
-    """Write the assignments of the topics of ``rows``. One that a broker has written meanwhile is read first, so that
-    partitions that it added are not lost (``reliability.md`` X3)."""
-    cluster = context.cluster
-    remaining = np.unique(cluster.partitions.topic[rows])
-    for _ in range(ATTEMPTS_MAX):
-        if len(remaining) == 0:
-            break
-        codes = yield from ask(WriteAssignments(table_of(cluster, remaining)))
-        remaining = remaining[np.array(codes) == WriteCode.STALE]
-        for index in remaining.tolist():
-            yield from topics.topic_modified(context, cluster.topics.names[index])
 
 
 def behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
@@ -231,7 +219,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
         return lost
     yield from lead_by_target(context, rows)
     yield from stop(context, behind(context, rows, departed))
-    yield from store(context, rows)
+    yield from topics.store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=True)
     p.reassigning[rows] = 0
     yield from context.announce(context.registered(), rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import replica_machine
+from kframe.core import replica_machine, topics
 from kframe.core.assignment import Assignments, give
 from kframe.core.context import Context, Operation, ask
 from kframe.core.reassignment import (
@@ -19,7 +19,6 @@ from kframe.core.reassignment import (
     locate,
     raise_epochs,
     stop,
-    store,
     strike,
 )
 from kframe.model.asks import ReadReassignments, WriteReassignments
@@ -93,7 +92,7 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     departed = give(context, chosen, Assignments(reached, np.zeros(len(reached.values), np.uint8)))
     yield from lead_by_target(context, chosen)
     yield from stop(context, behind(context, chosen, departed))
-    yield from store(context, chosen)
+    yield from topics.store(context, chosen)
     yield from forget_stored(context, chosen, only_if_reached=False)
     for row in ready:
         del context.moves[row]
@@ -117,7 +116,7 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
     for i, row in enumerate(rows.tolist()):
         context.moves[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
     p.reassigning[rows] = 1
-    yield from store(context, rows)
+    yield from topics.store(context, rows)
     yield from raise_epochs(context, rows, before)
     replicas = replica_machine.of_rows(context, rows)
     fresh = p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT

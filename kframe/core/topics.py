@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from kframe.core import leadership, partition_machine, replica_machine
+from kframe.core import leadership, outsiders, partition_machine, replica_machine
 from kframe.core.assignment import table_of
-from kframe.core.context import Context, Operation, ask
+from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask
 from kframe.model.asks import GiveTopicIds, ReadTopicNames, ReadTopics, ReadTopicSettings, WriteAssignments
+from kframe.model.changes import WriteCode
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
@@ -39,6 +40,7 @@ def add_topics(context: Context, table: TopicTable) -> Operation[None]:
     yield from give_ids(context, np.arange(first, len(cluster.topics), dtype=np.int32))
     yield from read_settings(context, table.names)
     note_reassigning(context, rows)
+    yield from keep_to_brokers(context, rows)
     yield from bring_up(context, rows)
 
 
@@ -71,6 +73,13 @@ def note_reassigning(context: Context, rows: Int32) -> None:
     p.reassigning[flagged] = 1
 
 
+def keep_to_brokers(context: Context, rows: Int32) -> Operation[None]:
+    """Before ``rows``, which have no state yet, come online: what is no broker is taken out of their assignments."""
+    changed = outsiders.expel(context, rows)
+    if len(changed):
+        yield from store(context, changed)
+
+
 def bring_up(context: Context, rows: Int32) -> Operation[None]:
     """Take new partitions from nothing to Online (``onNewPartitionCreation``): four bulk moves."""
     replicas = replica_machine.of_rows(context, rows)
@@ -78,6 +87,20 @@ def bring_up(context: Context, rows: Int32) -> Operation[None]:
     yield from replica_machine.move(context, replicas, ReplicaState.NEW)
     yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.OFFLINE)
     yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
+
+
+def store(context: Context, rows: Int32) -> Operation[None]:
+    """Write the assignments of the topics of ``rows``. One that a broker has written meanwhile is read first, so that
+    partitions that it added are not lost (``reliability.md`` X3)."""
+    cluster = context.cluster
+    remaining = np.unique(cluster.partitions.topic[rows])
+    for _ in range(ATTEMPTS_MAX):
+        if len(remaining) == 0:
+            break
+        codes = yield from ask(WriteAssignments(table_of(cluster, remaining)))
+        remaining = remaining[np.array(codes) == WriteCode.STALE]
+        for index in remaining.tolist():
+            yield from topic_modified(context, cluster.topics.names[index])
 
 
 def topic_modified(context: Context, name: str) -> Operation[None]:
@@ -100,6 +123,7 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
         yield from ask(WriteAssignments(table_of(cluster, np.array([topic]))))
         return
     rows = cluster.grow_topic(topic, table.replicas.take(added))
+    yield from keep_to_brokers(context, rows)
     yield from bring_up(context, rows)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from kframe.core import outsiders
 from kframe.core.assignment import is_moving
 from kframe.core.context import Context
 from kframe.errors import ErrorCode
@@ -41,7 +42,7 @@ def creation_error(context: Context, topic: NewTopic, others: Collection[str] = 
     collides = topics.collides(topic.name) or metric_name(topic.name) in others
     if topic_name_problem(topic.name) is not None or collides:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    error = _assignment_error(topic)
+    error = _assignment_error(context, topic)
     if error is ErrorCode.NONE and config_problem(topic.config) is not None:
         return ErrorCode.INVALID_CONFIG
     return error
@@ -105,14 +106,15 @@ def _counts_error(context: Context, topic: NewTopic) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _assignment_error(topic: NewTopic) -> ErrorCode:
-    """Manual replicas need not be live, but partitions 0 to n - 1 must all have as many, each broker once."""
+def _assignment_error(context: Context, topic: NewTopic) -> ErrorCode:
+    """Manual replicas are brokers, perhaps down; partitions 0 to n - 1 must all have as many, each broker once."""
     if topic.assignments is None:
         return ErrorCode.NONE
     numbers = sorted(number for number, _ in topic.assignments)
     sizes = {len(replicas) for _, replicas in topic.assignments}
     twice = any(len(set(replicas)) != len(replicas) for _, replicas in topic.assignments)
+    strange = outsiders.is_outsider(context, np.array([one for _, ones in topic.assignments for one in ones], np.int64))
     whole = numbers == list(range(len(numbers))) and len(numbers) > 0
-    if not whole or len(sizes) != 1 or 0 in sizes or twice:
+    if not whole or len(sizes) != 1 or 0 in sizes or twice or strange.any():
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     return ErrorCode.NONE

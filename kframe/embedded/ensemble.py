@@ -25,13 +25,13 @@ from kframe.embedded.layout import (
 from kframe.embedded.records import Create, Delete, Operation, RecordCode, RecordError, RecordTree, SetData
 from kframe.embedded.states import StateColumns
 from kframe.embedded.store import MemoryStore
-from kframe.embedded.topics import StoredTopics
+from kframe.embedded.topics import StoredTopics, topic_path
 from kframe.errors import InputError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.model.tables import Targets
+from kframe.model.tables import Targets, TopicTable
 
 
 class MemoryEnsemble:
@@ -178,7 +178,13 @@ class MemoryEnsemble:
         self.topics.broker_defaults.update(config)
         self.records.create(self._operator, f"{CONFIG_CHANGES}/config_change_", config_entity(None), sequential=True)
 
-    # -- states
+    # -- topics and states
+
+    def write_topics(self, table: TopicTable) -> None:
+        """Replace the assignments of topics past every controller, as brokers and tools do."""
+        self.topics.assign(table)
+        for name in table.names:
+            self.records.set(self._operator, topic_path(name), b"")
 
     def write_state(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
                     leader_epoch: int | None = None, controller_epoch: int | None = None,

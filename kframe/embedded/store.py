@@ -103,6 +103,10 @@ class MemoryStore(AdminCalls):
         self._notify = notify
         self._start_session()
 
+    def connected(self) -> bool:
+        """Whether the store is open: its session is replaced at once when it expires."""
+        return self._session is not None
+
     def close(self) -> None:
         """Disconnect; ``/controller`` goes if it is ours. Nothing is notified any more. May be called again."""
         session, self._session = self._session, None

@@ -13,6 +13,8 @@ from kframe.model.protocol import InterBrokerProtocol
 
 #: The one setting of all brokers that a controller acts on while it runs.
 UNCLEAN: Final = "unclean.leader.election.enable"
+#: Ids that are no brokers', although brokers may be told so.
+NEVER_REPLICAS: Final = "kframe.never.replicas"
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _TRUE_FALSE: Final = {"true": True, "false": False}
 
@@ -45,6 +47,14 @@ def text(where: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(where, repr(value), "a text that is not empty")
     return value.strip()
+
+
+def broker_ids(where: str, value: object) -> frozenset[int]:
+    """Broker ids from a text with commas between them; an empty one has none. Raises ConfigError."""
+    if not isinstance(value, str):
+        raise ConfigError(where, repr(value), "broker ids with commas between them")
+    read = whole(0)
+    return frozenset(read(where, one) for one in value.split(",") if one.strip())
 
 
 def one_of(*values: str) -> Callable[[str, object], str]:
@@ -115,6 +125,12 @@ KEYS: Final[Mapping[str, Key]] = {
             boolean,
             "true",
             "Write the id of a topic back when somebody has stored the topic without it.",
+        ),
+        Key(
+            NEVER_REPLICAS,
+            broker_ids,
+            "",
+            "Ids of controllers that are no brokers, this one's and others': brokers never keep replicas there.",
         ),
         Key("request.timeout.ms", whole(1), "30000", "How long a broker may take to answer a request."),
     )

@@ -36,6 +36,9 @@ class Store(Protocol):
     def close(self) -> None:
         """Disconnect; what was ephemeral goes."""
 
+    def connected(self) -> bool:
+        """Whether our session lives, for certain as far as we can know. Callable from any thread."""
+
     def claim(self, controller_id: int) -> int | None:
         """Become controller and return the new controller epoch; None if the role is taken. Arms the watch on it."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pluggy
 
-from kframe.plug.specs import ClusterSpec, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
+from kframe.plug.specs import AdminSpec, ClusterSpec, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
 
 if TYPE_CHECKING:
     import click
@@ -97,6 +97,21 @@ class KframeHooks:
             @hookimpl
             def kframe_clusters():
                 return [ClusterSpec(scheme="etcd", factory="kframe_etcd.live:open_cluster", doc="Clusters in etcd.")]
+        """
+
+    @hookspec
+    def kframe_admins(self) -> Iterable[AdminSpec]:  # type: ignore[empty-body]
+        """Offer admin APIs of live clusters, each for the URLs of one scheme: what carries plans out.
+
+        ``factory(url, config)`` makes a ``kframe.snapshot.administration.Administration``; ``config`` are values by the
+        keys of Kafka's clients. Two for one scheme stop the start-up with both distributions named. A complete plugin::
+
+            from kframe.hookspecs import AdminSpec, hookimpl
+
+
+            @hookimpl
+            def kframe_admins():
+                return [AdminSpec(scheme="rest", factory="kframe_rest:open_admin", doc="Kafka's REST proxy.")]
         """
 
     @hookspec

@@ -17,14 +17,14 @@ import pluggy
 from kframe.errors import PluginError
 from kframe.plug.hookspecs import PROJECT, KframeHooks
 from kframe.plug.sources import Offered, Source
-from kframe.plug.specs import ClusterSpec, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
+from kframe.plug.specs import AdminSpec, ClusterSpec, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
 
 if TYPE_CHECKING:
     import click
 
 _log = logging.getLogger("kframe.plugins")
 
-Spec: TypeAlias = SelectorSpec | StoreSpec | TransportSpec | ClusterSpec | ServerSpec | ObserverSpec
+Spec: TypeAlias = SelectorSpec | StoreSpec | TransportSpec | ClusterSpec | AdminSpec | ServerSpec | ObserverSpec
 #: Called with one line for each plugin loaded and each hook called.
 Trace: TypeAlias = Callable[[str], None]
 
@@ -34,6 +34,7 @@ OFFERS: Final[Mapping[str, type[Spec]]] = {
     "kframe_stores": StoreSpec,
     "kframe_transports": TransportSpec,
     "kframe_clusters": ClusterSpec,
+    "kframe_admins": AdminSpec,
     "kframe_servers": ServerSpec,
     "kframe_observers": ObserverSpec,
 }
@@ -113,6 +114,7 @@ KEY: Final[Mapping[type[Spec], str]] = {
     StoreSpec: "scheme",
     TransportSpec: "scheme",
     ClusterSpec: "scheme",
+    AdminSpec: "scheme",
     ServerSpec: "scheme",
     ObserverSpec: "name",
 }

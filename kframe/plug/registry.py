@@ -21,14 +21,23 @@ from kframe.plug import builtin, sources
 from kframe.plug.adapt import make_selector
 from kframe.plug.loading import KEY, Plugin, Trace, load_plugin
 from kframe.plug.sources import Offered, Source
-from kframe.plug.specs import ClusterSpec, Observer, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
+from kframe.plug.specs import (
+    AdminSpec,
+    ClusterSpec,
+    Observer,
+    ObserverSpec,
+    SelectorSpec,
+    ServerSpec,
+    StoreSpec,
+    TransportSpec,
+)
 
 if TYPE_CHECKING:
     import click
 
 _log = logging.getLogger("kframe.plugins")
 
-_Spec = TypeVar("_Spec", SelectorSpec, StoreSpec, TransportSpec, ClusterSpec, ServerSpec, ObserverSpec)
+_Spec = TypeVar("_Spec", SelectorSpec, StoreSpec, TransportSpec, ClusterSpec, AdminSpec, ServerSpec, ObserverSpec)
 
 #: kframe's own offers.
 BUILTIN: Final = Offered("builtin", "kframe-controller", Source.BUILTIN, lambda: builtin)
@@ -77,6 +86,7 @@ class Registry:
         self.stores: Final = _by_key(plugins, StoreSpec, "store for the URL scheme")
         self.transports: Final = _by_key(plugins, TransportSpec, "transport for the URL scheme")
         self.clusters: Final = _by_key(plugins, ClusterSpec, "live cluster for the URL scheme")
+        self.admins: Final = _by_key(plugins, AdminSpec, "admin API for the URL scheme")
         self.servers: Final = _by_key(plugins, ServerSpec, "server for the URL scheme")
         self.observers: Final = _by_key(plugins, ObserverSpec, "observer")
 
@@ -137,6 +147,12 @@ class Registry:
         key or value that does not fit.
         """
         spec = self._find(self.clusters, url.partition(":")[0], "live cluster for the URL scheme")
+        return spec.make(url, dict(config or {}))
+
+    def open_admin(self, url: str, config: Mapping[str, str] | None = None) -> Any:
+        """Make the admin client for a URL (``kframe.snapshot.administration.Administration``), not connected yet.
+        Arguments and errors as above."""
+        spec = self._find(self.admins, url.partition(":")[0], "admin API for the URL scheme")
         return spec.make(url, dict(config or {}))
 
     def observer(self, name: str) -> Observer:

@@ -135,6 +135,11 @@ class ClusterSpec(PortSpec):
     """Live clusters (``kframe.snapshot.live.LiveCluster``) on offer. Nothing is connected when one is made."""
 
 
+class AdminSpec(PortSpec):
+    """Admin APIs of live clusters (``kframe.snapshot.administration.Administration``) on offer; ``config`` has the keys
+    of Kafka's clients."""
+
+
 class ServerSpec(PortSpec):
     """A Server (``kframe.api.serving``) on offer; ``broker.id`` in ``config`` is the controller's own id."""
 

@@ -145,6 +145,11 @@ class ControllerLoop:
         self._thread = threading.Thread(target=self._run, name="controller-event-thread", daemon=True)
         self._thread.start()
 
+    @property
+    def running(self) -> bool:
+        """Whether the thread that ``start`` has started handles events."""
+        return self._thread is not None and self._thread.is_alive()
+
     def stop(self) -> None:
         """Resign, answer all who wait, and close store and transport."""
         for drained in self.queue.clear_and_put(_LAST):

@@ -43,6 +43,9 @@ class LiveCluster(Protocol):
     def store(self) -> Store:
         """A store for one controller, not open yet."""
 
+    def reader(self) -> Store:
+        """A store for somebody who only reads, not open yet: opening it writes nothing either."""
+
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
         """Read everything, write nothing; ``Snapshot.capture`` says what moved meanwhile and what cannot be read.
 
@@ -57,6 +60,9 @@ class LiveCluster(Protocol):
 
     def audit(self) -> tuple[str, ...]:
         """Look at access rights, log a warning if they are too wide, and return what was found, a line each."""
+
+    def broker_ids(self) -> tuple[int, ...]:
+        """Ids of the brokers that are registered now, ascending."""
 
     def depose(self, controller_id: int | None = None) -> Resignation:
         """Take the role from the present controller, so that another is elected: nothing happens if it has changed

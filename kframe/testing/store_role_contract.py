@@ -41,6 +41,15 @@ class RoleContract(StoreSuite):
         store.load()
         assert store.quarantined() == {}
 
+    def test_a_store_is_connected_while_it_is_open(self, world: StoreWorld) -> None:
+        """Whoever asks whether a controller could take over asks for that."""
+        store = world.connect()
+        assert not store.connected()
+        store.open(lambda _event: None)
+        assert store.connected()
+        store.close()
+        assert not store.connected()
+
     def test_first_claim_gets_controller_epoch_one(self, world: StoreWorld) -> None:
         """Controller epochs count from one (``spec/zookeeper.md`` 3.2)."""
         store = opened(world)

@@ -1,4 +1,4 @@
-"""Commands that a how-to shows exist, with the options that it gives them, and its variables set known keys."""
+"""Commands that the how-tos show exist, with the options that it gives them, and its variables set known keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.api.settings import Settings
 from kframe.cli.app import cli
 from tests.architecture.source import ROOT
 
-PAGES = ("zookeeper.md", "sweep.md")
+PAGES = ("live.md", "sweep.md", "zookeeper.md")
 TEXT = "\n".join((ROOT / "docs" / page).read_text() for page in PAGES)
 BLOCKS = re.findall(r"^```text\n(.+?)^```", TEXT, re.MULTILINE | re.DOTALL)
 COMMANDS = [line.removeprefix("kframe ") for block in BLOCKS for line in block.splitlines() if line[:7] == "kframe "]
@@ -21,7 +21,7 @@ VARIABLES = sorted(set(re.findall(r"KFRAME_[A-Z_]+", TEXT)))
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_command(line: str) -> None:
-    words = shlex.split(line)
+    words = shlex.split(line.partition(" > ")[0])
     command: click.Command | None = cli
     while isinstance(command, click.Group):
         command = command.get_command(click.Context(command), words.pop(0))

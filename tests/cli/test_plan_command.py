@@ -107,7 +107,7 @@ BAD = [
     (("show", "PLAN"), "Missing argument 'SNAPSHOT'"),
     (("show", "BAD", "SNAPSHOT"), "malformed JSON"),
     (("diff", "PLAN", "nowhere"), "no such file"),
-    (("apply", "PLAN"), "No such command 'apply'"),
+    (("carry", "PLAN"), "No such command 'carry'"),
 ]
 
 

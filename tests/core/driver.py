@@ -126,9 +126,7 @@ class Driver:
 
     def write_topics(self, table: TopicTable) -> None:
         """Let somebody else write the assignments of topics, past every controller."""
-        self.ensemble.topics.assign(table)
-        for name in table.names:
-            self.ensemble.records.set(self._somebody, topic_path(name), b"")
+        self.ensemble.write_topics(table)
 
     def forget_topic_id(self, name: str) -> None:
         """Let somebody store a topic again without its id."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kframe.errors import ConfigError
-from kframe.model.config import KEYS, ControllerConfig
+from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
 from kframe.model.protocol import LATEST, InterBrokerProtocol
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -27,6 +27,7 @@ def test_defaults_are_those_of_kafka_3_9() -> None:
         INTERVAL: 300,
         "kframe.alter.partition.check.epochs": True,
         "kframe.alter.partition.strict": False,
+        "kframe.never.replicas": frozenset(),
         "kframe.topic.id.restore": True,
         PERCENTAGE: 10,
         "min.insync.replicas": 1,
@@ -52,6 +53,8 @@ def test_every_key_says_what_it_is_for() -> None:
         (INTERVAL, " 60 ", 60),
         (INTERVAL, 2**31 - 1, 2**31 - 1),
         (PERCENTAGE, "0", 0),
+        (NEVER_REPLICAS, "", frozenset()),
+        (NEVER_REPLICAS, "1000, 1001,1000", frozenset({1000, 1001})),
         (LISTENER, " INTERNAL ", "INTERNAL"),
         (PROTOCOL, "3.2-IV0", InterBrokerProtocol.parse("3.2-IV0")),
         (PROTOCOL, 3.9, LATEST),
@@ -81,6 +84,9 @@ def test_values(key: str, value: object, expected: object) -> None:
         (INTERVAL, "\u0663", "whole number"),
         (INTERVAL, "\u00b2", "whole number"),
         (PERCENTAGE, -1, "from 0 to"),
+        (NEVER_REPLICAS, "1000;1001", "whole number"),
+        (NEVER_REPLICAS, "-1", "from 0 to"),
+        (NEVER_REPLICAS, 1000, "with commas"),
         (LISTENER, "", "not empty"),
         (LISTENER, "  ", "not empty"),
         (LISTENER, 5, "not empty"),

@@ -65,6 +65,11 @@ def test_kframe_clusters() -> None:
     assert (spec.factory, spec.doc) == ("kframe_etcd.live:open_cluster", "Clusters in etcd.")
 
 
+def test_kframe_admins() -> None:
+    spec = registry_of("kframe_admins").admins["rest"]
+    assert (spec.factory, spec.doc) == ("kframe_rest:open_admin", "Kafka's REST proxy.")
+
+
 def test_kframe_servers() -> None:
     spec = registry_of("kframe_servers").servers["rest"]
     assert (spec.factory, spec.doc) == ("kframe_rest:make_server", "JSON over HTTP.")

@@ -3,7 +3,7 @@ they and clients reach a controller by."""
 
 from __future__ import annotations
 
-from kframe.hookspecs import ServerSpec, TransportSpec, hookimpl
+from kframe.hookspecs import AdminSpec, ServerSpec, TransportSpec, hookimpl
 
 
 @hookimpl
@@ -11,6 +11,14 @@ def kframe_transports() -> list[TransportSpec]:
     """The transport; its module is imported when it is chosen."""
     return [
         TransportSpec("kafka", "kframe_kafka_wire.transport:open_transport", "Brokers of Kafka 2.4 to 3.9, over TCP.")
+    ]
+
+
+@hookimpl
+def kframe_admins() -> list[AdminSpec]:
+    """The admin client of any Kafka cluster."""
+    return [
+        AdminSpec("kafka", "kframe_kafka_wire.client:open_admin", "Clusters of Kafka since 2.4, by their admin API.")
     ]
 
 

@@ -18,7 +18,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.acls import audit
 from kframe_zookeeper.capture import Reader, Sifted, capture
 from kframe_zookeeper.connect import make_client
-from kframe_zookeeper.multiread import Node, read_nodes
+from kframe_zookeeper.multiread import Node, read_children, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, write_once
 from kframe_zookeeper.requests import check, delete
 from kframe_zookeeper.session import Session
@@ -55,6 +55,10 @@ class ZooKeeperCluster:
         """A store for one controller, not open yet."""
         return ZooKeeperStore(self._settings)
 
+    def reader(self) -> ZooKeeperStore:
+        """A store that creates nothing where it connects; see ``LiveCluster.reader``."""
+        return ZooKeeperStore(self._settings, creates=False)
+
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
         """Read everything, write nothing; see ``capture.capture``."""
         with self._session() as session:
@@ -84,6 +88,12 @@ class ZooKeeperCluster:
         """Look at the ACLs of what a controller writes; see ``acls.audit``."""
         with self._session() as session:
             return _warnings(session)
+
+    def broker_ids(self) -> tuple[int, ...]:
+        """See ``LiveCluster.broker_ids``; names that are no ids are left out."""
+        with self._session() as session:
+            (names,) = read_children(session, [session.client.chroot + paths.BROKER_IDS])
+        return tuple(sorted(int(name) for name in names or () if name.isascii() and name.isdecimal()))
 
     def depose(self, controller_id: int | None = None) -> Resignation:
         """Delete ``/controller`` as it stands, under the controller epoch as it stands; see ``LiveCluster.depose``."""

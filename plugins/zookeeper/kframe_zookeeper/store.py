@@ -56,8 +56,10 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
     When its session expires it goes on in a new one; a claim does not survive that.
     """
 
-    def __init__(self, settings: ConnectSettings) -> None:
+    def __init__(self, settings: ConnectSettings, creates: bool = True) -> None:
+        """``creates``: create, when connecting, what every broker creates."""
         self._settings = settings
+        self._creates = creates
         self._notify: Notify = _ignore
         self._memory = Memory()
         self._connection: Connection | None = None
@@ -65,7 +67,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         self._changing = threading.Lock()
 
     def open(self, notify: Notify) -> None:
-        """Connect, create the nodes that every broker creates, and watch who is controller.
+        """Connect, create the nodes that every broker creates unless told not to, and watch who is controller.
 
         Raises StoreError, and ConfigError where a TLS file cannot be used.
         """
@@ -73,7 +75,8 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
             raise StoreError("the store is open already")
         self._worker = Worker(self._beat, self._beat_s)
         try:
-            ensure_chroot(self._settings)
+            if self._creates:
+                ensure_chroot(self._settings)
             self._begin_session()
         except (KazooException, KazooTimeoutError) as error:
             self.close()
@@ -102,6 +105,11 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
     def read_record_names(self, path: str) -> tuple[str, ...]:
         """Names of a node's children, none if there is no such node. Callable from any thread."""
         return self._connected().children([path])[0]
+
+    def connected(self) -> bool:
+        """Whether our session lives: the fence is open, that is, the server was heard of late."""
+        connection = self._connection
+        return connection is not None and connection.session.fence.is_open()
 
     def quarantined(self) -> dict[str, str]:
         """Nodes that are left out because they cannot be read, by path, with the reason."""
@@ -261,7 +269,8 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         session.on_reconnect = reconnected
         session.begin(self._settings.connection_timeout_ms / 1000)
         try:
-            connection.create_missing(paths.PERSISTENT)
+            if self._creates:
+                connection.create_missing(paths.PERSISTENT)
             connection.watches.exists(paths.CONTROLLER)
         except StoreError:
             session.close()

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.dumps import load_dump
+from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 from kframe.snapshot import read_snapshot
@@ -71,6 +74,7 @@ class Running:
         config = folder / f"server-{number}.properties"
         config.write_text(f"zookeeper.session.timeout.ms=2000\nbroker.id={number}\nssl.key.password={PASSWORD}\n")
         command = [sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config", str(config)]
+        command += ["--transport", "recording:"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log)
 
@@ -218,12 +222,41 @@ def test_takeover(start: Start, operator: KazooClient) -> None:
     assert holds(operator, 1001, 4)
 
 
+def test_one_that_leads_and_one_that_stands_by_say_how_they_are(start: Start, operator: KazooClient) -> None:
+    for number, active in ((1001, True), (1002, False)):
+        one = start(number, "--metrics-listen", "0")
+        assert says(one, f"stands for election as {number} at ")
+        if active:
+            assert holds(operator, 1001, 2)
+        place = re.search(r"listeners METRICS on (127\.0\.0\.1:\d+)", one.log.read_text())
+        assert place is not None
+        assert until(partial(_is_ready, place[1]), PATIENCE_S)
+        assert json.loads(_page(place[1], "/readyz")[1])["active"] is active
+        text = _page(place[1], "/metrics")[1]
+        assert f"kafka_controller_kafkacontroller_activecontrollercount {int(active)}\n" in text
+        assert "transport recording: sends nothing" in one.log.read_text()
+        assert f"id {number} is above reserved.broker.max.id=1000" in one.log.read_text()
+
+
+def _is_ready(place: str) -> bool:
+    return _page(place, "/readyz")[0] == 200
+
+
+def _page(place: str, path: str) -> tuple[int, str]:
+    connection = HTTPConnection(place, timeout=PATIENCE_S)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, body
+
+
 def test_logs_are_laid_out_as_kafkas(start: Start, operator: KazooClient, tmp_path: Path) -> None:
     running = start(1001, "--log-dir", str(tmp_path / "logs"))
     assert holds(operator, 1001, 2)
     assert running.end(signal.SIGTERM) == 0
     expected = {
-        "controller.log": r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] INFO \[Controller id=1001\] controller 1001 takes .*",
+        "controller.log": r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] INFO \[Controller id=1001\] kframe .* stands for .*",
         "state-change.log": r"\[[-0-9 :,]+\] INFO \[Controller id=1001 epoch=2\] .+ \(kframe\.statechange\)",
     }  # fmt: skip
     for name, pattern in expected.items():

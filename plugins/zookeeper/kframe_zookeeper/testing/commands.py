@@ -25,6 +25,7 @@ class ControllerRun(Process):
         config.write_text(f"zookeeper.session.timeout.ms={timeout_ms}\nbroker.id={controller_id}\n")
         self._command = [
             sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config", str(config),
+            "--transport", "recording:",
             *arguments,
         ]  # fmt: skip
         self._woken = False

@@ -1,0 +1,53 @@
+"""Whether a controller works, and whether it could do the work if it were called upon: two answers, with reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kframe.api.controller import Controller
+from kframe.model.ids import NO_LEADER
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One answer: it is good if no reason speaks against it."""
+
+    reasons: tuple[str, ...]
+    details: dict[str, Any]
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.reasons
+
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"status": "ok" if self.good else "failing", "reasons": list(self.reasons), **self.details}
+
+
+def alive(controller: Controller) -> Health:
+    """Whether its thread handles events: one that does not should be started anew. Callable from any thread."""
+    return Health(() if controller.running else ("the thread that handles events has ended",), _details(controller))
+
+
+def ready(controller: Controller) -> Health:
+    """Whether it is controller, or stands by for one that is, in a session that lives. Callable from any thread."""
+    status, reasons = controller.status(), list(alive(controller).reasons)
+    if not controller.store.connected():
+        reasons.append("no live session with storage")
+    if not status.active and status.active_controller == NO_LEADER:
+        reasons.append("nobody is known to be controller")
+    return Health(tuple(reasons), _details(controller))
+
+
+def _details(controller: Controller) -> dict[str, Any]:
+    status = controller.status()
+    return {
+        "controller_id": status.controller_id,
+        "active": status.active,
+        "active_controller": status.active_controller,
+        "controller_epoch": status.controller_epoch,
+        "state": status.state.name.lower(),
+        "events_waiting": status.events_waiting,
+    }

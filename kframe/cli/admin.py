@@ -1,0 +1,167 @@
+"""What the commands have in common that act on a live cluster through its admin API. Nothing changes without
+``--execute``."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.outcome import emit_outcome
+from kframe.cli.output import BadInput, Table, emit_rows
+from kframe.cli.plugins import PluginSettings, plugin_options
+from kframe.errors import PluginError
+
+if TYPE_CHECKING:
+    from kframe.errors import ErrorCode
+    from kframe.model.events import TopicPartition
+    from kframe.snapshot.administration import Administration
+    from kframe.whatif.carry_out import CarryOut, Stamp
+    from kframe.whatif.plan import Plan
+    from kframe.whatif.plan_check import Held
+
+#: Exit codes: something was refused or did not end as it should; the plan is not for the cluster as it is.
+FAILED: Final = 1
+STALE: Final = 4
+SCHEME: Final = "kafka"
+LOOK_EVERY_S: Final = 1.0
+#: A broker describes what has moved once the controller has told it: a little later than the controller does.
+TOLD_WITHIN_S: Final = 15.0
+_RESULTS: Final = ("topic", "partition", "error")
+
+EXECUTE: Final = click.option("--execute", is_flag=True, help="Do it; without, only say what would come of it.")
+
+
+def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--bootstrap-server`` and ``--command-config``; it gets a connected ``admin``."""
+
+    @functools.wraps(command)
+    def with_admin(
+        *args: Any, bootstrap_server: str, command_config: Path | None, plugins: PluginSettings, **kwargs: Any
+    ) -> Any:
+        with _connected(bootstrap_server, command_config, plugins) as admin:
+            return command(*args, admin=admin, **kwargs)
+
+    options = (
+        click.option("--bootstrap-server", required=True, metavar="HOST:PORT,...", help="Some brokers of the cluster."),
+        click.option("--command-config", metavar="FILE", type=click.Path(path_type=Path),
+                     help="Properties of Kafka's clients: security.protocol, ssl.*, sasl.*."),
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), plugin_options(with_admin))
+
+
+@contextmanager
+def _connected(bootstrap: str, file: Path | None, plugins: PluginSettings) -> Iterator[Administration]:
+    from kframe.api.properties import read_properties
+
+    config = {} if file is None else {one.key: one.value for one in read_properties(file)}
+    try:
+        admin: Administration = plugins.registry().open_admin(f"{SCHEME}://{bootstrap}", config)
+    except PluginError as error:
+        raise BadInput(f"{error}: is kframe-kafka-wire installed?") from error
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def apply(
+    admin: Administration, plan: Plan, stamp: Stamp | None, *, execute: bool, rollback: Path | None,
+    batch_size: int | None, wait: bool, output: str, limit: int, how_to_cancel: str,
+) -> int:  # fmt: skip
+    """Say what would come of a plan, or carry it out; return the exit code."""
+    from kframe.whatif import WhatIf, reassign
+    from kframe.whatif.carry_out import CarryOut, Stamp
+    from kframe.whatif.plan_check import hold
+    from kframe.whatif.plan_report import PlanReport
+
+    held = hold(plan, admin.capture())
+    reason = None if stamp is None else stamp.stale(Stamp.of(held))
+    if reason is not None:
+        click.echo(f"error: {plan.name} is stale: {reason}", err=True)
+        return STALE
+    report = PlanReport.of(plan, held)
+    if not report.sound:
+        for row in report.rows():
+            if row["severity"] == "error":
+                click.echo(f"error: {row['topic']}-{row['partition']}: {row['detail']}", err=True)
+        return FAILED
+    if not execute:
+        whatif = WhatIf(held.snapshot)
+        emit_outcome(reassign(whatif, plan), whatif, output, limit)
+        click.echo("nothing was changed; --execute does it", err=True)
+        return 0
+    _write_rollback(held, rollback or Path(f"{plan.name}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json"))
+    carried = CarryOut(admin, plan, batch_size)
+    try:
+        _follow(carried, wait)
+    except KeyboardInterrupt:
+        click.echo(f"left running: {len(carried.moving)} partitions move on; {how_to_cancel}", err=True)
+        return FAILED
+    emit_codes(carried.refused, output)
+    return _judge(admin, plan, carried, wait)
+
+
+def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:
+    """Print a code a partition."""
+    rows = ({"topic": topic, "partition": one, "error": code.name} for (topic, one), code in sorted(codes.items()))
+    emit_rows(Table("kframe.partition-codes/v1", _RESULTS, rows), output)
+
+
+def _write_rollback(held: Held, path: Path) -> None:
+    """Before anything moves: on the disk, and never over another one."""
+    from kframe.whatif.carry_out import rollback_document
+
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(rollback_document(held))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as problem:
+        raise BadInput(f"--rollback {path}: {problem.strerror or problem}; nothing was changed") from problem
+    click.echo(f"the way back is in {path}: kframe plan apply {path} --execute", err=True)
+
+
+def _follow(carried: CarryOut, wait: bool) -> None:
+    """Begin batch after batch, and say how far it is whenever that has changed."""
+    begun_s, told = time.monotonic(), -1
+    while carried.begin():
+        while wait and carried.look():
+            if carried.done != told:
+                told = carried.done
+                _tell(carried, time.monotonic() - begun_s)
+            time.sleep(LOOK_EVERY_S)
+    if wait:
+        _tell(carried, time.monotonic() - begun_s)
+
+
+def _tell(carried: CarryOut, spent_s: float) -> None:
+    left = carried.total - carried.done
+    rest = f", about {spent_s / carried.done * left:,.0f} s left" if carried.done and left else ""
+    click.echo(f"{carried.done:,} of {carried.total:,} partitions, {len(carried.moving):,} moving{rest}", err=True)
+
+
+def _judge(admin: Administration, plan: Plan, carried: CarryOut, wait: bool) -> int:
+    """Look whether everything stands where it should."""
+    from kframe.whatif.carry_out import not_there
+    from kframe.whatif.plan_check import hold
+
+    if not wait:
+        click.echo(f"{carried.total - len(carried.refused):,} partitions begun", err=True)
+        return FAILED if carried.refused else 0
+    missing, end_s = list(not_there(plan, hold(plan, admin.capture()))), time.monotonic() + TOLD_WITHIN_S
+    while not set(missing) <= carried.refused.keys() and time.monotonic() < end_s:
+        time.sleep(LOOK_EVERY_S)
+        missing = list(not_there(plan, hold(plan, admin.capture())))
+    for topic, partition in missing[:20]:
+        if (topic, partition) not in carried.refused:
+            click.echo(f"error: {topic}-{partition} is not assigned as planned: somebody else has moved it", err=True)
+    click.echo(f"{carried.total - len(missing):,} of {carried.total:,} partitions stand as planned", err=True)
+    return FAILED if missing else 0

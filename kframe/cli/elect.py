@@ -1,0 +1,45 @@
+"""``kframe elect``: have leaders of a live cluster elected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kframe.cli.admin import EXECUTE, FAILED, admin_options, emit_codes
+from kframe.cli.outcome import emit_outcome
+from kframe.cli.output import BadInput, output_option
+
+if TYPE_CHECKING:
+    from kframe.snapshot.administration import Administration
+
+
+@click.command("elect")
+@click.argument("kind", type=click.Choice(("preferred", "unclean")))
+@click.option("--partition", "partitions", multiple=True, metavar="TOPIC-PARTITION", help="May be repeated.")
+@click.option("--all", "everything", is_flag=True, help="All partitions that need it.")
+@EXECUTE
+@admin_options
+@output_option
+def command(
+    admin: Administration, kind: str, partitions: tuple[str, ...], everything: bool, execute: bool, output: str
+) -> None:
+    """Elect preferred leaders, or unclean ones where none is in sync, by the cluster's admin API."""
+    if everything == bool(partitions):
+        raise BadInput("give --partition, or --all")
+    from kframe.errors import ErrorCode
+    from kframe.model.events import ElectionType
+    from kframe.scenario.format import topic_partition
+    from kframe.whatif import WhatIf
+
+    election = ElectionType[kind.upper()]
+    named = [topic_partition("--partition", one) for one in partitions] or None
+    if not execute:
+        whatif = WhatIf(admin.capture())
+        emit_outcome(whatif.elect(election, named), whatif, output, 50)
+        click.echo("nothing was changed; --execute does it", err=True)
+        return
+    codes = admin.elect(election, named)
+    emit_codes(codes, output)
+    failed = [code for code in codes.values() if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)]
+    click.get_current_context().exit(FAILED if failed else 0)

@@ -1,0 +1,96 @@
+"""``kframe reassign``: move a few partitions of a live cluster, see what moves, give it up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kframe.cli.admin import EXECUTE, FAILED, admin_options, apply, emit_codes
+from kframe.cli.output import BadInput, ReportingGroup, Table, emit_rows, output_option
+
+if TYPE_CHECKING:
+    from kframe.model.events import TopicPartition
+    from kframe.snapshot.administration import Administration
+
+_MOVING = ("topic", "partition", "replicas", "adding", "removing")
+
+
+@click.group("reassign", cls=ReportingGroup)
+def group() -> None:
+    """Move partitions of a live cluster, by its admin API; plans in files are for kframe plan apply."""
+
+
+@group.command()
+@click.argument("assignments", nargs=-1, required=True, metavar="TOPIC-PARTITION=ID,ID...")
+@EXECUTE
+@click.option("--rollback", type=click.Path(path_type=Path), help="Where to write the way back.")
+@click.option("--wait/--no-wait", default=True, help="Wait until all has moved.")
+@admin_options
+@output_option
+def start(
+    admin: Administration, assignments: tuple[str, ...], execute: bool, rollback: Path | None, wait: bool, output: str
+) -> None:
+    """Move partitions to these brokers, the preferred leader first."""
+    from kframe.whatif.carry_out import plan_of
+
+    plan = plan_of(dict(map(_assignment, assignments)), "reassign")
+    code = apply(
+        admin, plan, None, execute=execute, rollback=rollback, batch_size=None, wait=wait, output=output, limit=50,
+        how_to_cancel="kframe reassign cancel gives it up",
+    )  # fmt: skip
+    click.get_current_context().exit(code)
+
+
+@group.command("list")
+@admin_options
+@output_option
+def list_(admin: Administration, output: str) -> None:
+    """List what is being moved."""
+    rows = (
+        {"topic": topic, "partition": partition, "replicas": list(one.replicas), "adding": list(one.adding),
+         "removing": list(one.removing)}
+        for (topic, partition), one in sorted(admin.reassignments().items())
+    )  # fmt: skip
+    emit_rows(Table("kframe.reassignments/v1", _MOVING, rows), output)
+
+
+@group.command()
+@click.argument("partitions", nargs=-1, metavar="TOPIC-PARTITION...")
+@click.option("--all", "everything", is_flag=True, help="Everything that is being moved.")
+@EXECUTE
+@admin_options
+@output_option
+def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool, execute: bool, output: str) -> None:
+    """Give reassignments up: the replicas that were being added go, the others stay."""
+    if everything == bool(partitions):
+        raise BadInput("give partitions, or --all")
+    from kframe.scenario.format import topic_partition
+    from kframe.whatif.carry_out import to_cancel
+
+    named = [topic_partition("TOPIC-PARTITION", one) for one in partitions]
+    click.get_current_context().exit(
+        give_up(admin, named or to_cancel(dict(admin.reassignments()), None), execute, output)
+    )
+
+
+def give_up(admin: Administration, partitions: list[TopicPartition], execute: bool, output: str) -> int:
+    """Cancel these reassignments, or only say which; return the exit code."""
+    from kframe.errors import ErrorCode
+    from kframe.whatif.carry_out import cancel
+
+    codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
+    emit_codes(codes, output)
+    if not execute:
+        click.echo(f"{len(partitions)} reassignments would be given up; --execute does it", err=True)
+    return FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0
+
+
+def _assignment(text: str) -> tuple[TopicPartition, tuple[int, ...]]:
+    from kframe.scenario.format import topic_partition
+
+    name, _, ids = text.partition("=")
+    if not all(one.isascii() and one.isdecimal() for one in ids.split(",")):
+        raise BadInput(f"{text!r}: expected TOPIC-PARTITION=ID,ID...")
+    return topic_partition(text, name), tuple(map(int, ids.split(",")))

@@ -1,0 +1,170 @@
+"""What ``kframe controller run`` does: put a controller together, say who it is, and serve until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final
+
+import kframe
+from kframe.api.builder import ControllerBuilder
+from kframe.api.controller import Controller
+from kframe.api.serving import Server
+from kframe.api.settings import Settings
+from kframe.cli.live import CONNECT
+from kframe.cli.monitor import Monitor, only_here, parse_place
+from kframe.cli.output import BadInput
+from kframe.errors import ConfigError, PluginError
+from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
+from kframe.model.ids import NO_LEADER
+from kframe.model.ports import Store
+from kframe.plug.registry import Registry
+
+_log = logging.getLogger("kframe.controller")
+
+#: Where a controller's id stands unless it is given, in this order.
+ID_KEYS: Final = ("broker.id", "node.id")
+LISTENERS: Final = "listeners"
+PROTOCOL: Final = "inter.broker.protocol.version"
+#: Transport and server of Kafka's own brokers and clients, and what there is without them.
+WIRE: Final = "kafka:"
+RECORDING: Final = "recording:"
+#: Ids above this are given to brokers that have none (Kafka's default).
+RESERVED_MAX: Final = ("reserved.broker.max.id", 1000)
+_INT32_MAX: Final = 2**31 - 1
+#: How often one that insists looks who is controller.
+INSIST_EVERY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """How a controller is reached and reaches others."""
+
+    transport: str
+    servers: tuple[str, ...]
+    metrics_listen: str | None
+
+
+def own_id(settings: Settings) -> int:
+    """The id to stand for election under. Raises BadInput and ConfigError."""
+    key = next((key for key in ID_KEYS if settings.get(key) is not None), None)
+    if key is None:
+        raise BadInput(f"no id for the controller: give --id, or a file with {ID_KEYS[0]} by --config")
+    text = (settings.get(key) or "").strip()
+    if not (text.isascii() and text.isdecimal() and int(text) <= _INT32_MAX):
+        raise ConfigError(f"{settings.origin(key)} key {key}", repr(text[:80]), f"a number from 0 to {_INT32_MAX}")
+    return int(text)
+
+
+def instances(settings: Settings) -> frozenset[int]:
+    """Ids of the controllers that are no brokers, as far as settings say: our own, and ``kframe.never.replicas``."""
+    return frozenset({*settings.controller_config()[NEVER_REPLICAS], own_id(settings)})
+
+
+def arrange(
+    registry: Registry, transport: str | None, servers: Sequence[str], metrics_listen: str | None
+) -> Arrangement:
+    """Fill in what was not asked for: Kafka's protocol both ways where a plugin has it, else nothing but a record."""
+    scheme = WIRE.removesuffix(":")
+    if transport is None:
+        transport = WIRE if scheme in registry.transports else RECORDING
+        servers = servers or ((WIRE,) if transport == WIRE and scheme in registry.servers else ())
+    return Arrangement(transport, tuple(servers), metrics_listen)
+
+
+def assemble(settings: Settings, store: Store, arrangement: Arrangement, registry: Registry) -> Controller:
+    """A controller, not started, whose own id never holds replicas. Raises BadInput and ConfigError."""
+    controller_id, config = own_id(settings), settings.controller_config()
+    never = ",".join(map(str, sorted(instances(settings))))
+    config = ControllerConfig({**config.given, NEVER_REPLICAS: never})
+    servers: list[Server | str] = [*arrangement.servers]
+    if arrangement.metrics_listen is not None:
+        servers.append(Monitor(arrangement.metrics_listen))
+    builder = ControllerBuilder(
+        controller_id, store, arrangement.transport, config, settings=settings.values, servers=servers,
+        registry=registry,
+    )  # fmt: skip
+    try:
+        with settings.located():
+            return builder.build()
+    except PluginError as error:
+        raise BadInput(f"--transport or --server: {error}") from error
+
+
+def risks(settings: Settings, arrangement: Arrangement, brokers: Sequence[int]) -> Iterator[str]:
+    """What an operator should know of these settings before something goes wrong; ``brokers`` are registered."""
+    controller_id, (key, most) = own_id(settings), RESERVED_MAX
+    if controller_id in brokers:
+        yield f"id {controller_id} is that of a registered broker: clients and brokers will take one for the other"
+    reserved = settings.get(key) or str(most)
+    if reserved.strip().isdecimal() and controller_id > int(reserved):
+        yield f"id {controller_id} is above {key}={reserved.strip()}: a broker without an id may be given the same one"
+    if arrangement.transport == RECORDING:
+        yield "transport recording: sends nothing; brokers will not hear of any decision"
+    elif not arrangement.servers:
+        yield "no server: brokers and clients cannot ask this controller for anything"
+    open_ = [one for one in _texts(settings.get(LISTENERS)) if _is_plain(settings, one)]
+    if open_ and arrangement.servers:
+        yield f"{', '.join(open_)}: no TLS, anybody on the way reads and changes what is said"
+    if arrangement.metrics_listen is not None and not only_here(parse_place(arrangement.metrics_listen)[0]):
+        yield f"--metrics-listen {arrangement.metrics_listen}: anybody who reaches it may look, there are no passwords"
+
+
+def summary(settings: Settings, controller: Controller, arrangement: Arrangement) -> str:
+    """Who this is, where, and what it speaks, in a line."""
+    config = settings.controller_config()
+    protocol, listener = config.given.get(PROTOCOL, KEYS[PROTOCOL].default), config["inter.broker.listener.name"]
+    served = [f"{name} on {place}" for server in controller.servers for name, place in server.addresses.items()]
+    return (
+        f"kframe {kframe.__version__} stands for election as {own_id(settings)} at {settings.get(CONNECT)}, "
+        f"transport {arrangement.transport}, listeners {', '.join(served) or 'none'}, "
+        f"inter-broker protocol {protocol}, listener {listener}"
+    )
+
+
+def serve(
+    controller: Controller, takeover: bool, begun: Callable[[], str], peers: frozenset[int] | None = None
+) -> None:
+    """Run until a signal asks us to stop; a second one ends the process as if nobody handled it.
+
+    What ``begun`` says is logged once all is open. ``peers``: take the role whenever somebody else than these has it,
+    which is a broker; brokers contend for it, and no setting of theirs keeps them from that.
+    Stopping is in order: the event under way is finished, the role is given up, whoever waits is answered, all closes.
+    """
+    asked = threading.Event()
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    controller.start(takeover=takeover)
+    _log.info("%s", begun())
+    try:
+        while not asked.wait(None if peers is None else INSIST_EVERY_S):
+            holder = controller.status().active_controller
+            if peers is not None and holder != NO_LEADER and holder not in peers:
+                _log.info("broker %d is controller; taking the role", holder)
+                controller.take_over()
+        _log.info("told to stop")
+    finally:
+        controller.stop()
+    _log.info("stopped")
+
+
+def _is_plain(settings: Settings, listener: str) -> bool:
+    """Whether a listener has no TLS, by its name or by the map of names."""
+    name = listener.partition("://")[0].upper()
+    named = (
+        one.upper().replace(" ", "").partition(":") for one in _texts(settings.get("listener.security.protocol.map"))
+    )
+    return {key: protocol for key, _, protocol in named}.get(name, name) in ("PLAINTEXT", "SASL_PLAINTEXT")
+
+
+def _texts(value: str | None) -> list[str]:
+    return [one.strip() for one in (value or "").split(",") if one.strip()]

@@ -1,0 +1,40 @@
+"""A store that only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, cast
+
+from kframe.errors import StoreError
+from kframe.model.ports import Store
+
+#: The calls of a store that change nothing; every other one is refused.
+READS: Final = frozenset(
+    {
+        "close", "connected", "controller", "load", "open", "owns_role", "quarantined", "read_brokers", "read_configs",
+        "read_deletions", "read_preferred_election", "read_reassignments", "read_states", "read_topic_names",
+        "read_topic_settings", "read_topics",
+    }
+)  # fmt: skip
+
+
+class ReadOnlyStore:
+    """Another store, of whose calls only READS get through; all others raise StoreError, and reach nothing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name) if name in READS else _refusal(name)
+
+
+def read_only(store: Store) -> Store:
+    """``store`` for somebody who may not write."""
+    return cast(Store, ReadOnlyStore(store))
+
+
+def _refusal(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_args: object, **_named: object) -> NoReturn:
+        raise StoreError(f"{name}: a shadow writes nothing")
+
+    return refuse

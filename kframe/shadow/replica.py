@@ -1,0 +1,146 @@
+"""The engine on a copy of a cluster: inputs are played, and what would be stored can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
+from kframe.embedded.topics import MIN_INSYNC, UNCLEAN
+from kframe.model.cluster import ClusterState
+from kframe.model.config import ControllerConfig
+from kframe.model.events import (
+    ControlledShutdownRequested,
+    ElectionRequested,
+    ElectionType,
+    Event,
+    ResignRequested,
+    TopicPartition,
+)
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.tables import TopicSettings
+from kframe.model.topics import UNSET
+from kframe.runtime.loop import ControllerLoop
+from kframe.shadow.inputs import (
+    BrokersAre,
+    ControllerCame,
+    ControllerLeft,
+    Input,
+    IsrsAre,
+    SettingsAre,
+    TopicGrew,
+    TopicsCame,
+    TopicsWent,
+)
+
+#: The id of the copy's controller; nothing that is compared has it.
+_ID: Final = 2**31 - 1
+
+
+class Replica:
+    """A copy of a cluster with a controller that has run it all along. Nothing here outlives it."""
+
+    def __init__(self, base: ClusterState, config: ControllerConfig) -> None:
+        self._config = config
+        self._ensemble = MemoryEnsemble.from_cluster(base)
+        self._operator = self._ensemble.connect()
+        self._operator.open(lambda _event: None)
+        self._loop: ControllerLoop | None = None
+        self._start().adopt()
+
+    @property
+    def stored(self) -> ClusterState:
+        """What would be stored now; only to be read."""
+        return self._ensemble.stored()
+
+    def registered(self) -> dict[int, int]:
+        """Broker epoch of each registered broker, by id."""
+        return {one.broker_id: one.broker_epoch for one in self._ensemble.registrations()}
+
+    def play(self, inputs: Sequence[Input], polite: bool = False) -> None:
+        """Let these happen, one after another. ``polite`` brokers ask for controlled shutdown before they go: that
+        request leaves no trace in storage."""
+        for number, one in enumerate(inputs):
+            if polite and isinstance(one, BrokersAre):
+                self.shut_down(self._leaving(one))
+            elif polite and isinstance(one, ControllerLeft):
+                after = next((later for later in inputs[number:] if isinstance(later, BrokersAre)), None)
+                self.shut_down(() if after is None else self._leaving(after))
+            self._play(one)
+
+    def shut_down(self, broker_ids: Iterable[int]) -> None:
+        """Registered brokers ask for controlled shutdown, while there is a controller."""
+        known = self.registered()
+        for broker_id in broker_ids:
+            if self._loop is not None and broker_id in known:
+                self._ask(partial(ControlledShutdownRequested, broker_id, NO_BROKER_EPOCH))
+
+    def elect(self, partitions: Sequence[TopicPartition]) -> None:
+        """Preferred leaders are elected."""
+        if self._loop is not None and partitions:
+            self._ask(lambda token: ElectionRequested(ElectionType.PREFERRED, tuple(partitions), token))
+
+    def _leaving(self, now: BrokersAre) -> list[int]:
+        """Who goes, or has come back as somebody new."""
+        there = {one.broker_id: one.broker_epoch for one in now.registrations}
+        return [one for one, epoch in self.registered().items() if there.get(one) != epoch]
+
+    def _play(self, one: Input) -> None:
+        match one:
+            case BrokersAre():
+                gone = self._leaving(one)
+                known = self.registered().keys() - set(gone)
+                self._ensemble.unregister_brokers(gone)
+                self._ensemble.register_brokers(each for each in one.registrations if each.broker_id not in known)
+            case TopicsCame(table=table, settings=settings):
+                self._operator.create_topics(table, tuple(map(_config_of, settings)))
+            case TopicsWent(names=names):
+                self._operator.delete_topics(names)
+            case TopicGrew(table=table):
+                self._ensemble.write_topics(table)
+            case SettingsAre(topic=None, config=config):
+                self._ensemble.configure_brokers(config)
+            case SettingsAre(topic=str(topic), config=config):
+                self._ensemble.configure_topic(topic, config)
+            case IsrsAre(isrs=isrs):
+                for topic, partition, isr in isrs:
+                    self._ensemble.write_state(topic, partition, isr=isr)
+                self._ensemble.notify_isr_changes((topic, partition) for topic, partition, _ in isrs)
+            case ControllerLeft():
+                self._leave()
+            case ControllerCame():
+                self._leave()
+                self._start().open()
+        self._settle()
+
+    def _start(self) -> ControllerLoop:
+        controller = Controller(_ID, self._config, Selection({}))
+        self._loop = ControllerLoop(controller, self._ensemble.connect(), CountingTransport(), VirtualClock())
+        return self._loop
+
+    def _leave(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.queue.put(ResignRequested())
+            loop.stop()
+
+    def _ask(self, event: Callable[[int], Event]) -> None:
+        assert self._loop is not None
+        self._loop.submit(event)
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._loop is not None:
+            self._loop.run_until_idle()
+
+
+def _config_of(settings: TopicSettings) -> dict[str, str]:
+    found = {}
+    if settings.unclean != UNSET:
+        found[UNCLEAN] = "true" if settings.unclean else "false"
+    if settings.min_insync != UNSET:
+        found[MIN_INSYNC] = str(settings.min_insync)
+    return found

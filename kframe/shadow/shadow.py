@@ -1,0 +1,257 @@
+"""A shadow of a running controller: it sees what storage shows, notes it, and judges once things have come to rest."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import numpy as np
+
+from kframe.core import stored
+from kframe.model.brokers import Registration
+from kframe.model.changes import StoredStates
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Bool, Int32, same_lists
+from kframe.model.config import UNCLEAN, ControllerConfig
+from kframe.model.events import (
+    BrokerDefaultsChanged,
+    BrokersChanged,
+    DeletionsMarked,
+    Elect,
+    Event,
+    PreferredElectionLeft,
+    ReassignmentsLeft,
+    SessionExpired,
+    TopicModified,
+    TopicsChanged,
+    TopicSettingsChanged,
+)
+from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
+from kframe.model.ports import Store
+from kframe.shadow.inputs import (
+    BrokersAre,
+    ControllerCame,
+    ControllerLeft,
+    Input,
+    IsrsAre,
+    SettingsAre,
+    TopicGrew,
+    TopicsCame,
+    TopicsWent,
+)
+from kframe.shadow.judge import Verdict, judge
+from kframe.shadow.reading import read_only
+
+#: The settings that a controller acts on.
+_ACTED_ON = (UNCLEAN, "min.insync.replicas")
+_MOVING = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+
+
+class Shadow:
+    """Follows a controller through a store of its own, which it only reads. One thread calls it; ``look`` now and then,
+    and ``judge`` when nothing has moved for a while. All raise StoreError where storage cannot be reached."""
+
+    def __init__(self, store: Store, config: ControllerConfig) -> None:
+        """``store`` is not open yet."""
+        self._store = read_only(store)
+        self._config = config
+        self._events: deque[Event] = deque()
+        self._base = ClusterState()
+        self._inputs: list[Input] = []
+        self._left_out: set[str] = set()
+        self._seen: StoredStates | None = None
+        self._registrations: tuple[Registration, ...] = ()
+        self._holder = NO_LEADER
+        self._expired = False
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether anything has happened since the last judgement."""
+        return bool(self._inputs) or bool(self._differs().any())
+
+    @property
+    def connected(self) -> bool:
+        """Whether our session lives."""
+        return self._store.connected()
+
+    @property
+    def controller(self) -> int:
+        """Who is controller, as far as we know; -1 for nobody."""
+        return self._holder
+
+    def open(self) -> None:
+        """Connect, and take the cluster as it stands for right."""
+        self._store.open(self._events.append)
+        self._begin(self._store.load())
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._store.close()
+
+    def look(self) -> bool:
+        """Note what has happened; whether anything has since the last time."""
+        before, known = len(self._inputs), self._seen
+        events = [self._events.popleft() for _ in range(len(self._events))]
+        if self._expired or SessionExpired() in events:
+            return self._return(events)
+        self._read_states()
+        self._follow_controller(events)
+        for event in dict.fromkeys(events):
+            self._note(event)
+        moved = known is None or self._seen is None or _moved(known, self._seen)
+        return moved or len(self._inputs) > before
+
+    def judge(self) -> Verdict | None:
+        """Hold what should have come of all that was noted against what stands, and begin anew from there; None if that
+        must wait: there is no controller, or no session."""
+        if self._expired or self._store.controller() == NO_LEADER:
+            return None
+        real = self._store.load()
+        self._note_brokers(_registrations(real))
+        self._note_topics(frozenset(name for name in real.topics.names if name in real.topics))
+        self._left_out |= self._store.read_deletions() | _moving(real) | _moving(self._base)
+        verdict = judge(self._base, self._inputs, real, self._config, self._left_out)
+        self._begin(real)
+        return verdict
+
+    def _begin(self, real: ClusterState) -> None:
+        """Take ``real`` for right, and arm the watches that loading does not."""
+        self._base, self._inputs, self._left_out = real, [], _moving(real)
+        self._seen, self._registrations = None, _registrations(real)
+        self._holder = self._store.controller()
+        self._left_out |= self._store.read_deletions()
+        self._store.read_preferred_election()
+        self._store.read_reassignments()
+        self._read_states()
+
+    def _return(self, events: Iterable[Event]) -> bool:
+        """Our session has ended, and we have missed things: nothing is judged until we have a new one."""
+        self._expired = True
+        if Elect() in events and self._store.connected():
+            self._expired = False
+            self._begin(self._store.load())
+        return True
+
+    def _read_states(self) -> None:
+        """Read all states. Leaders may have changed ISRs: as long as nothing else has happened that is how it is."""
+        p, before = self._base.partitions, self._seen
+        rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
+        self._seen = seen = self._store.read_states(self._base, rows)
+        if before is None:
+            same, isr = ~self._differs(), p.lists("isr", rows)
+        else:
+            same = (seen.leader == before.leader) & (seen.leader_epoch == before.leader_epoch) & before.found
+            isr = before.isr
+        changed = np.flatnonzero(same & seen.found & ~same_lists(seen.isr, isr)).astype(np.int32)
+        if len(changed) == 0:
+            return
+        if not self._inputs and not self._differs()[changed].any():
+            stored.reload(self._base, _taken(seen, changed))
+            return
+        ids, names = self._base.brokers.ids, (self._base.view(row) for row in rows[changed].tolist())
+        isrs = (tuple(ids[seen.isr[place]].tolist()) for place in changed.tolist())
+        self._inputs.append(
+            IsrsAre(tuple((one.topic, one.partition, isr) for one, isr in zip(names, isrs, strict=True)))
+        )
+
+    def _differs(self) -> Bool:
+        """Beside the states last read: whether the leader or the leader epoch is another one than at the beginning."""
+        if self._seen is None:
+            return np.zeros(0, np.bool_)
+        seen, p = self._seen, self._base.partitions
+        other = (seen.leader != p.leader[seen.rows]) | (seen.leader_epoch != p.leader_epoch[seen.rows])
+        differs: Bool = (other & seen.found) | (seen.found != (p.partition_epoch[seen.rows] != NO_STATE))
+        return differs
+
+    def _follow_controller(self, events: Iterable[Event]) -> None:
+        holder, gone = self._store.controller(), Elect() in events
+        if (gone or holder != self._holder) and self._holder != NO_LEADER:
+            self._inputs.append(ControllerLeft())
+            self._holder = NO_LEADER
+        if holder != self._holder:
+            self._note_brokers(self._store.read_brokers())
+            self._inputs.append(ControllerCame())
+            self._holder = holder
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case BrokersChanged():
+                self._note_brokers(self._store.read_brokers())
+            case TopicsChanged():
+                self._note_topics(self._store.read_topic_names())
+            case TopicModified(topic=name):
+                self._note_topic(name)
+            case TopicSettingsChanged(topic=name):
+                self._note_settings(name)
+            case BrokerDefaultsChanged():
+                self._note_settings(None)
+            case DeletionsMarked():
+                self._left_out |= self._store.read_deletions()
+            case PreferredElectionLeft():
+                self._store.read_preferred_election()
+            case ReassignmentsLeft():
+                left = self._store.read_reassignments()
+                self._left_out |= set() if left is None else set(left.names)
+            case _:
+                pass  # who is controller, and ISRs, are looked at in any case
+
+    def _note_brokers(self, registrations: tuple[Registration, ...]) -> None:
+        known = {one.broker_id: one.broker_epoch for one in self._registrations}
+        if known != {one.broker_id: one.broker_epoch for one in registrations}:
+            self._inputs.append(BrokersAre(registrations))
+        self._registrations = registrations
+
+    def _note_topics(self, names: frozenset[str]) -> None:
+        known = {name for name in self._base.topics.names if name in self._base.topics}
+        for one in self._inputs:
+            known |= set(one.table.names) if isinstance(one, TopicsCame) else set()
+            known -= set(one.names) if isinstance(one, TopicsWent) else set()
+        if known - names:
+            self._inputs.append(TopicsWent(tuple(sorted(known - names))))
+        table = self._store.read_topics(tuple(sorted(names - known)))
+        if len(table):
+            self._inputs.append(TopicsCame(table, self._store.read_topic_settings(table.names)))
+
+    def _note_topic(self, name: str) -> None:
+        """A topic has grown, or it is being moved: then it is not judged."""
+        table, topic = self._store.read_topics((name,)), self._base.topics.find(name)
+        if len(table) == 0:
+            return
+        rows = np.empty(0, np.int32) if topic is None else self._base.topics.rows_of(topic)
+        count = int(table.partition_counts[0])
+        now, was = table.replicas.take(np.arange(min(len(rows), count))), self._base.replica_ids(rows[:count])
+        if topic is None or table.flags.any() or not same_lists(now, was).all():
+            self._left_out.add(name)
+        elif count > len(rows):
+            self._inputs.append(TopicGrew(table))
+
+    def _note_settings(self, topic: str | None) -> None:
+        config = self._store.read_configs(topic)
+        self._inputs.append(SettingsAre(topic, {key: config[key] for key in _ACTED_ON if key in config}))
+
+
+def _registrations(cluster: ClusterState) -> tuple[Registration, ...]:
+    brokers = cluster.brokers
+    there = (brokers.registrations[index] for index in np.flatnonzero(brokers.registered).tolist())
+    return tuple(sorted((one for one in there if one is not None), key=lambda one: one.broker_id))
+
+
+def _moving(cluster: ClusterState) -> set[str]:
+    """Topics of which a partition is being moved."""
+    p, topics = cluster.partitions, cluster.topics
+    rows = np.flatnonzero(p.topic >= 0)
+    flagged = np.repeat(rows, p.replica_count[rows])[(p.replica_flags[p.slots_of(rows)] & _MOVING) != 0]
+    return {topics.names[topic] for topic in np.unique(p.topic[flagged]).tolist()}
+
+
+def _taken(states: StoredStates, chosen: Int32) -> StoredStates:
+    return StoredStates(
+        states.rows[chosen], states.found[chosen], states.leader[chosen], states.leader_epoch[chosen],
+        states.controller_epoch[chosen], states.partition_epoch[chosen], states.recovery[chosen],
+        states.isr.take(chosen),
+    )  # fmt: skip
+
+
+def _moved(before: StoredStates, now: StoredStates) -> bool:
+    """Whether any state has been written in between."""
+    return not np.array_equal(before.partition_epoch, now.partition_epoch)

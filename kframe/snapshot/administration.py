@@ -1,0 +1,43 @@
+"""A live cluster as administrators act on it, through whatever controller it has: a plugin offers it by
+``kframe_admins``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kframe.errors import ErrorCode
+from kframe.model.events import ElectionType, TopicPartition
+from kframe.model.tables import Targets
+from kframe.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """One partition that is being moved: its replicas (broker ids), and which of them come and go."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class Administration(Protocol):
+    """One connection to a cluster's admin API. All raise StoreError where no controller can be reached."""
+
+    def capture(self) -> Snapshot:
+        """The cluster as its brokers describe it: no versions of storage, no topic settings."""
+
+    def reassign(self, targets: Targets) -> tuple[ErrorCode, ...]:
+        """Begin, change or cancel reassignments (AlterPartitionReassignments); a code for each target."""
+
+    def reassignments(self) -> Mapping[TopicPartition, Moving]:
+        """All that is being moved (ListPartitionReassignments)."""
+
+    def elect(
+        self, election: ElectionType, partitions: Sequence[TopicPartition] | None
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Elect leaders (ElectLeaders) for these, or for all; of all only those are answered that needed it."""
+
+    def close(self) -> None:
+        """Disconnect."""

@@ -1,0 +1,168 @@
+"""Carrying a plan out on a live cluster: what it was made for, how to go back, and batch after batch of moves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kframe.errors import ErrorCode, SnapshotError
+from kframe.model.events import TopicPartition
+from kframe.model.tables import Targets
+from kframe.snapshot.administration import Administration, Moving
+from kframe.snapshot.decode import decode
+from kframe.snapshot.files import read_document
+from kframe.whatif.plan import Plan
+from kframe.whatif.plan_check import Held
+
+#: Where the stamp stands in a plan's document, beside what Kafka's tools read.
+STAMP: Final = "kframe"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a plan was made for; None is not known.
+
+    ``assignments`` is the SHA-256 of how the plan's own partitions were assigned: other partitions may change.
+    """
+
+    cluster_id: str | None
+    controller_epoch: int | None
+    assignments: str
+
+    @staticmethod
+    def of(held: Held) -> Stamp:
+        """For a plan as it is held against a cluster."""
+        places = {name: place for place, name in enumerate(_names(held.plan.targets))}
+        text = "".join(
+            f"{topic}-{partition}:{','.join(map(str, held.origin[places[topic, partition]].tolist()))}\n"
+            for topic, partition in sorted(places)
+        )
+        snapshot = held.snapshot
+        return Stamp(snapshot.cluster_id, snapshot.controller_epoch, hashlib.sha256(text.encode()).hexdigest())
+
+    def stale(self, now: Stamp) -> str | None:
+        """Why a plan with this stamp is not for the cluster as it is ``now``; None if it is."""
+        if None not in (self.cluster_id, now.cluster_id) and self.cluster_id != now.cluster_id:
+            return f"it was made for cluster {self.cluster_id}, this is {now.cluster_id}"
+        if None not in (self.controller_epoch, now.controller_epoch) and self.controller_epoch != now.controller_epoch:
+            return f"it was made under controller epoch {self.controller_epoch}, now it is {now.controller_epoch}"
+        return "its partitions have been assigned anew since" if self.assignments != now.assignments else None
+
+
+class _Stamped(msgspec.Struct):
+    kframe: Stamp | None = None
+
+
+_STAMPED: Final = msgspec.json.Decoder(_Stamped)
+
+
+def read_stamp(path: Path) -> Stamp | None:
+    """The stamp of a plan's file, None if it has none. Raises SnapshotError for one that is malformed."""
+    document = read_document(path)
+    if not document.lstrip().startswith(b"{"):
+        return None  # what --generate prints
+    return decode(_STAMPED, document, str(path)).kframe
+
+
+def plan_document(targets: Targets, stamp: Stamp | None = None) -> str:
+    """A plan as Kafka's tools read it, a partition a line."""
+    entries = ",\n".join(
+        json.dumps({"topic": topic, "partition": partition, "replicas": targets.replicas[place].tolist()})
+        for place, (topic, partition) in enumerate(_names(targets))
+    )
+    more = "" if stamp is None else f',"{STAMP}":{json.dumps(asdict(stamp))}'
+    return f'{{"version":1,"partitions":[\n{entries}\n]{more}}}\n'
+
+
+def rollback_document(held: Held) -> str:
+    """The plan that leads back: each partition to the replicas it has without those that are being added."""
+    known = np.flatnonzero(held.rows >= 0)
+    targets = held.plan.targets.take(known)
+    back = Targets(targets.names, targets.topic, targets.partition, held.origin.take(known), targets.cancel)
+    return plan_document(back)
+
+
+class CarryOut:
+    """One plan on its way, batch after batch: the next begins when the last has ended."""
+
+    def __init__(self, admin: Administration, plan: Plan, batch_size: int | None = None) -> None:
+        """``batch_size`` partitions move at a time; None: all."""
+        self._admin = admin
+        self._targets = plan.targets
+        self._size = batch_size or max(len(plan), 1)
+        self._next = 0
+        self._moving: set[TopicPartition] = set()
+        self.refused: dict[TopicPartition, ErrorCode] = {}
+        """What the controller has refused, with its codes."""
+
+    @property
+    def total(self) -> int:
+        """Partitions of the plan."""
+        return len(self._targets)
+
+    @property
+    def moving(self) -> frozenset[TopicPartition]:
+        """Partitions that were on their way when we last looked."""
+        return frozenset(self._moving)
+
+    @property
+    def done(self) -> int:
+        """Partitions that have ended, refused ones included."""
+        return self._next - len(self._moving)
+
+    def begin(self) -> bool:
+        """Begin the next batch; False if there is none any more."""
+        if self._next >= self.total:
+            return False
+        batch = self._targets.take(np.arange(self._next, min(self._next + self._size, self.total)))
+        self._next += len(batch)
+        codes = self._admin.reassign(batch)
+        names = _names(batch)
+        refused = {name: code for name, code in zip(names, codes, strict=True) if code is not ErrorCode.NONE}
+        self.refused |= refused
+        self._moving = set(names) - refused.keys()
+        return True
+
+    def look(self) -> bool:
+        """Ask what is still on its way; whether anything of the batch is."""
+        if self._moving:
+            self._moving &= self._admin.reassignments().keys()
+        return bool(self._moving)
+
+
+def cancel(admin: Administration, partitions: list[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+    """Give these reassignments up; a code for each."""
+    codes = admin.reassign(Targets.of([(one, None) for one in partitions]))
+    return dict(zip(partitions, codes, strict=True))
+
+
+def to_cancel(moving: dict[TopicPartition, Moving], plan: Plan | None) -> list[TopicPartition]:
+    """What of a plan is on its way, or all that is."""
+    wanted = moving.keys() if plan is None else moving.keys() & set(_names(plan.targets))
+    return sorted(wanted)
+
+
+def not_there(plan: Plan, held: Held) -> Iterator[TopicPartition]:
+    """Partitions that are not assigned as the plan wants them, as they are held now."""
+    for place, name in enumerate(_names(plan.targets)):
+        if held.current[place].tolist() != plan.targets.replicas[place].tolist():
+            yield name
+
+
+def plan_of(assignments: dict[TopicPartition, tuple[int, ...]], name: str) -> Plan:
+    """A small plan."""
+    if not assignments:
+        raise SnapshotError(name, "no partition", "at least one")
+    return Plan.of(list(assignments.items()), name)
+
+
+def _names(targets: Targets) -> list[TopicPartition]:
+    topics, partitions = targets.topic.tolist(), targets.partition.tolist()
+    return [(targets.names[topic], partition) for topic, partition in zip(topics, partitions, strict=True)]

@@ -1,0 +1,225 @@
+"""``kframe plan apply``, ``reassign`` and ``elect`` on real Kafka 3.9.1 brokers with Kafka's own controller."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_kafka_wire.client import open_admin
+from kframe_zookeeper.testing.java import missing
+from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+
+from kframe.errors import ErrorCode
+from kframe.model.events import ElectionType
+from kframe.model.tables import Targets
+from kframe.snapshot.administration import Moving
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+PATIENCE_S: Final = 90.0
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("planned")
+    zookeeper = ServerHandle(folder / "zookeeper", ServerOptions())
+    cluster = None
+    try:
+        zookeeper.start()
+        cluster = Cluster(folder, zookeeper.address)
+        cluster.start()
+        yield cluster
+    finally:
+        if cluster is not None:
+            cluster.kill()
+        zookeeper.kill()
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Tool]:
+    tool = Tool(tmp_path_factory.mktemp("tools") / "tool", cluster.address)
+    yield tool
+    tool.close()
+
+
+@pytest.fixture
+def topic(tool: Tool) -> str:
+    """Three partitions with two replicas."""
+    name = f"topic-{next(_numbers)}"
+    tool.ask("create", topic=name, replicas=[[1, 2], [2, 3], [3, 1]])
+    return name
+
+
+class Done:
+    """One command that has ended."""
+
+    def __init__(self, cluster: Cluster, folder: Path, *arguments: object) -> None:
+        command = [sys.executable, "-m", "kframe", *map(str, arguments), "--bootstrap-server", cluster.address]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=folder, env=os.environ
+        )
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.out)
+
+
+def replicas(tool: Tool, topic: str) -> list[list[int]]:
+    found = tool.ask("describe")[topic]
+    return [found[number]["replicas"] for number in sorted(found, key=int)]
+
+
+def plan_file(folder: Path, topic: str, *lists: list[int]) -> Path:
+    path = folder / "plan.json"
+    parts = [{"topic": topic, "partition": number, "replicas": one} for number, one in enumerate(lists)]
+    path.write_text(json.dumps({"version": 1, "partitions": parts}))
+    return path
+
+
+def test_a_plan_is_shown_then_carried_out_then_taken_back(
+    cluster: Cluster, tool: Tool, topic: str, tmp_path: Path
+) -> None:
+    plan = plan_file(tmp_path, topic, [3, 1], [1, 2], [2, 3])
+    shown = Done(cluster, tmp_path, "plan", "apply", plan, "-o", "json")
+    assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err
+    assert shown.data["reassignment"]["partitions"] == 3
+    assert "nothing was changed" in shown.err
+    assert list(tmp_path.glob("*.json")) == [plan]
+    before = client_capture(cluster)
+
+    done = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json", "--batch-size", 2)
+    assert (done.code, "3 of 3 partitions stand as planned" in done.err) == (0, True), done.err
+    after = client_capture(cluster)
+    assert [after[topic, number] for number in range(3)] == [(3, 1), (1, 2), (2, 3)]
+    again = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json")
+    assert (again.code, "nothing was changed" in again.err) == (2, True), "a way back is never written over"
+
+    back = Done(cluster, tmp_path, "plan", "apply", "back.json", "--execute")
+    assert back.code == 0, back.err
+    assert client_capture(cluster) == before
+
+
+def client_capture(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
+    """Assignments by our own client."""
+    admin = open_admin(f"kafka://{cluster.address}", {})
+    try:
+        snapshot = admin.capture()
+    finally:
+        admin.close()
+    found = snapshot.to_cluster()
+    return {(one.topic, one.partition): one.replicas for one in found}
+
+
+def client_controller(cluster: Cluster) -> int:
+    admin = open_admin(f"kafka://{cluster.address}", {})
+    try:
+        found = admin.capture().controller_id
+    finally:
+        admin.close()
+    assert found is not None
+    return found
+
+
+def test_stale_and_unsound_plans_are_refused(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, topic, [3, 1])
+    captured = tmp_path / "captured"
+    command = ["snapshot", "capture", f"zookeeper://{cluster.zookeeper}", str(captured)]
+    subprocess.run([sys.executable, "-m", "kframe", *command], check=True, timeout=PATIENCE_S, capture_output=True)
+    command = ["plan", "stamp", str(plan), str(captured)]
+    stamped = tmp_path / "stamped.json"
+    made = subprocess.run(
+        [sys.executable, "-m", "kframe", *command], check=True, timeout=PATIENCE_S, capture_output=True
+    )
+    stamped.write_bytes(made.stdout)
+    fresh = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
+    assert fresh.code == 0, fresh.err
+    stale = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
+    assert (stale.code, "assigned anew since" in stale.err) == (4, True), stale.err
+    unsound = Done(cluster, tmp_path, "plan", "apply", plan_file(tmp_path, topic, [9, 1]), "--execute")
+    assert (unsound.code, "error:" in unsound.err) == (1, True)
+    assert client_capture(cluster)[topic, 0] == (3, 1)
+
+
+def test_a_move_is_left_running_listed_and_given_up(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
+    """A broker is frozen: nothing can move there, and Ctrl-C leaves what was begun."""
+    first = client_controller(cluster)
+    second, frozen = sorted({1, 2, 3} - {first})
+    topic = f"topic-{next(_numbers)}"
+    tool.ask("create", topic=topic, replicas=[[first, second]])
+    plan = plan_file(tmp_path, topic, [first, frozen])
+    cluster.brokers[frozen].pause()
+    try:
+        command = [sys.executable, "-m", "kframe", "plan", "apply", str(plan), "--execute"]
+        with (tmp_path / "err.txt").open("wb") as err:
+            process = subprocess.Popen(
+                [*command, "--bootstrap-server", cluster.brokers[first].address], stderr=err, stdout=err, cwd=tmp_path
+            )
+        try:
+            assert until(lambda: "1 moving" in (tmp_path / "err.txt").read_text(), PATIENCE_S)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 1
+        finally:
+            process.kill()
+        said = (tmp_path / "err.txt").read_text()
+        assert "left running: 1 partitions move on; kframe plan cancel" in said
+
+        listed = Done(cluster, tmp_path, "reassign", "list", "-o", "json")
+        assert [(one["topic"], one["adding"]) for one in listed.data["rows"]] == [(topic, [frozen])], listed.out
+        shown = Done(cluster, tmp_path, "plan", "cancel", plan)
+        assert (shown.code, "--execute does it" in shown.err) == (0, True)
+        assert len(Done(cluster, tmp_path, "reassign", "list", "-o", "json").data["rows"]) == 1
+        assert Done(cluster, tmp_path, "plan", "cancel", plan, "--execute").code == 0
+        assert client_capture(cluster)[topic, 0] == (first, second)
+    finally:
+        cluster.brokers[frozen].resume()
+
+
+def test_reassign_and_elect(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    moved = Done(cluster, tmp_path, "reassign", "start", f"{topic}-0=2,1", "--execute")
+    assert moved.code == 0, moved.err
+    admin = open_admin(f"kafka://{cluster.address}", {})
+
+    def leader() -> int | None:
+        return admin.capture().to_cluster()[topic, 0].leader
+
+    assert leader() == 1, "whoever leads stays, as long as he has a replica"
+    shown = Done(cluster, tmp_path, "elect", "preferred", "--partition", f"{topic}-0", "-o", "json")
+    assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err
+    assert leader() == 1
+    elected = Done(cluster, tmp_path, "elect", "preferred", "--partition", f"{topic}-0", "--execute", "-o", "json")
+    assert (elected.code, [one["error"] for one in elected.data["rows"]]) == (0, ["NONE"]), elected.err
+    assert until(lambda: leader() == 2, PATIENCE_S)
+    unknown = Done(cluster, tmp_path, "elect", "preferred", "--partition", "nowhere-0", "--execute", "-o", "json")
+    assert (unknown.code, unknown.data["rows"][0]["error"]) == (1, "UNKNOWN_TOPIC_OR_PARTITION")
+    admin.close()
+
+
+def test_the_client_follows_the_controller(cluster: Cluster, topic: str) -> None:
+    """It finds the new one when the role is taken from the old one."""
+    admin = open_admin(f"kafka://{cluster.address}", {})
+    assert admin.reassignments() == {}
+    zookeeper = KazooClient(cluster.zookeeper)
+    zookeeper.start()
+    zookeeper.delete("/controller")
+    zookeeper.stop()
+    zookeeper.close()
+    assert admin.elect(ElectionType.PREFERRED, [(topic, 0)]) == {(topic, 0): ErrorCode.ELECTION_NOT_NEEDED}
+    targets = Targets.of([((topic, 0), (1, 2, 9)), (("nowhere", 0), (1,)), ((topic, 1), None)])
+    assert admin.reassign(targets) == (
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+    )  # fmt: skip
+    assert all(isinstance(one, Moving) for one in admin.reassignments().values())
+    admin.close()

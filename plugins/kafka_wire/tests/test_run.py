@@ -1,0 +1,163 @@
+"""``kframe controller run`` as an operator runs it: two instances, over real Kafka 3.9.1 brokers that create topics by
+themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kframe_kafka_wire.client import open_admin
+from kframe_zookeeper.testing.java import missing
+from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
+
+PATIENCE_S: Final = 90.0
+PARTITIONS: Final = 6
+SETTINGS: Final = {
+    "auto.create.topics.enable": "true", "num.partitions": str(PARTITIONS), "default.replication.factor": "2"
+}  # fmt: skip
+
+
+class Instance(Process):
+    """One ``kframe controller run``."""
+
+    def __init__(self, place: str, folder: Path, number: int, *arguments: str) -> None:
+        super().__init__()
+        folder.mkdir()
+        self.folder = folder
+        (port,) = free_ports(1)
+        keys = {
+            "zookeeper.connect": place, "zookeeper.session.timeout.ms": "4000", "broker.id": number,
+            "listeners": f"PLAINTEXT://{HOST}:{port}", "kframe.never.replicas": "1000,1001",
+        }  # fmt: skip
+        (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+        self._launch(
+            [sys.executable, "-m", "kframe", "controller", "run", "--config", str(folder / "server.properties"),
+             "--metrics-listen", "0", "--log-dir", str(folder / "logs"), *arguments],
+            folder,
+        )  # fmt: skip
+
+    @property
+    def log(self) -> str:
+        paths = (self.folder / "logs" / "controller.log", self.folder / "log.txt")
+        return "".join(path.read_text() for path in paths if path.exists())
+
+    def page(self, path: str) -> tuple[int, str]:
+        found = re.search(r"METRICS on (\S+:\d+)", self.log)
+        if found is None:
+            return 0, ""
+        connection = HTTPConnection(found[1], timeout=PATIENCE_S)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    def await_ready(self, active: bool) -> None:
+        def ready() -> bool:
+            status, text = self.page("/readyz")
+            return self.pid is None or (status == 200 and json.loads(text)["active"] is active)
+
+        assert until(ready, PATIENCE_S), self.log
+        assert self.pid is not None, self.log
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    if lacking := missing():
+        pytest.skip(lacking)
+    zookeeper, cluster = ServerHandle(tmp_path / "zookeeper", ServerOptions()), None
+    try:
+        zookeeper.start()
+        cluster = Cluster(tmp_path, zookeeper.address, settings=SETTINGS)
+        cluster.start()
+        yield cluster
+    finally:
+        if cluster is not None:
+            cluster.kill()
+        zookeeper.kill()
+
+
+def topic(client: KazooClient, name: str) -> Any:
+    try:
+        return json.loads(client.get(f"/brokers/topics/{name}")[0])
+    except NoNodeError:
+        return None
+
+
+def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Cluster, tmp_path: Path) -> None:
+    first = Instance(cluster.zookeeper, tmp_path / "first", 1000, "--takeover")
+    second = None
+    tool, client = Tool(tmp_path / "tool", cluster.address), KazooClient(cluster.zookeeper)
+    client.start()
+    try:
+        first.await_ready(active=True)
+        second = Instance(cluster.zookeeper, tmp_path / "second", 1001, "--insist")
+        second.await_ready(active=False)
+
+        assert until(lambda: known_controller(cluster) == 1000, PATIENCE_S), first.log
+        assert tool.ask("produce", topic="auto", partition=0, values=["a"]) == 1
+        stored = topic(client, "auto")
+        assert len(stored["partitions"]) == PARTITIONS
+        assert all(set(one) <= {1, 2, 3} and len(one) == 2 for one in stored["partitions"].values()), stored
+        assert stored["topic_id"]
+        assert "were assigned to what is no broker; 0 get fewer replicas" in first.log
+        for number in range(PARTITIONS):
+            state = json.loads(client.get(f"/brokers/topics/auto/partitions/{number}/state")[0])
+            assert set(state["isr"]) <= set(stored["partitions"][str(number)])
+
+        text = first.page("/metrics")[1]
+        channels = "kafka_controller_kafkacontroller_activecontrollercount 1|"
+        channels += r'kafka_controller_controllerchannelmanager_queuesize\{broker_id="[123]"\} \d+|'
+        channels += (
+            r'kafka_controller_controllerchannelmanager_requestrateandqueuetimems_count\{broker_id="[123]"\} \d+'
+        )
+        assert len(re.findall(channels, text)) == 7
+
+        command = [sys.executable, "-m", "kframe", "reassign", "start", "auto-0=1,2,3", "--execute"]
+        command += ["--bootstrap-server", cluster.address]
+        moved = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
+        assert moved.returncode == 0, moved.stderr + first.log
+        assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
+        refused = subprocess.run(
+            [*command[:5], "auto-0=1,2,1000", *command[6:]], capture_output=True, text=True, check=False,
+            timeout=PATIENCE_S, cwd=tmp_path,
+        )  # fmt: skip
+        assert refused.returncode == 1
+
+        first.kill()
+        second.await_ready(active=True)
+        assert until(lambda: known_controller(cluster) == 1001, PATIENCE_S), second.log
+        assert tool.ask("produce", topic="later", partition=0, values=["b"]) == 1
+        assert all(set(one) <= {1, 2, 3} for one in topic(client, "later")["partitions"].values())
+        assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
+        second.stop()
+        assert "told to stop" in second.log
+        assert "stopped" in second.log
+        assert until(lambda: known_controller(cluster) in (1, 2, 3), PATIENCE_S)
+    finally:
+        for one in (first, second):
+            if one is not None:
+                one.kill()
+        client.stop()
+        client.close()
+        tool.close()
+
+
+def known_controller(cluster: Cluster) -> int | None:
+    """Whom the brokers tell clients to be controller."""
+    admin = open_admin(f"kafka://{cluster.brokers[1].address}", {})
+    try:
+        return admin.capture().controller_id
+    finally:
+        admin.close()

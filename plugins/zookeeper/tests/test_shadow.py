@@ -1,0 +1,165 @@
+"""``kframe controller shadow`` beside the controller of real Kafka 3.9.1 brokers: it agrees, finds what was done by
+hand, and leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from functools import partial
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kframe_zookeeper import paths
+from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.servers import ServerHandle
+
+PATIENCE_S: Final = 90.0
+STATE: Final = "/brokers/topics/t/partitions/0/state"
+
+
+class Shadowing(Process):
+    """One ``kframe controller shadow``; what it prints and what it counts."""
+
+    def __init__(self, place: str, folder: Path) -> None:
+        super().__init__()
+        folder.mkdir()
+        self._log = folder / "log.txt"
+        self._launch(
+            [sys.executable, "-m", "kframe", "controller", "shadow", "--zookeeper", place, "--settle", "2",
+             "--metrics-listen", "0", "-o", "jsonl"],
+            folder,
+        )  # fmt: skip
+        assert until(lambda: "nothing is written" in self.log or self.pid is None, PATIENCE_S)
+        found = re.search(r"metrics on (\S+)", self.log)
+        assert found is not None, self.log
+        self._place = found[1]
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    @property
+    def found(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
+
+    def count(self, kind: str) -> int:
+        connection = HTTPConnection(self._place, timeout=PATIENCE_S)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        (value,) = re.findall(rf"^kframe_shadow_{kind}_total (\d+)$", text, re.MULTILINE)
+        return int(value)
+
+    def await_round(self, before: int) -> None:
+        assert until(lambda: self.count("rounds") > before, PATIENCE_S), self.log
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, zookeeper: ServerHandle) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("shadowed")
+    cluster = Cluster(folder, f"{zookeeper.address}/shadowed-{folder.name}")
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.kill()
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Tool]:
+    tool = Tool(tmp_path_factory.mktemp("tools") / "tool", cluster.address)
+    yield tool
+    tool.close()
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Cluster) -> Iterator[KazooClient]:
+    client = KazooClient(cluster.zookeeper)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def shadow(cluster: Cluster, tmp_path: Path) -> Iterator[Shadowing]:
+    one = Shadowing(cluster.zookeeper, tmp_path / "shadow")
+    yield one
+    one.kill()
+
+
+def written(client: KazooClient) -> dict[str, tuple[int, int, int]]:
+    """Which transactions have created and changed each node and its list of children."""
+    found, waiting = {}, [""]
+    while waiting:
+        here = waiting.pop()
+        try:
+            _, stat = client.get(here or "/")
+            waiting += [f"{here}/{name}" for name in client.get_children(here or "/")]
+        except NoNodeError:
+            continue
+        found[here] = (stat.czxid, stat.mzxid, stat.pzxid)
+    return found
+
+
+def in_sync(client: KazooClient, topic: str, count: int) -> bool:
+    """Whether all of three replicas of each partition are in sync."""
+    states = (client.get(f"/brokers/topics/{topic}/partitions/{number}/state")[0] for number in range(count))
+    return all(len(json.loads(state)["isr"]) == 3 for state in states)
+
+
+def test_it_agrees_with_kafka_and_finds_what_kafka_has_not_done(
+    cluster: Cluster, tool: Tool, client: KazooClient, shadow: Shadowing
+) -> None:
+    """Each step is one round: it ends when nothing has moved for two seconds."""
+    replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4
+    controller = int(json.loads(client.get(paths.CONTROLLER)[0])["brokerid"])
+    other, third = sorted({1, 2, 3} - {controller})
+
+    rounds = shadow.count("rounds")
+    tool.ask("create", topic="t", replicas=replicas)
+    shadow.await_round(rounds)
+
+    for end in (cluster.brokers[other].stop, cluster.brokers[third].kill, cluster.brokers[controller].kill):
+        rounds = shadow.count("rounds")
+        end()
+        shadow.await_round(rounds)
+        rounds = shadow.count("rounds")
+        cluster.start()
+        shadow.await_round(rounds)
+        assert until(partial(in_sync, client, "t", len(replicas)), PATIENCE_S)
+
+    rounds = shadow.count("rounds")
+    part = [{"topic": "t", "partition": number} for number in range(len(replicas))]
+    client.create(paths.PREFERRED_ELECTION, json.dumps({"version": 1, "partitions": part}).encode())
+    shadow.await_round(rounds)
+
+    assert shadow.found == []
+    assert shadow.count("judged") >= 8 * len(replicas)
+
+    state = json.loads(client.get(STATE)[0])
+    other_leader = next(one for one in state["isr"] if one != state["leader"])
+    client.set(STATE, json.dumps({**state, "leader": other_leader}).encode())
+    assert until(lambda: shadow.count("disagreements") > 0, PATIENCE_S)
+    (found,) = shadow.found
+    assert (found["topic"], found["partition"]) == ("t", 0)
+    assert (found["expected"]["leader"], found["found"]["leader"]) == (state["leader"], other_leader)
+    client.set(STATE, json.dumps(state).encode())
+    shadow.stop()
+
+
+def test_it_leaves_no_trace(cluster: Cluster, client: KazooClient, tmp_path: Path) -> None:
+    """Every node has been created and changed by the same transactions as before, from its start to its end."""
+    before = written(client)
+    one = Shadowing(cluster.zookeeper, tmp_path / "shadow")
+    one.stop()
+    assert one.pid is None
+    assert written(client) == before
+    assert paths.CONTROLLER in before

@@ -1,0 +1,169 @@
+"""The pages that ``kframe controller run`` serves, asked for over real sockets on loopback."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection, HTTPResponse
+
+import pytest
+
+from kframe.api.builder import ControllerBuilder
+from kframe.api.controller import Controller
+from kframe.cli.monitor import CALLERS_MOST, LISTENER, Monitor, only_here, parse_place
+from kframe.embedded import MemoryEnsemble, RecordingTransport
+from kframe.errors import ConfigError
+from kframe.testing.clusters import cluster_of, healthy
+
+ID = 1000
+
+
+@contextmanager
+def running(ensemble: MemoryEnsemble, controller_id: int = ID) -> Iterator[tuple[Controller, str]]:
+    """A controller at work with a monitor, and where that is."""
+    monitor = Monitor("0")
+    builder = ControllerBuilder(controller_id, ensemble.connect(), RecordingTransport(), servers=[monitor])
+    with builder.build() as controller:
+        controller.inspect(lambda _cluster: None).result(timeout=30)  # what it began with has been handled
+        yield controller, monitor.addresses[LISTENER]
+
+
+@pytest.fixture
+def ensemble() -> MemoryEnsemble:
+    return MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
+
+
+def get(place: str, path: str, method: str = "GET") -> tuple[int, str, str]:
+    """Status, type and body of a page."""
+    connection = HTTPConnection(place, timeout=30)
+    connection.request(method, path)
+    answer: HTTPResponse = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers["Content-Type"], body
+
+
+def test_metrics_have_kafka_s_names_and_those_of_the_process(ensemble: MemoryEnsemble) -> None:
+    with running(ensemble) as (_, place):
+        status, kind, text = get(place, "/metrics?name=x")
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    lines = text.splitlines()
+    assert "kafka_controller_kafkacontroller_activecontrollercount 1" in lines
+    assert "kafka_controller_kafkacontroller_globalpartitioncount 1" in lines
+    assert any(line.startswith("python_info{") for line in lines)
+    families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(families) == len(set(families))
+
+
+def test_one_that_leads_and_one_that_stands_by_are_ready(ensemble: MemoryEnsemble) -> None:
+    with running(ensemble) as (_, first), running(ensemble, 1001) as (_, second):
+        for place, active in ((first, True), (second, False)):
+            for path in ("/healthz", "/readyz"):
+                status, kind, text = get(place, path)
+                found = json.loads(text)
+                assert (status, kind, found["status"], found["reasons"]) == (200, "application/json", "ok", [])
+                assert (found["active"], found["active_controller"]) == (active, ID)
+
+
+def test_a_session_that_is_gone_and_no_controller_are_reasons(ensemble: MemoryEnsemble) -> None:
+    """It is alive all the same: nobody is helped if it is started anew."""
+    with running(ensemble) as (controller, place):
+        controller.submit(lambda token: _closed(controller, token)).result(timeout=30)
+        status, _, text = get(place, "/readyz")
+        assert (status, json.loads(text)["reasons"]) == (503, ["no live session with storage"])
+        assert get(place, "/healthz")[0] == 200
+
+
+def _closed(controller: Controller, token: int):  # type: ignore[no-untyped-def]
+    from kframe.model.events import Inspected
+
+    controller.store.close()
+    return Inspected(token)
+
+
+def test_a_controller_that_has_stopped_is_not_alive(ensemble: MemoryEnsemble) -> None:
+    monitor = Monitor("127.0.0.1:0")
+    controller = ControllerBuilder(ID, ensemble.connect(), RecordingTransport()).build()
+    monitor.start(controller)
+    status, _, text = get(monitor.addresses[LISTENER], "/healthz")
+    assert (status, json.loads(text)["reasons"]) == (503, ["the thread that handles events has ended"])
+    assert "nobody is known to be controller" in json.loads(get(monitor.addresses[LISTENER], "/readyz")[2])["reasons"]
+    place = monitor.addresses[LISTENER]
+    monitor.stop()
+    monitor.stop()
+    with pytest.raises(ConnectionRefusedError):
+        get(place, "/healthz")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "body"),
+    [
+        ("GET", "/", 404, "not found\n"),
+        ("GET", "/../etc/passwd", 404, "not found\n"),
+        ("HEAD", "/healthz", 200, ""),
+        ("POST", "/metrics", 501, None),
+    ],
+)
+def test_other_requests(ensemble: MemoryEnsemble, method: str, path: str, status: int, body: str | None) -> None:
+    with running(ensemble) as (_, place):
+        found = get(place, path, method)
+    assert found[0] == status
+    assert body is None or found[2] == body
+
+
+def test_callers_who_say_nothing_take_no_more_than_their_room(ensemble: MemoryEnsemble) -> None:
+    """One too many is hung up on; when one has gone another is served."""
+    with running(ensemble) as (_, place), ExitStack() as open_:
+        address = (place.partition(":")[0], int(place.rpartition(":")[2]))
+        silent = []
+        for _ in range(CALLERS_MOST):
+            silent.append(open_.enter_context(socket.create_connection(address, timeout=30)))
+            silent[-1].sendall(b"GET /heal")
+        late = open_.enter_context(socket.create_connection(address, timeout=30))
+        assert late.recv(1) == b""
+        silent[0].sendall(b"thz HTTP/1.0\r\n\r\n")
+        assert silent[0].makefile("rb").readline().startswith(b"HTTP/1.0 200")
+
+
+def test_bytes_that_are_no_request_disturb_nobody(ensemble: MemoryEnsemble) -> None:
+    with running(ensemble) as (_, place):
+        address = (place.partition(":")[0], int(place.rpartition(":")[2]))
+        for junk in (b"\x00\x00\x00\x10\x00\x12\x00\x03", b"G" * 70_000 + b"\r\n\r\n", b"\r\n\r\n", b"GET\r\n\r\n"):
+            with socket.create_connection(address, timeout=30) as one:
+                one.sendall(junk)
+                one.shutdown(socket.SHUT_WR)
+        assert get(place, "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("listen", "place"),
+    [
+        ("9108", ("127.0.0.1", 9108)),
+        (":9108", ("127.0.0.1", 9108)),
+        ("0.0.0.0:9108", ("0.0.0.0", 9108)),
+        ("[::1]:9108", ("::1", 9108)),
+        ("localhost:0", ("localhost", 0)),
+    ],
+)
+def test_places(listen: str, place: tuple[str, int]) -> None:
+    assert parse_place(listen) == place
+
+
+@pytest.mark.parametrize("listen", ["", "localhost", "localhost:", "localhost:x", "1:65536", "1:-1"])
+def test_places_that_there_are_not(listen: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_place(listen)
+
+
+def test_a_place_that_is_taken(ensemble: MemoryEnsemble) -> None:
+    with running(ensemble) as (controller, place), pytest.raises(ConfigError, match="in use"):
+        Monitor(place).start(controller)
+
+
+@pytest.mark.parametrize(
+    ("host", "here"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("a.b", False)]
+)
+def test_who_can_reach_it(host: str, here: bool) -> None:
+    assert only_here(host) is here

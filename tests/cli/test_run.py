@@ -1,0 +1,181 @@
+"""How ``kframe controller run`` reads what it is told, what it warns of, and how it logs."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from kframe.api.settings import Setting, Settings
+from kframe.cli.logs import CONTROLLER_LOG, STATE_CHANGE_LOG, start_logs
+from kframe.cli.output import BadInput
+from kframe.cli.run import RECORDING, WIRE, Arrangement, arrange, assemble, own_id, risks, summary
+from kframe.embedded import MemoryEnsemble
+from kframe.errors import ConfigError
+from kframe.hookspecs import ServerSpec, TransportSpec, hookimpl
+from kframe.plug.registry import Registry, build_registry
+from kframe.testing.clusters import cluster_of, healthy
+
+
+def settings(values: Mapping[str, str]) -> Settings:
+    return Settings({key: Setting(value, f"server.properties: {key}") for key, value in values.items()})
+
+
+def registry(*schemes: type) -> Registry:
+    """The plugins that kframe has by itself, and one that offers these for the scheme kafka."""
+
+    class Plugin:
+        @hookimpl
+        def kframe_transports(self) -> list[TransportSpec]:
+            return [TransportSpec("kafka", "nowhere:x", "A test's.")] if TransportSpec in schemes else []
+
+        @hookimpl
+        def kframe_servers(self) -> list[ServerSpec]:
+            return [ServerSpec("kafka", "nowhere:x", "A test's.")] if ServerSpec in schemes else []
+
+    return build_registry(extra=[Plugin()], allowed=())
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [({"broker.id": "7"}, 7), ({"node.id": " 8 "}, 8), ({"node.id": "8", "broker.id": "7"}, 7)],
+)
+def test_own_id(values: dict[str, str], expected: int) -> None:
+    assert own_id(settings(values)) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({}, BadInput),
+        ({"broker.id": "-1"}, ConfigError),
+        ({"broker.id": "x"}, ConfigError),
+        ({"node.id": "2147483648"}, ConfigError),
+    ],
+)
+def test_ids_that_there_are_not(values: dict[str, str], problem: type[Exception]) -> None:
+    with pytest.raises(problem):
+        own_id(settings(values))
+
+
+@pytest.mark.parametrize(
+    ("schemes", "asked", "found"),
+    [
+        ((), (None, ()), (RECORDING, ())),
+        ((TransportSpec,), (None, ()), (WIRE, ())),
+        ((TransportSpec, ServerSpec), (None, ()), (WIRE, (WIRE,))),
+        ((TransportSpec, ServerSpec), (None, ("other:",)), (WIRE, ("other:",))),
+        ((TransportSpec, ServerSpec), ("counting:", ()), ("counting:", ())),
+        ((TransportSpec, ServerSpec), ("counting:", ("kafka:",)), ("counting:", ("kafka:",))),
+    ],
+)
+def test_kafka_s_protocol_both_ways_is_the_default(
+    schemes: tuple[type, ...], asked: tuple[str | None, tuple[str, ...]], found: tuple[str, tuple[str, ...]]
+) -> None:
+    arrangement = arrange(registry(*schemes), *asked, None)
+    assert (arrangement.transport, arrangement.servers) == found
+
+
+@pytest.mark.parametrize("never", [None, "1001", "1000,1001"])
+def test_its_own_id_never_holds_replicas(never: str | None) -> None:
+    """Nor do those that the settings name."""
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1, 2)))
+    given = {"broker.id": "1000", **({} if never is None else {"kframe.never.replicas": never})}
+    controller = assemble(settings(given), ensemble.connect(), Arrangement(RECORDING, (), None), registry())
+    controller.open()
+    controller.run_until_idle()
+    config = controller._loop.controller.config
+    assert config["kframe.never.replicas"] == {1000} | ({1001} if never else set())
+    controller.stop()
+
+
+WIRED = Arrangement(WIRE, (WIRE,), None)
+SAFE = {"broker.id": "1000", "listeners": "INSIDE://h:9092", "listener.security.protocol.map": "INSIDE:SSL"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "arrangement", "brokers", "warnings"),
+    [
+        pytest.param({}, WIRED, (1, 2), [], id="nothing"),
+        pytest.param({}, Arrangement(WIRE, (WIRE,), "9108"), (1, 2), [], id="metrics on this machine"),
+        pytest.param({}, WIRED, (1, 1000), ["registered broker"], id="a broker's id"),
+        pytest.param({"broker.id": "1001"}, WIRED, (), ["reserved.broker.max.id=1000"],
+                     id="an id that may be given to a broker"),
+        pytest.param({"broker.id": "1001", "reserved.broker.max.id": "2000"}, WIRED, (), [],
+                     id="an id that is reserved"),
+        pytest.param({"listeners": "PLAINTEXT://h:1"}, WIRED, (), ["no TLS"], id="plain"),
+        pytest.param({"listener.security.protocol.map": "A:SSL, inside:SASL_PLAINTEXT"}, WIRED,
+                     (), ["no TLS"], id="plain by another name"),
+        pytest.param({}, Arrangement(RECORDING, (), None), (), ["sends nothing"], id="recording"),
+        pytest.param({}, Arrangement(WIRE, (), None), (), ["no server"], id="nobody can ask"),
+        pytest.param({}, Arrangement(WIRE, (WIRE,), "0.0.0.0:9108"), (), ["may look"], id="metrics for everybody"),
+    ],
+)  # fmt: skip
+def test_risks(
+    changed: dict[str, str], arrangement: Arrangement, brokers: tuple[int, ...], warnings: list[str]
+) -> None:
+    found = list(risks(settings({**SAFE, **changed}), arrangement, brokers))
+    assert len(found) == len(warnings)
+    assert all(part in line for part, line in zip(warnings, found, strict=True))
+
+
+def test_summary() -> None:
+    """Who, where, and what it speaks."""
+    given = settings(
+        {"broker.id": "1000", "zookeeper.connect": "zk:2181/kafka", "inter.broker.protocol.version": "2.8"}
+    )
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({}, (1,)))
+    arrangement = Arrangement(RECORDING, (), "0")
+    controller = assemble(given, ensemble.connect(), arrangement, registry())
+    with controller:
+        line = summary(given, controller, arrangement)
+    assert re.fullmatch(
+        r"kframe \S+ stands for election as 1000 at zk:2181/kafka, transport recording:, listeners METRICS on "
+        r"127\.0\.0\.1:\d+, inter-broker protocol 2\.8.*, listener PLAINTEXT",
+        line,
+    )
+
+
+@pytest.fixture
+def logs() -> Iterator[None]:
+    """Leaves the logs as they were."""
+    names = (None, "kframe", "kframe.statechange")
+    before = [(log := logging.getLogger(name), list(log.handlers), log.level, log.propagate) for name in names]
+    yield
+    for log, handlers, level, propagate in before:
+        for handler in set(log.handlers) - set(handlers):
+            log.removeHandler(handler)
+            handler.close()
+        log.setLevel(level)
+        log.propagate = propagate
+
+
+@pytest.mark.parametrize(
+    ("level", "logged"),
+    [("DEBUG", ["DEBUG", "INFO", "WARN", "ERROR", "FATAL"]), ("INFO", ["INFO", "WARN", "ERROR", "FATAL"]),
+     ("WARN", ["WARN", "ERROR", "FATAL"]), ("ERROR", ["ERROR", "FATAL"])],
+)  # fmt: skip
+def test_levels_are_spelled_as_kafka_s(logs: None, tmp_path: Path, level: str, logged: list[str]) -> None:
+    start_logs(7, tmp_path, level)
+    for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
+        logging.getLogger("kframe.controller").log(number, "said\nin lines")
+    lines = (tmp_path / CONTROLLER_LOG).read_text().splitlines()
+    pattern = (
+        r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (\w+) \[Controller id=7\] said\\nin lines \(kframe.controller\)"
+    )
+    assert [match[1] for line in lines if (match := re.fullmatch(pattern, line))] == logged
+    assert len(lines) == len(logged)
+
+
+def test_files_that_were_moved_away_are_begun_anew(logs: None, tmp_path: Path) -> None:
+    """As logrotate does it without telling anybody."""
+    start_logs(7, tmp_path)
+    for name, logger in ((CONTROLLER_LOG, "kframe.controller"), (STATE_CHANGE_LOG, "kframe.statechange")):
+        logging.getLogger(logger).info("before")
+        (tmp_path / name).rename(tmp_path / f"{name}.1")
+        logging.getLogger(logger).info("after")
+        assert "before" in (tmp_path / f"{name}.1").read_text()
+        assert [line.split("] ", 2)[2] for line in (tmp_path / name).read_text().splitlines()] == [f"after ({logger})"]

@@ -1,0 +1,228 @@
+"""Nodes that are no brokers hold no replicas (``wire.md`` section 17). Node 1000 is this controller, 1001 another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.asks import WriteAssignments, WriteStates
+from kframe.model.columns import Ragged
+from kframe.model.events import BrokersChanged, CreatePartitionsRequested, CreateTopicsRequested, Elect
+from kframe.model.tables import TopicTable
+from kframe.model.topics import ZERO_TOPIC_ID
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.core.driver import Driver, assigned, quiet, refusals, state_of
+from tests.core.moving import INVALID, NONE, RESTED, Wanted, asked, catch_up, leave, stored_targets, submit
+from tests.core.test_topics import create, grow
+
+NEVER: dict[str, Any] = {"kframe_never_replicas": "1000, 1001"}
+BALLAST = {"a": [healthy(7)], "b": [healthy(7)], "c": [healthy(7)]}
+Lists = list[tuple[int, ...]]
+
+
+def stored_lists(driver: Driver, topic: str, count: int) -> Lists:
+    return [driver.stored(f"{topic}-{number}").replicas for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "written", "kept"),
+    [
+        pytest.param((1, 2, 3), [(1, 2), (2, 3)], [(1, 2), (2, 3)], id="nothing to mend"),
+        pytest.param((1, 2, 3), [(1, 1000)], [(1, 2)], id="its place goes to a broker that the list lacks"),
+        pytest.param((1, 2, 3), [(1000, 2)], [(1, 2)], id="also the preferred one"),
+        pytest.param(
+            (1, 2, 3), [(1000,), (1000,), (1000,), (1000,)], [(1,), (2,), (3,), (1,)], id="brokers take turns"
+        ),
+        pytest.param((1, 2, 3), [(1000, 1), (2, 1000)], [(2, 1), (2, 3)], id="and are passed over where they are"),
+        pytest.param((1, 2, 3), [(1000, 3, 1001)], [(1, 3, 2)], id="two strangers in one list"),
+        pytest.param((1, 2), [(1, 2, 1000)], [(1, 2)], id="no broker is left: one replica fewer"),
+        pytest.param((1, 2), [(1000, 7)], [(2, 7)], id="a broker that is down is a broker"),
+        pytest.param((1, 2, 1000), [(1, 1000)], [(1, 1000)], id="registered under such an id it is a broker"),
+        pytest.param((), [(1000,), (7, 1000)], [(1000,), (7,)], id="no list becomes empty"),
+    ],
+)
+def test_new_partitions_are_mended_before_they_come_online(
+    brokers: tuple[int, ...], written: Lists, kept: Lists
+) -> None:
+    """wire 17. Three topics stand before the new one, so that its turn begins with the first of three brokers."""
+    driver = quiet(BALLAST, brokers, **NEVER)
+    create(driver, {"new": written})
+    assert stored_lists(driver, "new", len(written)) == kept
+    for number, replicas in enumerate(kept):
+        led = tuple(one for one in replicas if one in brokers)
+        assert driver.known(f"new-{number}").replicas == replicas
+        assert driver.stored(f"new-{number}").isr == led
+        assert set(driver.told(Api.LEADER_AND_ISR, f"new-{number}")) == set(led)
+
+
+def test_mending_keeps_the_topic_id_and_is_stored_before_anything_is_led() -> None:
+    """wire 17: topic_id survives; the assignment is written, then the state."""
+    driver = quiet(BALLAST, (1, 2), **NEVER)
+    create(driver, {"new": [(1000, 1)]})
+    (written,) = [one.table for one in driver.effects if isinstance(one, WriteAssignments)]
+    topic = driver.cluster.topics.find("new")
+    assert topic is not None
+    assert written.topic_ids == (driver.cluster.topics.ids[topic].tobytes(),) != (ZERO_TOPIC_ID,)
+    order = [type(one) for one in driver.effects if isinstance(one, WriteAssignments | WriteStates)]
+    assert order == [WriteAssignments, WriteStates]
+
+
+def test_nothing_is_written_where_nothing_is_to_be_mended() -> None:
+    """wire 17: a broker's own assignment stays as it was written."""
+    driver = quiet(BALLAST, (1, 2), **NEVER)
+    create(driver, {"new": [(1, 2), (2, 1)]})
+    assert asked(driver, WriteAssignments) == 0
+
+
+def test_partitions_that_a_broker_has_added_are_mended() -> None:
+    """wire 17, PartitionModifications: known partitions stay, also those of other topics."""
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3), **NEVER)
+    grow(driver, (1000, 2), (3, 1))
+    assert stored_lists(driver, "t", 3) == [(1, 2), (1, 2), (3, 1)]
+    assert state_of(driver.stored("t-1")) == (1, (1, 2), 0)
+
+
+def test_partitions_left_without_a_state_are_mended_at_a_failover() -> None:
+    """wire 17: before brokers are told of anything."""
+    specs = {"t": [healthy(1, 2), PartitionSpec((1000, 2))], "gone": [PartitionSpec((1000, 1))]}
+    driver = Driver(cluster_of(specs, (1, 2)), {"kframe.never.replicas": "1000"})
+    driver.ensemble.mark_for_deletion(["gone"])
+    driver.handle(Elect())
+    driver.follow()
+    assert stored_lists(driver, "t", 2) == [(1, 2), (1, 2)]
+    assert state_of(driver.stored("t-1")) == (1, (1, 2), 0)
+    assert asked(driver, WriteAssignments) == 1
+    assert not any(1000 in entry["isr"] for entry in driver.entries(Api.LEADER_AND_ISR, "t-1").values())
+
+
+def test_a_topic_that_grows_while_it_is_mended() -> None:
+    """wire 17: the write is compare-and-set; what was added in between is not lost, and mended too."""
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3), **NEVER)
+    driver.before(WriteAssignments, lambda: _add(driver, (3, 1000)))
+    grow(driver, (1000, 2))
+    assert stored_lists(driver, "t", 3) == [(1, 2), (1, 2), (3, 1)]
+    assert [state_of(driver.stored(f"t-{number}")) for number in (1, 2)] == [(1, (1, 2), 0), (3, (3, 1), 0)]
+
+
+def _add(driver: Driver, replicas: tuple[int, ...]) -> None:
+    """A broker adds one more partition to what storage has of t."""
+    table = driver.store.read_topics(("t",))
+    more = TopicTable.starting(
+        ("t",), table.partition_counts + np.int32(1), Ragged.chain([table.replicas, Ragged.of([replicas])])
+    )
+    driver.write_topics(more)
+
+
+# -- partitions that have a state
+
+
+@pytest.mark.parametrize(
+    ("brokers", "before", "moves_to"),
+    [
+        pytest.param((1, 2, 3), (1, 1000), (1, 2), id="another broker catches up"),
+        pytest.param((1, 2, 3), (1000, 1), (2, 1), id="whatever its place"),
+        pytest.param((1, 7), (1, 7), None, id="nobody stands there"),
+        pytest.param((1,), (1, 1000), None, id="nothing is dropped: it waits for a broker"),
+        pytest.param((1, 2, 1000), (1, 1000), None, id="registered it is a broker"),
+    ],
+)
+def test_partitions_with_a_state_are_reassigned_at_a_failover(
+    brokers: tuple[int, ...], before: tuple[int, ...], moves_to: tuple[int, ...] | None
+) -> None:
+    """Another controller has brought it online: it is moved as an operator would move it."""
+    spec = PartitionSpec(before, 1, (1,), leader_epoch=5)
+    driver = Driver(cluster_of({**BALLAST, "t": [spec]}, brokers), {"kframe.never.replicas": "1000"})
+    driver.handle(Elect())
+    driver.follow()
+    if moves_to is None:
+        assert assigned(driver.stored("t-0")) == (before, (), ())
+        return
+    replicas, adding, removing = assigned(driver.stored("t-0"))
+    assert (replicas[: len(moves_to)], adding, removing) == (moves_to, (2,), (1000,))
+    catch_up(driver, (1, 2))
+    assert assigned(driver.stored("t-0")) == (moves_to, (), ())
+    assert 1000 not in driver.stored("t-0").isr
+
+
+def test_what_waited_for_a_broker_moves_when_one_registers() -> None:
+    """It is looked for again whenever a broker registers."""
+    driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1,)), {"kframe.never.replicas": "1000"})
+    driver.handle(Elect())
+    driver.start_broker(2)
+    driver.handle(BrokersChanged())
+    assert assigned(driver.stored("t-0")) == ((1, 2, 1000), (2,), (1000,))
+
+
+def test_a_reassignment_towards_a_stranger_is_led_elsewhere() -> None:
+    """A reassignment that another controller has begun would never end."""
+    spec = PartitionSpec((1, 1000), 1, (1,), adding_replicas=(1000,))
+    driver = Driver(cluster_of({**BALLAST, "t": [spec]}, (1, 2)), {"kframe.never.replicas": "1000"})
+    driver.handle(Elect())
+    assert assigned(driver.stored("t-0")) == ((1, 2), (2,), ())
+
+
+def test_in_the_way_of_kafka_0_8_an_operator_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """No reassignment but an operator's is known there."""
+    config = {"kframe.never.replicas": "1000", "reassignment.protocol": "0.8"}
+    driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2)), config)
+    driver.handle(Elect())
+    assert assigned(driver.stored("t-0")) == ((1, 1000), (), ())
+    assert any("t-0: is assigned to what is no broker" in line for line in refusals(caplog))
+
+
+# -- what is asked of us
+
+
+@pytest.mark.parametrize("protocol", ["3.9", "0.8"])
+@pytest.mark.parametrize(
+    ("spec", "wanted", "code"),
+    [
+        pytest.param(RESTED, (1, 2, 1000), INVALID, id="adds a stranger"),
+        pytest.param(RESTED, (1, 2, 1001), INVALID, id="adds another that nothing has named yet"),
+        pytest.param(RESTED, (1, 2, 4), NONE, id="adds a broker"),
+        pytest.param(PartitionSpec((1, 1000), 1, (1,)), (2, 1000), INVALID, id="keeps a stranger"),
+        pytest.param(PartitionSpec((1, 1000), 1, (1,)), (1, 2), NONE, id="gets rid of one"),
+    ],
+)
+def test_reassignments_to_strangers_are_refused(
+    protocol: str, spec: PartitionSpec, wanted: tuple[int, ...], code: ErrorCode
+) -> None:
+    """wire 17: INVALID_REPLICA_ASSIGNMENT by the API, and taken out of storage if left there."""
+    asked_of = quiet({"t": [spec]}, **NEVER, reassignment_protocol=protocol)
+    assert submit(asked_of, [(("t", 0), wanted)]) == [code]
+    driver = quiet({"t": [spec], "other": [RESTED]}, **NEVER, reassignment_protocol=protocol)
+    both: Wanted = [(("t", 0), wanted), (("other", 0), (1, 2, 6))]
+    leave(driver, both)
+    assert stored_targets(driver) == {f"{name}-0": ids for (name, _), ids in both if name == "other" or code is NONE}
+    assert (assigned(driver.stored("t-0")) == (spec.replicas, (), ())) is (code is INVALID)
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        (NewTopic("new", assignments=((0, (1, 1000)),)), INVALID),
+        (NewTopic("new", assignments=((0, (1, 1001)),)), INVALID),
+        (NewTopic("new", assignments=((0, (1, 7)),)), NONE),
+        (NewTopic("new", 6, 2), NONE),
+        (NewTopic("new", 1, 3), ErrorCode.INVALID_REPLICATION_FACTOR),
+    ],
+)
+def test_topics_are_created_on_brokers(topic: NewTopic, code: ErrorCode) -> None:
+    """wire 17: our own CreateTopics uses real brokers only."""
+    driver = quiet({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2), **NEVER)
+    response = driver.ask(CreateTopicsRequested((topic,), 0, token=1))
+    reached = ErrorCode.REQUEST_TIMED_OUT if code is NONE else code
+    assert response.codes == {"new": reached}
+    assert all(1000 not in view.replicas for view in driver.cluster if view.topic == "new")
+
+
+def test_partitions_are_added_on_brokers() -> None:
+    """wire 17: although the pattern of partition 0 begins with a stranger."""
+    driver = quiet({"t": [PartitionSpec((1000, 1), 1, (1,))]}, (1, 2), **NEVER)
+    driver.ask(CreatePartitionsRequested((NewPartitions("t", 3),), 30_000, token=1))
+    assert {one for number in (1, 2) for one in driver.stored(f"t-{number}").replicas} == {1, 2}

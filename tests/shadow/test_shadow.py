@@ -1,0 +1,270 @@
+"""A shadow beside a controller that decides as Kafka's does: they agree, and what is done by hand is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kframe.api.builder import ControllerBuilder
+from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
+from kframe.errors import StoreError
+from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.config import ControllerConfig
+from kframe.model.events import ElectionType
+from kframe.model.ports import Store
+from kframe.shadow import Shadow, Verdict
+from kframe.shadow.reading import READS, read_only
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
+
+CONFIG = {"auto.leader.rebalance.enable": "false"}
+TOPICS = {
+    "t": [healthy(1, 2, 3), healthy(2, 3, 1), healthy(3, 1, 2)],
+    "moved": [PartitionSpec((1, 2, 3), 2, (1, 2, 3), leader_epoch=4)],
+    "thin": [PartitionSpec((1, 2), 1, (1,)), PartitionSpec((3,), 3, (3,))],
+}
+
+
+class World:
+    """Three brokers, a controller at work, and a shadow that has seen nothing yet."""
+
+    def __init__(self) -> None:
+        self.ensemble = MemoryEnsemble.from_cluster(cluster_of(TOPICS, (1, 2, 3)))
+        self.controllers = 0
+        self.take_over()
+        self.shadow = Shadow(self.ensemble.connect(), ControllerConfig(CONFIG))
+        self.shadow.open()
+
+    def take_over(self) -> None:
+        """Another controller takes the role."""
+        self.controllers += 1
+        store = self.ensemble.connect()
+        self.controller = ControllerBuilder(
+            1000 + self.controllers, store, CountingTransport(), CONFIG, clock=VirtualClock()
+        ).build()
+        self.controller.open()
+        self.work()
+
+    def work(self) -> None:
+        self.controller.run_until_idle()
+
+    def stop(self, *broker_ids: int) -> None:
+        self.ensemble.unregister_brokers(broker_ids)
+        self.work()
+
+    def start(self, *broker_ids: int) -> None:
+        self.ensemble.register_brokers(map(registration, broker_ids))
+        self.work()
+
+    def shut_down(self, broker_id: int) -> None:
+        self.controller.controlled_shutdown(broker_id)
+        self.work()
+
+    def judged(self) -> Verdict:
+        """What the shadow says once nothing moves any more."""
+        while self.shadow.look():
+            pass
+        verdict = self.shadow.judge()
+        assert verdict is not None
+        assert not self.shadow.unsettled
+        return verdict
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def _bounce(world: World) -> None:
+    world.ensemble.bounce_brokers((2,))
+    world.work()
+
+
+def _stop_and_look(world: World) -> None:
+    world.stop(1)
+    world.shadow.look()
+    world.start(1)
+
+
+def _politely(world: World) -> None:
+    world.shut_down(2)
+    world.stop(2)
+
+
+def _still_leaving(world: World) -> None:
+    world.shut_down(1)
+
+
+def _catch_up(world: World) -> None:
+    world.ensemble.write_state("thin", 0, isr=(1, 2))
+    world.shadow.look()
+    world.stop(1)
+
+
+def _catch_up_in_between(world: World) -> None:
+    world.stop(3)
+    world.shadow.look()
+    world.ensemble.write_state("thin", 0, isr=(1, 2))
+    world.shadow.look()
+    world.stop(1)
+
+
+def _prefer(world: World) -> None:
+    world.controller.elect_leaders(ElectionType.PREFERRED, [("moved", 0)])
+    world.work()
+
+
+def _prefer_by_record(world: World) -> None:
+    world.ensemble.leave_preferred_election([("moved", 0)])
+    world.work()
+
+
+def _stop_start_and_prefer(world: World) -> None:
+    world.stop(1)
+    world.shadow.look()
+    world.start(1)
+    for partition in range(3):
+        world.ensemble.write_state("t", partition, isr=(2, 3, 1))
+    world.shadow.look()
+    world.controller.elect_leaders(ElectionType.PREFERRED, [("t", 0)])
+    world.work()
+
+
+def _create(world: World) -> None:
+    world.controller.create_topics([NewTopic("new", 5, 2)])
+    world.work()
+
+
+def _grow(world: World) -> None:
+    world.controller.create_partitions([NewPartitions("t", 6)])
+    world.work()
+
+
+def _create_while_a_broker_is_away(world: World) -> None:
+    world.stop(3)
+    world.shadow.look()
+    world.controller.create_topics([NewTopic("new", assignments=((0, (3, 1)), (1, (3,))))])
+    world.work()
+
+
+def _fail_over(world: World) -> None:
+    world.controller.stop()
+    world.shadow.look()
+    world.take_over()
+
+
+def _fail_over_with_a_broker(world: World) -> None:
+    """The controller's own broker dies, and nobody acts before another has the role."""
+    world.controller.stop()
+    world.ensemble.unregister_brokers((1,))
+    world.shadow.look()
+    world.take_over()
+
+
+def _unclean(world: World) -> None:
+    world.stop(1)
+    world.shadow.look()
+    world.ensemble.configure_topic("thin", {"unclean.leader.election.enable": "true"})
+    world.work()
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        lambda world: None, lambda world: world.stop(1), lambda world: world.stop(1, 2), lambda world: world.stop(3),
+        lambda world: world.start(4), _bounce, _stop_and_look, _politely, _still_leaving, _catch_up,
+        _catch_up_in_between, _prefer, _prefer_by_record, _stop_start_and_prefer, _create, _grow,
+        _create_while_a_broker_is_away, _fail_over, _fail_over_with_a_broker, _unclean,
+    ],
+)  # fmt: skip
+def test_what_a_controller_has_decided_is_agreed_with(world: World, what: Callable[[World], None]) -> None:
+    """Also what was asked of it, which leaves no trace in storage: the engine decides what would have come of it."""
+    what(world)
+    verdict = world.judged()
+    assert [one.line() for one in verdict.disagreements] == []
+    assert (verdict.judged, verdict.passed_over) == (len(world.ensemble.stored()), 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"leader": 2}, "expected leader 1 epoch 0 isr 1,2,3, found leader 2 epoch 0 isr 1,2,3"),
+        ({"leader_epoch": 7}, "expected leader 1 epoch 0 isr 1,2,3, found leader 1 epoch 7 isr 1,2,3"),
+        ({"leader": 2, "leader_epoch": 1}, "expected leader 1 epoch 0 isr 1,2,3, found leader 2 epoch 1 isr 1,2,3"),
+        ({"leader": 1, "leader_epoch": 2}, "expected leader 1 epoch 0 isr 1,2,3, found leader 1 epoch 2 isr 1,2,3"),
+    ],
+)
+def test_a_state_that_somebody_has_doctored_is_found_once(world: World, changes: dict[str, int], found: str) -> None:
+    """A record and a line name it, and what stands is taken for right from then on."""
+    world.ensemble.write_state("t", 0, **changes)  # type: ignore[arg-type]
+    assert world.shadow.look()
+    assert world.shadow.unsettled
+    (one,) = world.judged().disagreements
+    assert one.line() == f"t-0: {found}, after nothing that storage shows"
+    assert {key: one.record()[key] for key in ("topic", "partition", "causes")} == {
+        "topic": "t", "partition": 0, "causes": []
+    }  # fmt: skip
+    assert world.judged().disagreements == ()
+
+
+def test_a_controller_that_does_not_act_is_found(world: World) -> None:
+    """Of the partitions of a broker that is gone, those that had it in the ISR stand as nobody would leave them."""
+    world.ensemble.unregister_brokers((1,))
+    verdict = world.judged()
+    assert sorted((one.topic, one.partition) for one in verdict.disagreements) == [
+        ("moved", 0), ("t", 0), ("t", 1), ("t", 2), ("thin", 0)
+    ]  # fmt: skip
+    assert {one.causes for one in verdict.disagreements} == {("brokers 2,3",)}
+
+
+def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(world: World) -> None:
+    """ISRs are their leaders' business, but nobody who is not registered joins one."""
+    world.stop(3)
+    world.judged()
+    world.ensemble.write_state("t", 0, isr=(1, 2, 3))
+    world.shadow.look()
+    world.start(4)
+    assert [(one.topic, one.partition) for one in world.judged().disagreements] == []
+
+
+def test_topics_under_way_are_passed_over(world: World) -> None:
+    """What moves goes by requests of brokers that nobody else sees."""
+    world.controller.reassign({("t", 0): (2, 3)})
+    world.work()
+    world.ensemble.mark_for_deletion(["thin"])
+    verdict = world.judged()
+    assert (verdict.judged, verdict.passed_over, verdict.disagreements) == (1, 5, ())
+
+
+def test_nothing_is_judged_without_a_controller(world: World) -> None:
+    world.controller.stop()
+    world.ensemble.unregister_brokers((1,))
+    world.shadow.look()
+    assert world.shadow.judge() is None
+    world.take_over()
+    assert world.judged().disagreements == ()
+
+
+def test_after_its_session_has_expired_it_begins_anew(world: World) -> None:
+    """What happened meanwhile was not seen, and is not judged."""
+    store = world.ensemble.connect()
+    shadow = Shadow(store, ControllerConfig(CONFIG))
+    shadow.open()
+    world.ensemble.write_state("t", 0, leader=2)
+    world.ensemble.expire(store)
+    shadow.look()
+    shadow.look()
+    verdict = shadow.judge()
+    assert verdict is not None
+    assert verdict.disagreements == ()
+
+
+def test_every_call_that_writes_is_refused(world: World) -> None:
+    """Of a store's calls all but the reading ones; a call that comes new is refused until it is named."""
+    store = world.ensemble.connect()
+    reader = read_only(store)
+    calls = {name for name in vars(Store) if not name.startswith("_")}
+    assert calls >= READS
+    for name in sorted(calls - READS):
+        with pytest.raises(StoreError, match=f"{name}: a shadow writes nothing"):
+            getattr(reader, name)()

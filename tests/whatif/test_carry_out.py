@@ -1,0 +1,226 @@
+"""Plans carried out through an admin API, here that of an embedded controller; stamps and ways back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kframe.api.builder import ControllerBuilder
+from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
+from kframe.errors import ErrorCode, SnapshotError
+from kframe.model.events import ElectionType, TopicPartition
+from kframe.model.tables import Targets
+from kframe.snapshot import Snapshot
+from kframe.snapshot.administration import Administration, Moving
+from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
+from kframe.testing.clusters import cluster_of, healthy
+from kframe.whatif.carry_out import (
+    CarryOut,
+    Stamp,
+    cancel,
+    not_there,
+    plan_document,
+    read_stamp,
+    rollback_document,
+    to_cancel,
+)
+from kframe.whatif.plan import Plan, read_plan
+from kframe.whatif.plan_check import hold
+
+NONE = ErrorCode.NONE
+
+
+class EmbeddedAdmin:
+    """Administers a controller in this process; new replicas catch up when they are told to."""
+
+    def __init__(self) -> None:
+        self.ensemble = MemoryEnsemble.from_cluster(
+            cluster_of({"t": [healthy(1, 2), healthy(2, 3), healthy(3, 1)], "u": [healthy(1)]}, (1, 2, 3, 4))
+        )
+        self.controller = ControllerBuilder(
+            1000, self.ensemble.connect(), CountingTransport(), {"auto.leader.rebalance.enable": "false"},
+            clock=VirtualClock(),
+        ).build()  # fmt: skip
+        self.controller.open()
+        self.controller.run_until_idle()
+
+    def capture(self) -> Snapshot:
+        brokers = {one: ("h", 9000 + one, None) for one in (1, 2, 3, 4)}
+        described = [
+            Described(
+                one.topic,
+                one.partition,
+                -1 if one.leader is None else one.leader,
+                one.leader_epoch,
+                one.replicas,
+                one.isr,
+            )
+            for one in self.ensemble.stored()
+        ]
+        return snapshot_of(ClusterDescription("here", "c1", 1, brokers, described, self.reassignments()))
+
+    def reassign(self, targets: Targets) -> tuple[ErrorCode, ...]:
+        future = self.controller.reassign(targets)
+        self.controller.run_until_idle()
+        return tuple(ErrorCode(int(code)) for code in future.result(timeout=0).codes)
+
+    def reassignments(self) -> dict[TopicPartition, Moving]:
+        stored = (one for one in self.ensemble.stored() if one.adding_replicas or one.removing_replicas)
+        return {
+            (one.topic, one.partition): Moving(one.replicas, one.adding_replicas, one.removing_replicas)
+            for one in stored
+        }
+
+    def elect(
+        self, election: ElectionType, partitions: Sequence[TopicPartition] | None
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        future = self.controller.elect_leaders(election, partitions)
+        self.controller.run_until_idle()
+        return future.result(timeout=0).by_partition()
+
+    def close(self) -> None:
+        self.controller.stop()
+
+    def catch_up(self, *partitions: TopicPartition) -> None:
+        """All replicas of these are in sync."""
+        for topic, partition in partitions:
+            self.ensemble.write_state(topic, partition, isr=self.ensemble.stored()[topic, partition].replicas)
+        self.ensemble.notify_isr_changes(partitions)
+        self.controller.run_until_idle()
+
+    def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
+        return self.ensemble.stored()[topic, partition].replicas
+
+
+@pytest.fixture
+def admin() -> EmbeddedAdmin:
+    return EmbeddedAdmin()
+
+
+PLAN = Plan.of([(("t", 0), (3, 4)), (("u", 0), (2,)), (("t", 2), (3, 4))])
+
+
+def test_it_is_an_administration(admin: EmbeddedAdmin) -> None:
+    one: Administration = admin
+    assert len(one.capture()) == 4
+
+
+def test_batches_follow_each_other(admin: EmbeddedAdmin) -> None:
+    """The next begins when all of the last has ended."""
+    carried = CarryOut(admin, PLAN, batch_size=2)
+    assert carried.begin()
+    assert carried.look()
+    assert (carried.done, carried.total, carried.moving) == (0, 3, frozenset({("t", 0), ("u", 0)}))
+    admin.catch_up(("u", 0))
+    assert carried.look()
+    assert (carried.done, carried.moving) == (1, frozenset({("t", 0)}))
+    admin.catch_up(("t", 0))
+    assert not carried.look()
+    assert carried.begin()
+    assert carried.moving == {("t", 2)}
+    admin.catch_up(("t", 2))
+    assert not carried.look()
+    assert not carried.begin()
+    assert (carried.done, carried.refused) == (3, {})
+    assert [admin.replicas("t", 0), admin.replicas("u", 0), admin.replicas("t", 2)] == [(3, 4), (2,), (3, 4)]
+    assert list(not_there(PLAN, hold(PLAN, admin.capture()))) == []
+
+
+def test_what_is_refused_holds_nobody_up(admin: EmbeddedAdmin) -> None:
+    plan = Plan.of([(("t", 0), (9,)), (("nowhere", 0), (1,)), (("t", 1), (2, 3))])
+    carried = CarryOut(admin, plan)
+    assert carried.begin()
+    assert not carried.look()
+    assert carried.refused == {
+        ("t", 0): ErrorCode.INVALID_REPLICA_ASSIGNMENT, ("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    }  # fmt: skip
+    assert carried.done == 3
+    assert list(not_there(plan, hold(plan, admin.capture()))) == [("t", 0), ("nowhere", 0)]
+
+
+def test_what_moves_can_be_given_up(admin: EmbeddedAdmin) -> None:
+    """What is moved by others stays on its way, unless everything is meant."""
+    CarryOut(admin, PLAN).begin()
+    admin.reassign(Targets.of([(("t", 1), (1, 4))]))
+    assert to_cancel(admin.reassignments(), PLAN) == [("t", 0), ("t", 2), ("u", 0)]
+    assert to_cancel(admin.reassignments(), None) == [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
+    named = to_cancel(admin.reassignments(), PLAN)
+    assert cancel(admin, named) == dict.fromkeys(named, NONE)
+    assert list(admin.reassignments()) == [("t", 1)]
+    assert [admin.replicas("t", 0), admin.replicas("u", 0), admin.replicas("t", 2)] == [(1, 2), (1,), (3, 1)]
+
+
+def test_the_way_back_leads_back(admin: EmbeddedAdmin, tmp_path: Path) -> None:
+    """Also in the middle of another reassignment: what is being added is not where we come from."""
+    admin.reassign(Targets.of([(("t", 1), (1, 4))]))
+    plan = Plan.of([(("t", 0), (3, 4)), (("t", 1), (4, 3)), (("nowhere", 0), (1,))])
+    path = tmp_path / "back.json"
+    path.write_text(rollback_document(hold(plan, admin.capture())))
+    back = read_plan(path)
+    assert json.loads(path.read_text()) == {
+        "version": 1,
+        "partitions": [
+            {"topic": "t", "partition": 0, "replicas": [1, 2]}, {"topic": "t", "partition": 1, "replicas": [2, 3]}
+        ],
+    }  # fmt: skip
+    CarryOut(admin, plan).begin()
+    admin.catch_up(("t", 0))
+    CarryOut(admin, back).begin()
+    admin.catch_up(("t", 0), ("t", 1))
+    assert [admin.replicas("t", 0), admin.replicas("t", 1)] == [(1, 2), (2, 3)]
+
+
+# -- stamps
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (Stamp("c1", 7, "a"), None),
+        (Stamp(None, None, "a"), None),
+        (Stamp("c2", 7, "a"), "made for cluster c1, this is c2"),
+        (Stamp("c1", 8, "a"), "under controller epoch 7, now it is 8"),
+        (Stamp("c1", 7, "b"), "assigned anew since"),
+        (Stamp(None, None, "b"), "assigned anew since"),
+    ],
+)
+def test_stale_stamps(other: Stamp, reason: str | None) -> None:
+    """What one side does not know is not held against the other."""
+    found = Stamp("c1", 7, "a").stale(other)
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_a_stamp_is_of_the_plan_s_own_partitions(admin: EmbeddedAdmin) -> None:
+    """In whatever order they stand; others may be moved, and what is on its way has not arrived."""
+    before = Stamp.of(hold(PLAN, admin.capture()))
+    assert before.cluster_id == "c1"
+    turned = Plan("turned", PLAN.targets.take(np.array([2, 1, 0])), np.zeros(3, np.bool_))
+    assert Stamp.of(hold(turned, admin.capture())) == before
+    admin.reassign(Targets.of([(("t", 1), (1, 4))]))
+    admin.catch_up(("t", 1))
+    admin.reassign(Targets.of([(("t", 0), (1, 2, 3))]))
+    assert Stamp.of(hold(PLAN, admin.capture())) == before
+    admin.catch_up(("t", 0))
+    assert Stamp.of(hold(PLAN, admin.capture())).assignments != before.assignments
+
+
+def test_stamped_plans_are_read_as_others(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(plan_document(PLAN.targets, Stamp("c1", None, "a")))
+    assert read_stamp(path) == Stamp("c1", None, "a")
+    plan = read_plan(path)
+    assert [plan.partition_name(place) for place in range(3)] == ["t-0", "u-0", "t-2"]
+    path.write_text(plan_document(PLAN.targets))
+    assert read_stamp(path) is None
+
+
+@pytest.mark.parametrize("text", ['{"kframe": 1}', '{"kframe": {"cluster_id": 1}}', '{"kframe": {}}', "{"])
+def test_stamps_that_are_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(SnapshotError):
+        read_stamp(path)
