@@ -21,6 +21,8 @@ NEWEST_PYTHON := 3.14
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 # Plugins with kernels of their own have a setup.py beside their pyproject.toml, as kframe has.
 COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard plugins/*/setup.py))
+# Plugins' tests may use what other plugins offer for tests.
+PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 KERNELS := $(wildcard kframe/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
 KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd) $(PLUGIN_KERNELS)
@@ -75,7 +77,7 @@ check: setup
 	$(PY) -m mypy
 	$(PY) -m mypy --python-version $(NEWEST_PYTHON)
 	@set -e; for plugin in $(PLUGINS); do echo "mypy $$plugin"; \
-		(cd $$plugin && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .); done
+		(cd $$plugin && MYPYPATH="$(PLUGIN_PATH)" $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .); done
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml $(KERNEL_MODULES)
 	$(VENV)/bin/lint-imports
 
