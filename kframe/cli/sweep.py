@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 #: The values of ``kframe.whatif.SortBy``.
 SORT_BY: Final = ("offline", "under-min-isr", "unclean", "skew")
 _SCHEMA: Final = "kframe.sweep/v1"
-_COLUMNS: Final = (
+#: What is said of a failure, and what of it stands only in wide tables and data.
+COLUMNS: Final = (
     "kind", "brokers", "rack", "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr",
     "unclean_elections", "unclean_needed", "leaders_moved", "leaders_most", "leaders_mean", "leader_skew",
 )  # fmt: skip
-_WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "leaders_most", "leaders_mean"})
+WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "leaders_most", "leaders_mean"})
 #: Brokers of a rack that a table lists.
 _BROKERS_SHOWN: Final = 10
 
@@ -54,11 +55,12 @@ def sweep(
     """
     from kframe.whatif import SortBy
     from kframe.whatif import sweep as play
-    from kframe.whatif.sweep_export import check_file, write_plot, write_table
+    from kframe.whatif.files import PICTURES, check_file
+    from kframe.whatif.sweep_export import write_plot, write_table
 
     if plot is not None and depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
-    for file, endings in ((out, ()), (plot, (".svg", ".png"))):
+    for file, endings in ((out, ()), (plot, PICTURES)):
         if file is not None:
             check_file(file, endings, force=force)
     snapshot, by = cluster.read(), SortBy(sort_by)
@@ -117,7 +119,7 @@ def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
 
 def _emit_data(swept: Sweep, snapshot: Snapshot, ranked: Int64, output: str) -> None:
     if output in ("csv", "jsonl"):
-        emit_rows(Table(_SCHEMA, _COLUMNS, swept.records(ranked)), output)
+        emit_rows(Table(_SCHEMA, COLUMNS, swept.records(ranked)), output)
         return
     summary = _summary(swept, snapshot)
     if output == "yaml":
@@ -156,14 +158,14 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, top: in
             continue
         ranked = swept.ranked(by, kind)[:top]
         click.echo()
-        emit_rows(Table("", _COLUMNS, _shown(swept.records(ranked)), _WIDE), output)
+        emit_rows(Table("", COLUMNS, shown(swept.records(ranked)), WIDE), output)
         if count > top:
             click.echo(f"and {count - top:,} more")
     for text in summary["assumptions"]:
         click.echo(f"assumption: {text}")
 
 
-def _shown(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def shown(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Records with long lists of brokers cut."""
     for record in records:
         brokers = record["brokers"]

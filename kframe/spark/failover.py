@@ -151,14 +151,15 @@ def _rows(played: DataFrame, part: Table) -> DataFrame:
 
 def _summed(rows: DataFrame, table: Table, beside: list[str]) -> DataFrame:
     """Counts added up over the shards."""
+    key = ["cluster", "scenario", *beside]
+    return rows.groupBy(*key).agg(*(total(name) for name in table.schema.names if name not in key))
+
+
+def total(name: str) -> Column:
+    """The sum of a column; null if any of it is."""
     from pyspark.sql import functions as f
 
-    key = ["cluster", "scenario", *beside]
-
-    def total(name: str) -> Column:
-        return f.when(f.count(name) == f.count(f.lit(1)), f.sum(name)).alias(name)
-
-    return rows.groupBy(*key).agg(*(total(name) for name in table.schema.names if name not in key))
+    return f.when(f.count(name) == f.count(f.lit(1)), f.sum(name)).alias(name)
 
 
 def _collected(table: Table) -> Column:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.snapshot import BrokerFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG
 from kframe.spark.rows import broker_facts, partition_facts, topic_ids
+from kframe.spark.schema import BROKERS, INT, TEXT
+from kframe.spark.shards import SHARDS, unpack
+
+#: A shard, and what every part of its cluster has to know.
+BESIDE_FACTS: Final = pa.schema(
+    [*SHARDS.schema, ("controller_id", INT), ("broker_default_configs", pa.map_(TEXT, TEXT)),
+     ("brokers", pa.list_(pa.struct(list(BROKERS.schema)[1:])))]
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,25 @@ class ClusterFacts:
             row["cluster"], tuple(brokers), row["controller_id"], row["controller_epoch"],
             None if defaults is None else dict(defaults),
         )  # fmt: skip
+
+
+def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], Snapshot | str]]:
+    """Shards beside what every part of their clusters has to know, opened one after another: each row without its
+    pieces, and what they hold, or what is wrong with it. ``brokers`` is None for a cluster that nothing is known of."""
+    for batch in batches:
+        facts = batch.select([name for name in batch.schema.names if name != "pieces"])
+        for at in range(batch.num_rows):
+            row = facts.slice(at, 1).to_pylist()[0]
+            if row["brokers"] is None:
+                yield row, f"partitions of cluster {row['cluster']}, which the clusters table lacks"
+                continue
+            try:
+                yield (
+                    row,
+                    part_of(unpack([one.as_buffer() for one in batch["pieces"][at].values]), ClusterFacts.of(row)),
+                )
+            except InputError as problem:
+                yield row, str(problem)
 
 
 def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:

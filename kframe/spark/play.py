@@ -23,11 +23,11 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.requests import ControlRequests, Occasion
 from kframe.plug.registry import build_registry
+from kframe.snapshot import Snapshot
 from kframe.spark.announced import packed
-from kframe.spark.part import ClusterFacts, part_of
+from kframe.spark.part import BESIDE_FACTS, parts_of
 from kframe.spark.scenarios import play_scenario
-from kframe.spark.schema import BROKERS, FLAG, INT, INTS, LONG, SCENARIOS, TEXT, Table
-from kframe.spark.shards import SHARDS, unpack
+from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, Table
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.export import partitions_table
 from kframe.whatif.outcome import FailOn
@@ -100,9 +100,7 @@ PLAYED: Final = Table(
 TO_PLAY: Final = Table(
     "to play",
     pa.schema(
-        [*SHARDS.schema, ("controller_id", INT), ("broker_default_configs", pa.map_(TEXT, TEXT)),
-         ("brokers", pa.list_(pa.struct(list(BROKERS.schema)[1:]))),
-         ("scenarios", pa.list_(pa.struct(list(SCENARIOS.schema)[1:])))]
+        [*BESIDE_FACTS, ("scenarios", pa.list_(pa.struct(list(SCENARIOS.schema)[1:])))]
     ),
 )  # fmt: skip
 
@@ -140,34 +138,27 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[pa.Recor
     """
     ControllerConfig(engine.config)
     selectors = engine.selector_maker()
-    for batch in batches:
-        facts = batch.select([name for name in batch.schema.names if name != "pieces"])
-        for at in range(batch.num_rows):
-            row = facts.slice(at, 1).to_pylist()[0]
-            if row["brokers"] is None:
-                yield _row(
-                    row["cluster"], None, f"partitions of cluster {row['cluster']}, which the clusters table lacks"
-                )
-                continue
-            played = _play_shard(row, [one.as_buffer() for one in batch["pieces"][at].values], engine, selectors)
-            for scenario, found in zip(row["scenarios"] or (), played, strict=False):
-                yield _row(row["cluster"], scenario["scenario"], found)
+    for row, part in parts_of(batches):
+        if row["brokers"] is None:
+            assert isinstance(part, str)
+            yield _row(row["cluster"], None, part)
+            continue
+        for scenario, found in zip(row["scenarios"] or (), _play_part(row, part, engine, selectors), strict=False):
+            yield _row(row["cluster"], scenario["scenario"], found)
 
 
-def _play_shard(
-    row: dict[str, Any], pieces: list[Any], engine: Engine,
+def _play_part(
+    row: dict[str, Any], part: Snapshot | str, engine: Engine,
     selectors: Callable[[], dict[ElectionKind, LeaderSelector]],
 ) -> Iterator[dict[str, pa.RecordBatch] | str]:  # fmt: skip
     """What comes of each scenario, by the names of PARTS, or why it was not played."""
-    try:
-        snapshot = part_of(unpack(pieces), ClusterFacts.of(row))
-    except InputError as problem:
-        yield from repeat(str(problem))
+    if isinstance(part, str):
+        yield from repeat(part)
         return
     for scenario in row["scenarios"] or ():
         recorder = Recorder("announced" in engine.parts)
         try:
-            whatif = WhatIf(snapshot, engine.config, selectors(), batches=recorder.batch)
+            whatif = WhatIf(part, engine.config, selectors(), batches=recorder.batch)
             whatif.step_progress = recorder.stepped
             outcome = play_scenario(whatif, scenario)
         except InputError as problem:

@@ -1,11 +1,11 @@
 """Stages of the pipeline that play scenarios, written by cluster and scenario and taken up where they were left.
 
     OUT/changes/cluster=east/scenario=broker-7/part-….parquet       so do the other tables
-    OUT/_done/cluster=east/scenario=broker-7                        written last, taken away first
+    OUT/_done/impacts/cluster=east/scenario=broker-7                written last, taken away first
 
-A scenario of a cluster without its mark is half-written and played again. The mark holds a fingerprint of the scenario
-and the settings: if either is another one, it is played again, too. OUT must be the same directory for the driver and
-all executors.
+Stages may share OUT; each has its own marks, named by its summary. A scenario of a cluster without its mark is
+half-written and played again. The mark holds a fingerprint of the scenario and the settings: if either is another one,
+it is played again, too. OUT must be the same directory for the driver and all executors.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Stage:
         wanted = failover.scenarios_of(fleet["clusters"], scenarios).collect()
         pairs = {(row["cluster"], row["scenario"]): _fingerprint(row.asDict(), how) for row in wanted}
         left = pairs if out is None or force else {
-            pair: mark for pair, mark in pairs.items() if _mark(Path(out), *pair) != mark
+            pair: mark for pair, mark in pairs.items() if _text(self._marks(out) / _part(*pair)) != mark
         }  # fmt: skip
         chosen = [tuple(row) for row in wanted if (row["cluster"], row["scenario"]) in left]
         partitions, brokers, clusters = (fleet[name] for name in ("partitions", "brokers", "clusters"))
@@ -77,43 +77,52 @@ class Stage:
         try:
             if out is not None:
                 bad = {(row["cluster"], row["scenario"]) for row in problems.collect()}
-                _write(made, Path(out), {pair: mark for pair, mark in left.items() if pair not in bad})
-                made = {self.shown: _read(session, Path(out), self.shown, list(pairs))}
+                self._write(made, Path(out), {_part(*pair): mark for pair, mark in left.items() if pair not in bad})
+                made = {self.shown: _read(session, Path(out), self.shown, [_part(*pair) for pair in pairs])}
             yield Found(made[self.shown], problems)
         finally:
             problems.unpersist()
             every.unpersist()
 
+    def written(self, session: SparkSession, out: str) -> dict[Table, DataFrame]:
+        """The tables of all clusters and scenarios that are whole in ``out``; none if there are none."""
+        marks = self._marks(out)
+        parts = [one.relative_to(marks) for one in sorted(marks.glob("cluster=*/scenario=*"))]
+        return {table: _read(session, Path(out), table, parts) for table in self.makers} if parts else {}
 
-def _write(made: Mapping[Table, DataFrame], out: Path, pairs: Mapping[tuple[str, str], str]) -> None:
-    for pair in pairs:
-        _place(out, _DONE, *pair).unlink(missing_ok=True)
-        for table in made:
-            shutil.rmtree(_place(out, table.name, *pair), ignore_errors=True)
-    for table, frame in made.items():
-        frame.write.mode("append").partitionBy("cluster", "scenario").parquet(str(out / table.name))
-    for pair, mark in pairs.items():
-        place = _place(out, _DONE, *pair)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(mark)
+    def _marks(self, out: str | Path) -> Path:
+        return Path(out) / _DONE / self.shown.name
+
+    def _write(self, made: Mapping[Table, DataFrame], out: Path, marks: Mapping[Path, str]) -> None:
+        for part in marks:
+            (self._marks(out) / part).unlink(missing_ok=True)
+            for table in made:
+                shutil.rmtree(out / table.name / part, ignore_errors=True)
+        for table, frame in made.items():
+            frame.write.mode("append").partitionBy("cluster", "scenario").parquet(str(out / table.name))
+        for part, mark in marks.items():
+            place = self._marks(out) / part
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(mark)
 
 
-def _read(session: SparkSession, out: Path, table: Table, pairs: list[tuple[str, str]]) -> DataFrame:
+def _read(session: SparkSession, out: Path, table: Table, parts: list[Path]) -> DataFrame:
     """What is there of these clusters and scenarios."""
-    paths = [str(place) for pair in pairs if (place := _place(out, table.name, *pair)).is_dir()]
+    paths = [str(place) for part in parts if (place := out / table.name / part).is_dir()]
     if not paths:
         return session.createDataFrame([], table.ddl)
     reader = session.read.schema(table.ddl).option("basePath", str(out / table.name))
     return reader.parquet(*paths).select(*table.schema.names)
 
 
-def _place(out: Path, table: str, cluster: str, scenario: str) -> Path:
-    return out / table / directory_of("cluster", cluster) / directory_of("scenario", scenario)
+def _part(cluster: str, scenario: str) -> Path:
+    """Where a table has a scenario of a cluster."""
+    return Path(directory_of("cluster", cluster)) / directory_of("scenario", scenario)
 
 
-def _mark(out: Path, cluster: str, scenario: str) -> str | None:
+def _text(file: Path) -> str | None:
     try:
-        return _place(out, _DONE, cluster, scenario).read_text()
+        return file.read_text()
     except OSError:
         return None
 

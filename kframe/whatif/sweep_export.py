@@ -1,18 +1,16 @@
-"""A Sweep as a Parquet table and as a picture. Files appear whole or not at all."""
+"""A Sweep as a Parquet table and as a picture."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import InputError
 from kframe.model.columns import Int64, offsets_of
+from kframe.whatif.files import new_figure, put_figure, put_file
 from kframe.whatif.sweep import KINDS, Failure, SortBy, Sweep
 from kframe.whatif.sweep_counts import METRICS
 
@@ -29,16 +27,6 @@ _TITLES: Final = {
 }
 
 
-def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False) -> None:
-    """Raise InputError unless a file of one of these endings may be written there, over another one by ``force``."""
-    if endings and path.suffix not in endings:
-        raise InputError(str(path), f"a name that ends in {path.suffix or 'nothing'!r}", " or ".join(endings))
-    if not path.parent.is_dir():
-        raise InputError(str(path.parent), "no such directory", "one to write the file in")
-    if path.is_dir() or (path.exists() and not force):
-        raise InputError(str(path), "something already there", "a new file, or --force to replace one")
-
-
 def write_table(sweep: Sweep, positions: Int64, path: Path) -> None:
     """Write failures in this order as Parquet.
 
@@ -49,7 +37,7 @@ def write_table(sweep: Sweep, positions: Int64, path: Path) -> None:
     except ImportError as problem:
         raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
     table = failures_table(sweep, positions)
-    _put(path, lambda new: parquet.write_table(table, new, compression="zstd"))
+    put_file(path, lambda new: parquet.write_table(table, new, compression="zstd"))
 
 
 def failures_table(sweep: Sweep, positions: Int64) -> pa.Table:
@@ -80,13 +68,8 @@ def write_plot(sweep: Sweep, by: SortBy, path: Path) -> None:
 
     Raises InputError if the snapshot lacks what is to be drawn, the place cannot be written or matplotlib is missing.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise InputError("--plot", "no matplotlib", "kframe-controller installed with its extra 'plot'") from problem
     heat, ids = heat_of(sweep, by), sweep.brokers
-    figure = Figure(figsize=(8, 7), layout="constrained")
+    figure = new_figure(8, 7)
     axes = figure.add_subplot()
     image = axes.imshow(heat, origin="lower", interpolation="nearest")
     ticks = range(0, len(ids), max(1, -(-len(ids) // _TICKS)))
@@ -95,9 +78,7 @@ def write_plot(sweep: Sweep, by: SortBy, path: Path) -> None:
         axis.set_label_text("broker that fails")
     axes.set_title(f"{_TITLES[by]} when two brokers fail, or one (diagonal)")
     figure.colorbar(image)
-    kind = path.suffix.removeprefix(".")
-    with mpl.rc_context({"svg.hashsalt": "kframe"}):
-        _put(path, lambda new: figure.savefig(new, format=kind, metadata={"Date": None} if kind == "svg" else None))
+    put_figure(figure, path)
 
 
 def heat_of(sweep: Sweep, by: SortBy) -> NDArray[np.float64]:
@@ -131,14 +112,3 @@ def _brokers(sweep: Sweep, positions: Int64) -> pa.Array:
     for at in np.flatnonzero(rack >= 0).tolist():
         values[offsets[at] : offsets[at + 1]] = sweep.rack_brokers[rack[at]]
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
-
-
-def _put(path: Path, write: Callable[[Any], object]) -> None:
-    """Let ``write`` make a file, then put it in its place."""
-    try:
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as building:
-            new = Path(building) / "new"
-            write(new)
-            os.replace(new, path)
-    except OSError as problem:
-        raise InputError(str(path), problem.strerror or str(problem), "a place that can be written") from problem

@@ -49,11 +49,15 @@ def test_what_is_written_is_not_played_again(run: Run, tmp_path: Path) -> None:
     written = _files(out)
     again = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
     assert (again.stdout, _files(out)) == (first.stdout, written)
-    (out / "_done" / "cluster=east" / "scenario=fail-1").unlink()
+    (out / "_done" / "impacts" / "cluster=east" / "scenario=fail-1").unlink()
     resumed = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
     assert resumed.stdout == first.stdout
     assert _files(out).isdisjoint(written)
     assert parquet.read_table(out / "changes").num_rows == changes
+    summed = CliRunner().invoke(cli, ["spark", "report", str(out), "-o", "json"])
+    assert [(row["scenario"], row["states_changed"]) for row in json.loads(summed.stdout)["rows"]] == [
+        ("fail-1", changes)
+    ]  # fmt: skip
 
 
 def test_requests_tells_what_each_broker_is_sent(run: Run) -> None:

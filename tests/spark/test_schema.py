@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kframe.spark import ingest, play, requests, rules, schema, shards
+from kframe.spark import ingest, play, report, requests, rules, schema, shards, sweeping
 from kframe.spark.schema import Table
 
-MODULES = (schema, ingest, rules, shards, play, requests)
+MODULES = (schema, ingest, rules, shards, play, requests, sweeping, report)
 TABLES = list(
     {value.name: value for one in MODULES for value in vars(one).values() if isinstance(value, Table)}.values()
 )

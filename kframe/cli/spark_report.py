@@ -1,0 +1,59 @@
+"""``kframe spark report``: what scenarios came to, by cluster, broker, rack or topic."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kframe.cli.output import Table, emit_rows, output_option
+from kframe.cli.spark_session import SparkSettings, spark_options
+from kframe.cli.studies import PATH
+
+#: The keys of ``kframe.spark.report.REPORTS``.
+BY: Final = ("cluster", "broker", "rack", "topic")
+#: Columns that stand only in wide tables and data.
+_WIDE: Final = frozenset({
+    "partitions", "at_min_isr", "newly_at_min_isr", "newly_under_replicated", "states_changed", "states_stored",
+    "registered_before", "registered_after", "preferred_before", "preferred_after", "in_sync_before", "in_sync_after",
+    "entries",
+})  # fmt: skip
+
+
+@click.command()
+@click.argument("place", metavar="DIR")
+@click.option("--by", type=click.Choice(BY), default=BY[0], show_default=True, help="What a row is, in each scenario.")
+@click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
+              help="Rows that a table and --plot show, the worst first; data has them all.")  # fmt: skip
+@click.option("--plot", type=PATH, metavar="FILE",
+              help="Also draw partitions offline and under min ISR: FILE.svg or FILE.png.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a FILE of --plot that is there already.")
+@spark_options
+@output_option
+def report(
+    place: str, by: str, top: int, plot: Path | None, force: bool, spark: SparkSettings, output: str
+) -> None:  # fmt: skip
+    """Sum up what kframe spark failover and requests wrote to DIR by --out, the worst first.
+
+    By cluster: the impact of each scenario, how the cluster stands after it, and its leader skew. By broker and by
+    rack: what they carry before and after, and what they are sent. By topic: what changed.
+    """
+    from kframe.spark.report import REPORTS, write_plot, written
+    from kframe.whatif.files import PICTURES, check_file, new_figure
+
+    if plot is not None:
+        check_file(plot, PICTURES, force=force)
+        new_figure(1, 1)  # tells that matplotlib is missing before Spark is asked
+    session = spark.session()
+    played, chosen = written(session, place), REPORTS[by]
+    ordered, table = chosen.ordered(played), output in ("table", "wide")
+    rows = (row.asDict() for row in (ordered.limit(top + 1) if table else ordered).toLocalIterator())
+    shown = islice(rows, top) if table else rows
+    emit_rows(Table(f"kframe.spark-report-{by}/v1", chosen.table.schema.names, shown, _WIDE), output)
+    if next(rows, None) is not None:
+        click.echo("and more: --top shows them", err=True)
+    if plot is not None:
+        worst = REPORTS["cluster"].ordered(played).limit(top).toLocalIterator()
+        write_plot([row.asDict() for row in worst], plot)

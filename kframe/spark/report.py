@@ -1,0 +1,185 @@
+"""What scenarios came to in a fleet, summed up by cluster, by broker, by rack and by topic: frames of what was played.
+
+The tables come from ``failover``'s functions, or from files by ``written``. Numbers are of partitions unless a column
+says otherwise, null where they are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kframe.errors import InputError
+from kframe.spark.failover import total
+from kframe.spark.play import CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, TALLIES
+from kframe.spark.requests import REQUESTS
+from kframe.spark.schema import LONG, TEXT, Table
+from kframe.spark.stages import FAILOVER, REQUESTED
+from kframe.whatif.files import new_figure, put_figure
+from kframe.whatif.standing import CONDITIONS as CONDITION_NAMES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
+_LOADS: Final = tuple(
+    f"{what}_{when}" for what in ("leaders", "preferred", "replicas", "in_sync") for when in ("before", "after")
+)
+_SENT: Final = ("requests", "entries", "bytes")
+
+#: A row a cluster and scenario: its impact, how the cluster stands after it (``offline`` … ``unclean_needed``), and
+#: leaders on the busiest registered broker over the mean of all, before and after (``Skew.over_mean``, not rounded).
+BY_CLUSTER: Final = Table(
+    "report_by_cluster",
+    pa.schema(
+        [*_SHARED, ("partitions", LONG), *((one, LONG) for one in CONDITION_NAMES),
+         *((one, LONG) for one in IMPACT_COUNTS if one not in CONDITION_NAMES),
+         ("leader_skew_before", pa.float64()), ("leader_skew_after", pa.float64())]
+    ),
+    ("cluster", "scenario"),
+)  # fmt: skip
+#: TALLIES, and what the broker is sent: requests, their entries and their bytes; null if requests were not worked out.
+BY_BROKER: Final = Table("report_by_broker", pa.schema([*TALLIES.schema, *((one, LONG) for one in _SENT)]), TALLIES.key)
+#: The same by rack, null being brokers without; ``brokers_...`` are registered.
+BY_RACK: Final = Table(
+    "report_by_rack",
+    pa.schema(
+        [*_SHARED, ("rack", TEXT), *((one, LONG) for one in ("brokers_before", "brokers_after", *_LOADS, *_SENT))]
+    ),
+    ("cluster", "scenario", "rack"),
+)  # fmt: skip
+#: Topics with changed partitions. ``leaders_moved``: led before and after, by different brokers; ``unclean``: elected
+#: uncleanly.
+BY_TOPIC: Final = Table(
+    "report_by_topic",
+    pa.schema(
+        [*_SHARED, ("topic", TEXT),
+         *((one, LONG) for one in ("changed", "went_offline", "came_online", "leaders_moved", "unclean"))]
+    ),
+    ("cluster", "scenario", "topic"),
+)  # fmt: skip
+
+#: What is drawn, and how high a bar is where rows are 1 apart.
+_BARS: Final = {"offline": "offline", "under_min_isr": "under min ISR"}
+_BAR: Final = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What was played on a fleet; ``requests`` is None if that was not."""
+
+    changes: DataFrame
+    tallies: DataFrame
+    conditions: DataFrame
+    impacts: DataFrame
+    requests: DataFrame | None = None
+
+
+def written(session: SparkSession, place: str) -> Played:
+    """What ``kframe spark failover --out`` and ``requests --out`` have put there. Raises InputError if nothing."""
+    found = FAILOVER.written(session, place)
+    if not found:
+        what = "a directory that kframe spark failover --out wrote"
+        raise InputError(place, "nothing played" if Path(place).is_dir() else "no such directory", what)
+    requests = REQUESTED.written(session, place).get(REQUESTS)
+    return Played(found[CHANGES], found[TALLIES], found[CONDITIONS], found[IMPACTS], requests)
+
+
+def by_cluster(played: Played) -> DataFrame:
+    """Rows of BY_CLUSTER."""
+    from pyspark.sql import functions as f
+
+    key = ["cluster", "scenario"]
+    last = f.max_by(f.struct("partitions", *CONDITION_NAMES), "step").alias("last")
+    after = played.conditions.groupBy(*key).agg(last).select(*key, "last.*")
+
+    def skew(when: str) -> Column:
+        loads = f.when(f.col(f"registered_{when}"), f.col(f"leaders_{when}"))
+        return f.try_divide(f.max(loads), f.avg(loads)).alias(f"leader_skew_{when}")
+
+    skews = played.tallies.groupBy(*key).agg(skew("before"), skew("after"))
+    impacts = played.impacts.drop(*(one for one in CONDITION_NAMES if one in IMPACT_COUNTS))
+    return impacts.join(after, key, "left").join(skews, key, "left").select(*BY_CLUSTER.schema.names)
+
+
+def by_broker(played: Played) -> DataFrame:
+    """Rows of BY_BROKER."""
+    from pyspark.sql import functions as f
+
+    if played.requests is None:
+        nothing = {one: f.lit(None).cast("bigint") for one in _SENT}
+        return played.tallies.withColumns(nothing).select(*BY_BROKER.schema.names)
+    key = ["cluster", "scenario"]
+    sent = played.requests.groupBy(*key, "broker_id").agg(*(total(one) for one in _SENT), f.lit(True).alias("some"))
+    known = played.requests.select(*key).distinct().withColumn("known", f.lit(True))
+    joined = played.tallies.join(known, key, "left").join(sent, [*key, "broker_id"], "left")
+    none = f.col("known") & f.col("some").isNull()
+    counts = {one: f.when(none, f.lit(0)).otherwise(f.col(one)).cast("bigint") for one in _SENT}
+    return joined.withColumns(counts).select(*BY_BROKER.schema.names)
+
+
+def by_rack(played: Played) -> DataFrame:
+    """Rows of BY_RACK."""
+    from pyspark.sql import functions as f
+
+    registered = (f.sum(f.col(f"registered_{when}").cast("bigint")).alias(f"brokers_{when}")
+                  for when in ("before", "after"))  # fmt: skip
+    grouped = by_broker(played).groupBy("cluster", "scenario", "rack")
+    return grouped.agg(*registered, *(total(one) for one in (*_LOADS, *_SENT))).select(*BY_RACK.schema.names)
+
+
+def by_topic(played: Played) -> DataFrame:
+    """Rows of BY_TOPIC."""
+    from pyspark.sql import functions as f
+
+    led = (f.col("leader_before") >= 0) & (f.col("leader_after") >= 0)
+    counts = {"changed": f.lit(True), "leaders_moved": led & (f.col("leader_before") != f.col("leader_after")),
+              **{one: f.col(one) for one in ("went_offline", "came_online", "unclean")}}  # fmt: skip
+    grouped = played.changes.groupBy("cluster", "scenario", "topic")
+    return grouped.agg(*(f.count_if(one).alias(name) for name, one in counts.items())).select(*BY_TOPIC.schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One way to sum up: how it is made, its table, and columns of which more is worse, what counts most first."""
+
+    make: Callable[[Played], DataFrame]
+    table: Table
+    worst: tuple[str, ...]
+
+    def ordered(self, played: Played) -> DataFrame:
+        """All rows, the worst first; ties by the table's key."""
+        from pyspark.sql import functions as f
+
+        worst = (f.col(one).desc_nulls_last() for one in self.worst)
+        return self.make(played).orderBy(*worst, *self.table.key)
+
+
+REPORTS: Final = {
+    "cluster": Report(by_cluster, BY_CLUSTER, ("offline", "under_min_isr")),
+    "broker": Report(by_broker, BY_BROKER, ("leaders_after", "bytes")),
+    "rack": Report(by_rack, BY_RACK, ("leaders_after", "bytes")),
+    "topic": Report(by_topic, BY_TOPIC, ("went_offline", "changed")),
+}
+
+
+def write_plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw rows of BY_CLUSTER as bars in this order: partitions offline, and under min ISR where that is known.
+
+    SVG or PNG by the name of the file. Raises InputError if the place cannot be written or matplotlib is missing.
+    """
+    figure = new_figure(8, 1.5 + 0.35 * max(len(rows), 1))
+    axes = figure.add_subplot()
+    for at, (name, title) in enumerate(_BARS.items()):
+        places = [place + (at - 0.5) * _BAR for place in range(len(rows))]
+        axes.barh(places, [row[name] or 0 for row in rows], _BAR, label=title)
+    axes.set_yticks(range(len(rows)), [f"{row['cluster']}  {row['scenario']}" for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel("partitions afterwards")
+    axes.set_title("What scenarios come to, the worst first")
+    figure.legend(loc="outside lower right", ncols=len(_BARS))
+    put_figure(figure, path)

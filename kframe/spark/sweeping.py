@@ -1,0 +1,148 @@
+"""Every failure of one broker, of two and of a rack, in every cluster of a fleet.
+
+Failures are counted by shards and worked out by cluster. Counts of parts of a cluster add up to those of the whole
+(``kframe.whatif.sweep_rows``), so a shard is looked at once and no partition row is shuffled, however many failures
+there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kframe.spark.failover import cluster_facts, shards
+from kframe.spark.part import BESIDE_FACTS, ClusterFacts, parts_of
+from kframe.spark.schema import INT, INTS, LONG, TEXT, Table, of_cluster
+from kframe.spark.shards import TARGET_ROWS
+from kframe.whatif.sweep import KINDS, SortBy, sweep_of
+from kframe.whatif.sweep_counts import METRICS
+from kframe.whatif.sweep_export import failures_table
+from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: What parts of clusters come to, to be summed. Two more values of ``failure``: UNKNOWN counts parts whose topic
+#: settings are not known, PROBLEM those that could not be counted, whose ``name`` says why.
+COUNTS: Final = Table("sweep_counts", of_cluster(SCHEMA), ("cluster", *KEY))
+UNKNOWN: Final = "unknown"
+PROBLEM: Final = "problem"
+
+#: A row a failure, as ``kframe whatif sweep --out`` writes it. ``rank`` is its place in its cluster, the worst first,
+#: ``rank_of_kind`` that among broker failures, pairs or racks; both from 1. A cluster that could not be swept has a row
+#: for each ``problem``, and null in all other columns.
+FAILURES: Final = Table(
+    "failures",
+    pa.schema(
+        [("cluster", TEXT), ("rank", LONG), ("rank_of_kind", LONG), ("kind", TEXT), ("brokers", INTS), ("rack", TEXT),
+         *((name, INT) for name in METRICS), ("leaders_most", INT), ("leaders_mean", pa.float64()),
+         ("leader_skew", pa.float64()), ("problem", TEXT)]
+    ),
+    ("cluster", "rank", "problem"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sweeping:
+    """What is swept, as plain data that can be sent to executors; as ``kframe.whatif.sweep`` takes it."""
+
+    config: Mapping[str, object] = field(default_factory=dict)
+    depth: int = 2
+    racks: bool = True
+    by: SortBy = SortBy.OFFLINE
+
+
+def counted(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.RecordBatch]:
+    """Shards beside the facts of their clusters (rows of BESIDE_FACTS) as rows of COUNTS.
+
+    Raises ConfigError for a setting.
+    """
+    for row, part in parts_of(batches):
+        if isinstance(part, str):
+            yield _of_cluster(row["cluster"], _told(PROBLEM, part))
+            continue
+        counts = part_counts(part, how.config, depth=how.depth, racks=how.racks)
+        yield _of_cluster(row["cluster"], rows_of(counts))
+        if part.topics.configs is None:
+            yield _of_cluster(row["cluster"], _told(UNKNOWN))
+
+
+def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
+    """All rows of COUNTS of a cluster, and the row of what is known of it, as rows of FAILURES, the worst first.
+
+    Rows of COUNTS may be summed up already. Cost as ``sweep_of``.
+    """
+    told = pc.equal(counts["failure"], PROBLEM)
+    if pc.any(told).as_py():
+        return _failures(counts.filter(told).rename_columns({"name": PROBLEM}).select(["cluster", PROBLEM]))
+    unknown = pc.equal(counts["failure"], UNKNOWN)
+    cluster = ClusterFacts.of(facts.to_pylist()[0])
+    brokers = cluster.brokers if how.racks else tuple(replace(one, rack=None) for one in cluster.brokers)
+    whole = counts_of(counts.filter(pc.invert(unknown)), brokers, pairs=how.depth == 2)
+    swept = sweep_of(whole, configs_known=not pc.any(unknown).as_py())
+    order = swept.ranked(how.by)
+    place = np.empty(len(order), np.int64)
+    for kind in range(len(KINDS)):
+        mine = swept.kind[order] == kind
+        place[mine] = np.arange(1, np.count_nonzero(mine) + 1)
+    found = failures_table(swept, order)
+    columns = {
+        "cluster": pa.repeat(pa.scalar(cluster.name, TEXT), len(order)),
+        "rank": pa.array(np.arange(1, len(order) + 1)),
+        "rank_of_kind": pa.array(place),
+    }
+    return _failures(pa.table(columns | dict(zip(found.column_names, found.columns, strict=True))))
+
+
+def sweep(
+    partitions: DataFrame, brokers: DataFrame, clusters: DataFrame, config: Mapping[str, object] | None = None, *,
+    depth: int = 2, racks: bool = True, by: SortBy = SortBy.OFFLINE, target: int = TARGET_ROWS,
+) -> DataFrame:  # fmt: skip
+    """Fail each registered broker of every cluster, each two if ``depth`` is 2, and each rack: rows of FAILURES.
+
+    The numbers and the order are those of ``kframe.whatif.sweep`` and its ``ranked``. A task works out one cluster:
+    what that takes hangs on its brokers alone (``docs/sweep.md``). ``target`` is as in ``shards``.
+    """
+    from pyspark.sql import functions as f
+
+    how = Sweeping(dict(config or {}), depth, racks, by)
+    facts = cluster_facts(brokers, clusters)
+    parts = (
+        shards(partitions, clusters, target=target).drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
+    )
+
+    def counts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return counted(batches, how)
+
+    def failures(counts: pa.Table, facts: pa.Table) -> pa.Table:
+        return ranked(counts, facts, how)
+
+    sums = (
+        parts.select(*BESIDE_FACTS.names).mapInArrow(counts, COUNTS.ddl)
+        .groupBy("cluster", *KEY).agg(f.sum("count").alias("count"))
+    )  # fmt: skip
+    return sums.groupBy("cluster").cogroup(facts.groupBy("cluster")).applyInArrow(failures, FAILURES.ddl)
+
+
+def _told(failure: str, name: str | None = None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"failure": failure, "name": name, "count": 1}], SCHEMA)
+
+
+def _of_cluster(cluster: str, counts: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [pa.repeat(pa.scalar(cluster, TEXT), counts.num_rows), *counts.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=COUNTS.schema)
+
+
+def _failures(found: pa.Table) -> pa.Table:
+    """Columns that are missing are null."""
+    known = set(found.column_names)
+    columns = [
+        found[one.name].cast(one.type) if one.name in known else pa.nulls(found.num_rows, one.type)
+        for one in FAILURES.schema
+    ]
+    return pa.Table.from_arrays(columns, schema=FAILURES.schema)

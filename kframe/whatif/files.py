@@ -1,0 +1,53 @@
+"""Files that commands write beside what they print: whole or not at all, tables as well as pictures."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, Final
+
+from kframe.errors import InputError
+
+#: What a picture's name may end in.
+PICTURES: Final = (".svg", ".png")
+
+
+def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False) -> None:
+    """Raise InputError unless a file of one of these endings may be written there, over another one by ``force``."""
+    if endings and path.suffix not in endings:
+        raise InputError(str(path), f"a name that ends in {path.suffix or 'nothing'!r}", " or ".join(endings))
+    if not path.parent.is_dir():
+        raise InputError(str(path.parent), "no such directory", "one to write the file in")
+    if path.is_dir() or (path.exists() and not force):
+        raise InputError(str(path), "something already there", "a new file, or --force to replace one")
+
+
+def put_file(path: Path, write: Callable[[Any], object]) -> None:
+    """Let ``write`` make a file, then put it in its place. Raises InputError if the place cannot be written."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as building:
+            new = Path(building) / "new"
+            write(new)
+            os.replace(new, path)
+    except OSError as problem:
+        raise InputError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib figure of this size in inches. Raises InputError if matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise InputError("--plot", "no matplotlib", "kframe-controller installed with its extra 'plot'") from problem
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def put_figure(figure: Any, path: Path) -> None:
+    """Write a figure as SVG or PNG by the name of the file; the same figure gives the same bytes. Raises InputError."""
+    import matplotlib as mpl
+
+    kind = path.suffix.removeprefix(".")
+    with mpl.rc_context({"svg.hashsalt": "kframe"}):
+        put_file(path, lambda new: figure.savefig(new, format=kind, metadata={"Date": None} if kind == "svg" else None))

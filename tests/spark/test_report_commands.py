@@ -1,0 +1,145 @@
+"""``kframe spark report`` and ``sweep``, from a fleet on disk to rows, tables and pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from kframe.snapshot.generate import Health, generate
+from kframe.spark.play import CHANGES, CONDITIONS, IMPACTS, TALLIES
+from kframe.spark.requests import REQUESTS
+from kframe.spark.stages import FAILOVER, REQUESTED
+from kframe.whatif import WhatIf, sweep
+from kframe.whatif.sweep import SortBy
+from tests.cli.running import kframe
+from tests.spark.cutting import Rows, alone, scenario
+from tests.spark.fleets import directory
+
+pytestmark = pytest.mark.usefixtures("spark")
+EAST = generate(60, 4, racks=2, seed=3, health=Health(under_replicated=0.4, off_preferred=0.2, unclean=0.3))
+WEST = generate(40, 3, racks=2, seed=4)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """Clusters east and west."""
+    place = tmp_path / "fleet"
+    place.mkdir()
+    directory(place / "east", EAST)
+    directory(place / "west", WEST)
+    return place
+
+
+def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
+    """One way through all reports: Spark takes its time for each query."""
+    out, plot = tmp_path / "out", tmp_path / "worst.svg"
+    told = {name: alone(one, scenario(brokers=[2], name="fail-2"), cluster=name)
+            for name, one in (("east", EAST), ("west", WEST))}  # fmt: skip
+    for cluster, rows in told.items():
+        _write(out, cluster, rows)
+
+    found = _rows("report", out, "--plot", plot)
+    expected: Rows = []
+    for name, one in (("east", EAST), ("west", WEST)):
+        outcome = WhatIf(one).fail(brokers=[2])
+        last, impact = told[name]["conditions"][-1], told[name]["impacts"][0]
+        columns = {key: (last | impact)[key] for key in found[0] if not key.startswith("leader_skew")}
+        skews = {f"leader_skew_{when}": standing.leader_skew.over_mean
+                 for when, standing in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
+        expected.append(columns | skews)
+    rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in found]
+    assert rounded == sorted(expected, key=lambda row: (-row["offline"], -row["under_min_isr"], row["cluster"]))
+    assert "east  fail-2" in plot.read_text()
+
+    found = _rows("report", out, "--by", "broker")
+    sent = {key: sum(row[key] for row in told["east"]["requests"] if row["broker_id"] == 3)
+            for key in ("requests", "entries", "bytes")}  # fmt: skip
+    (third,) = (row for row in found if (row["cluster"], row["broker_id"]) == ("east", 3))
+    (tally,) = (row for row in told["east"]["tallies"] if row["broker_id"] == 3)
+    assert third == tally | sent
+    (gone,) = (row for row in found if (row["cluster"], row["broker_id"]) == ("east", 2))
+    assert (gone["registered_after"], gone["requests"], gone["bytes"]) == (False, 0, 0)
+
+    racks = _rows("report", out, "--by", "rack")
+    assert {row["brokers_before"] - row["brokers_after"] for row in racks if row["rack"] == third["rack"]} <= {0, 1}
+    for name in ("leaders_after", "replicas_before", "bytes"):
+        assert sum(row[name] for row in racks) == sum(row[name] for row in found)
+
+    (topic,) = {row["topic"] for row in told["east"]["changes"][:1]}
+    changed = [row for row in told["east"]["changes"] if row["topic"] == topic]
+    moved = [row for row in changed if row["leader_before"] != row["leader_after"] and min(
+        row["leader_before"], row["leader_after"]) >= 0]  # fmt: skip
+    by_topic = {(row["cluster"], row["topic"]): row for row in _rows("report", out, "--by", "topic")}
+    assert by_topic["east", topic] == {
+        "cluster": "east", "scenario": "fail-2", "topic": topic, "changed": len(changed), "leaders_moved": len(moved),
+        **{name: sum(row[name] for row in changed) for name in ("went_offline", "came_online", "unclean")},
+    }  # fmt: skip
+    assert sum(row["changed"] for row in by_topic.values()) == sum(len(one["changes"]) for one in told.values())
+
+    (out / "_done" / "impacts" / "cluster=east" / "scenario=fail-2").unlink()
+    assert {row["cluster"] for row in _rows("report", out)} == {"west"}
+    short = kframe("spark", "report", out, "--top", 0)
+    assert (len(short.stdout.splitlines()), short.stderr) == (1, "and more: --top shows them\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["nowhere"], "nowhere: found no such directory, expected a directory that kframe spark failover --out wrote"),
+        (["fleet"], "fleet: found nothing played"),
+        (["fleet", "--plot", "worst.pdf"], "worst.pdf: found a name that ends in '.pdf', expected .svg or .png"),
+    ],
+)
+def test_what_cannot_be_reported(
+    fleet: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], told: str
+) -> None:  # fmt: skip
+    monkeypatch.chdir(fleet.parent)
+    done = kframe("spark", "report", *options)
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> None:
+    out = tmp_path / "failures"
+    found = _rows("sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out", out)
+    expected: Rows = []
+    for name, one in (("east", EAST), ("west", WEST)):
+        swept = sweep(one, {"min.insync.replicas": 2})
+        ranked = swept.records(swept.ranked(SortBy.UNDER_MIN_ISR))
+        expected += [{"cluster": name, "rank": rank, **row} for rank, row in enumerate(ranked, 1)]
+    assert found == expected
+    assert parquet.read_table(out).num_rows == len(found)
+    again = kframe("spark", "sweep", fleet, "--out", out)
+    assert again.exit_code == 2
+    assert "already" in again.stderr
+    short = kframe("spark", "sweep", fleet, "--depth", 1, "--top", 1)
+    assert sorted(line.split()[:3:2] for line in short.stdout.splitlines()[1:]) == [
+        ["east", "broker"], ["east", "rack"], ["west", "broker"], ["west", "rack"],
+    ]  # fmt: skip
+
+
+def _rows(name: str, *options: Any) -> Rows:
+    done = kframe("spark", name, *options, "-o", "json")
+    assert done.exit_code == 0, done.output
+    rows: Rows = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
+    """What is told of scenario ``fail-2``, where stages put it."""
+    part = Path(f"cluster={cluster}", "scenario=fail-2")
+    for one in (CHANGES, TALLIES, CONDITIONS, IMPACTS, REQUESTS):
+        place = out / one.name / part
+        place.mkdir(parents=True)
+        rows = pa.Table.from_pylist(tables[one.name], one.schema).drop_columns(["cluster", "scenario"])
+        parquet.write_table(rows, place / "part-0.parquet")
+    for stage in (FAILOVER, REQUESTED):
+        mark = out / "_done" / stage.shown.name / part
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()

@@ -1,0 +1,81 @@
+"""A fleet's sweep: one machine and any number of shards rank the same failures, row for row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kframe.snapshot import Snapshot, read_snapshot
+from kframe.snapshot.generate import Health, generate
+from kframe.spark import sweeping
+from kframe.spark.part import BESIDE_FACTS
+from kframe.spark.sweeping import COUNTS, FAILURES, Sweeping, counted, ranked
+from kframe.whatif import SortBy
+from kframe.whatif.sweep import sweep
+from kframe.whatif.sweep_export import failures_table
+from tests.snapshot.samples import example
+from tests.spark.cutting import Rows, clusters, cut, table, to_play
+from tests.spark.test_failover import frames, rows
+
+
+def alone(snapshot: Snapshot, how: Sweeping, cluster: str = "east") -> Rows:
+    """What one machine says, in the rows of a fleet."""
+    swept = sweep(snapshot, how.config, depth=how.depth, racks=how.racks)
+    places: dict[str, int] = {}
+    found = []
+    for rank, row in enumerate(failures_table(swept, swept.ranked(how.by)).to_pylist(), 1):
+        places[row["kind"]] = places.get(row["kind"], 0) + 1
+        found.append({"cluster": cluster, "rank": rank, "rank_of_kind": places[row["kind"]], **row, "problem": None})
+    return found
+
+
+def together(snapshot: Snapshot, how: Sweeping, parts: Iterable[pa.RecordBatch], *, summed: bool) -> Rows:
+    """What shards say together, their counts as they come or summed up."""
+    given_rows = [batch.select(BESIDE_FACTS.names) for batch in to_play(snapshot, parts, [])]
+    counts = pa.Table.from_batches(list(counted(given_rows, how)), COUNTS.schema)
+    if summed:
+        sums = counts.group_by(list(COUNTS.key)).aggregate([("count", "sum")])
+        counts = sums.rename_columns({"count_sum": "count"})
+    facts = pa.Table.from_batches(given_rows[:1])
+    found = ranked(counts, facts, how)
+    assert found.schema == FAILURES.schema
+    listed: Rows = found.to_pylist()
+    return listed
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_shards_rank_what_one_machine_ranks(data: st.DataObject) -> None:
+    snapshot = data.draw(clusters())
+    config: Mapping[str, object] = data.draw(st.sampled_from([{}, {"unclean.leader.election.enable": "true"}]))
+    how = Sweeping(config, data.draw(st.sampled_from([2, 2, 1])), data.draw(st.booleans()),
+                   data.draw(st.sampled_from(SortBy)))  # fmt: skip
+    whole = table(snapshot)
+    owners = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=7))
+    parts = cut(whole, owners, data.draw(st.permutations(range(whole.num_rows))))
+    found = together(snapshot, how, data.draw(st.permutations(parts)), summed=data.draw(st.booleans()))
+    assert found == alone(snapshot, how)
+
+
+def test_spark_ranks_what_one_machine_ranks(spark: Any) -> None:
+    """A real cluster, a generated one and one without settings, cut small; and one that cannot be swept."""
+    listed = read_snapshot(example("healthy", "kcat"))
+    made = generate(2000, 9, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2))
+    fleet = {"real": read_snapshot(example("healthy", "zookeeper")), "made": made, "unknown": listed, "odd": made}
+    partitions, brokers, known = frames(spark, fleet)
+    how = Sweeping({"min.insync.replicas": "2"}, by=SortBy.UNDER_MIN_ISR)
+    swept = sweeping.sweep(partitions, brokers, known.where("cluster != 'odd'"), how.config, by=how.by, target=300)
+    found: dict[str, Rows] = {}
+    for row in rows(swept.orderBy("cluster", "rank")):
+        found.setdefault(row["cluster"], []).append(row)
+    odd = found.pop("odd")
+    assert [(row["problem"], row["rank"]) for row in odd] == [
+        ("partitions of cluster odd, which the clusters table lacks", None)
+    ]
+    assert found == {name: alone(fleet[name], how, name) for name in found}
+    assert {row["under_min_isr"] for row in found["unknown"]} == {None}
+    assert found.keys() == {"real", "made", "unknown"}
