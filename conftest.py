@@ -1,0 +1,25 @@
+"""Which tests need servers, brokers or Spark, for whoever wants the others only: ``-m "not real"``."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+#: Fixtures that start them, or what all of them are started from.
+STARTING = {"folder", "spark", "zookeeper"}
+#: Others of these names do so where the test's module takes something from STARTERS.
+PERHAPS = {"cluster", "tools"}
+STARTERS = {"kframe_zookeeper.testing.java", "kframe_zookeeper.testing.kafka"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark those tests."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if STARTING & fixtures or (PERHAPS & fixtures and _starts(getattr(item, "module", None))):
+            item.add_marker("real")
+
+
+def _starts(module: ModuleType | None) -> bool:
+    return any(getattr(one, "__module__", "") in STARTERS for one in vars(module).values()) if module else False
