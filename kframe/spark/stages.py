@@ -48,6 +48,8 @@ class Stage:
     makers: Mapping[Table, Maker]
     parts: tuple[str, ...]
     shown: Table
+    variant: str = ""
+    """Tells stages apart that make the same tables."""
 
     @contextmanager
     def played(
@@ -61,7 +63,7 @@ class Stage:
         """
         how = replace(engine, parts=self.parts)
         wanted = failover.scenarios_of(fleet["clusters"], scenarios).collect()
-        pairs = {(row["cluster"], row["scenario"]): _fingerprint(row.asDict(), how) for row in wanted}
+        pairs = {(row["cluster"], row["scenario"]): _fingerprint(row.asDict(), how, self.variant) for row in wanted}
         left = pairs if out is None or force else {
             pair: mark for pair, mark in pairs.items() if _text(self._marks(out) / _part(*pair)) != mark
         }  # fmt: skip
@@ -127,8 +129,8 @@ def _text(file: Path) -> str | None:
         return None
 
 
-def _fingerprint(scenario: Mapping[str, Any], engine: Engine) -> str:
-    text = json.dumps([dict(scenario), asdict(engine)], sort_keys=True, default=str)
+def _fingerprint(scenario: Mapping[str, Any], engine: Engine, variant: str) -> str:
+    text = json.dumps([dict(scenario), asdict(engine), variant], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -153,4 +155,4 @@ FAILOVER: Final = Stage(
 )
 #: What ``kframe spark requests`` writes, without and with the encoded bodies.
 REQUESTED: Final = Stage({REQUESTS: _requests}, (ANNOUNCED.name,), REQUESTS)
-REQUESTED_ENCODED: Final = Stage({REQUESTS: _encoded}, (ANNOUNCED.name,), REQUESTS)
+REQUESTED_ENCODED: Final = Stage({REQUESTS: _encoded}, (ANNOUNCED.name,), REQUESTS, "encoded")
