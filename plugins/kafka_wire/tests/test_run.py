@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,60 +15,16 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.client import open_admin
+from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster, Tool
-from kframe_zookeeper.testing.process import Process, until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 
-PATIENCE_S: Final = 90.0
 PARTITIONS: Final = 6
 SETTINGS: Final = {
     "auto.create.topics.enable": "true", "num.partitions": str(PARTITIONS), "default.replication.factor": "2"
 }  # fmt: skip
-
-
-class Instance(Process):
-    """One ``kframe controller run``."""
-
-    def __init__(self, place: str, folder: Path, number: int, *arguments: str) -> None:
-        super().__init__()
-        folder.mkdir()
-        self.folder = folder
-        (port,) = free_ports(1)
-        keys = {
-            "zookeeper.connect": place, "zookeeper.session.timeout.ms": "4000", "broker.id": number,
-            "listeners": f"PLAINTEXT://{HOST}:{port}", "kframe.never.replicas": "1000,1001",
-        }  # fmt: skip
-        (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
-        self._launch(
-            [sys.executable, "-m", "kframe", "controller", "run", "--config", str(folder / "server.properties"),
-             "--metrics-listen", "0", "--log-dir", str(folder / "logs"), *arguments],
-            folder,
-        )  # fmt: skip
-
-    @property
-    def log(self) -> str:
-        paths = (self.folder / "logs" / "controller.log", self.folder / "log.txt")
-        return "".join(path.read_text() for path in paths if path.exists())
-
-    def page(self, path: str) -> tuple[int, str]:
-        found = re.search(r"METRICS on (\S+:\d+)", self.log)
-        if found is None:
-            return 0, ""
-        connection = HTTPConnection(found[1], timeout=PATIENCE_S)
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        connection.close()
-        return answer.status, text
-
-    def await_ready(self, active: bool) -> None:
-        def ready() -> bool:
-            status, text = self.page("/readyz")
-            return self.pid is None or (status == 200 and json.loads(text)["active"] is active)
-
-        assert until(ready, PATIENCE_S), self.log
-        assert self.pid is not None, self.log
 
 
 @pytest.fixture

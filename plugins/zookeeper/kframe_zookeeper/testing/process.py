@@ -24,9 +24,9 @@ class Process:
         """The number of the running process; None while there is none."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
-    def stop(self) -> None:
-        """Ask the process to end, and wait until it has."""
-        self._end(signal.SIGTERM)
+    def stop(self, seconds: float = _END_S) -> None:
+        """Ask the process to end, and wait until it has; it is killed if it has not within so many ``seconds``."""
+        self._end(signal.SIGTERM, seconds)
 
     def kill(self) -> None:
         """End the process as a power cut would."""
@@ -50,13 +50,13 @@ class Process:
         assert self._process is not None, "not started"
         self._process.send_signal(number)
 
-    def _end(self, number: signal.Signals) -> None:
+    def _end(self, number: signal.Signals, seconds: float = _END_S) -> None:
         if self._process is None:
             return
         self._process.send_signal(number)
         self._process.send_signal(signal.SIGCONT)  # a frozen process hears nothing but SIGKILL
         try:
-            self._process.wait(_END_S)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -1,0 +1,65 @@
+"""``kframe controller run`` as an operator starts it: with Kafka's protocol both ways, logs and pages."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Final
+
+from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.servers import HOST, free_ports
+
+PATIENCE_S: Final = 90.0
+
+
+class Instance(Process):
+    """One ``kframe controller run``; ids 1000 and 1001 are never replicas."""
+
+    def __init__(self, place: str, folder: Path, number: int, *arguments: str) -> None:
+        """Start it under id ``number``, at HOST:PORT/CHROOT; ``folder`` is made for what it reads and says."""
+        super().__init__()
+        folder.mkdir(parents=True)
+        self.folder = folder
+        self.number = number
+        (port,) = free_ports(1)
+        keys = {
+            "zookeeper.connect": place, "zookeeper.session.timeout.ms": "4000", "broker.id": number,
+            "listeners": f"PLAINTEXT://{HOST}:{port}", "kframe.never.replicas": "1000,1001",
+        }  # fmt: skip
+        (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+        self._launch(
+            [sys.executable, "-m", "kframe", "controller", "run", "--config", str(folder / "server.properties"),
+             "--metrics-listen", "0", "--log-dir", str(folder / "logs"), *arguments],
+            folder,
+        )  # fmt: skip
+
+    @property
+    def log(self) -> str:
+        """All that it has said, in its log and outside of it."""
+        paths = (self.folder / "logs" / "controller.log", self.folder / "log.txt")
+        return "".join(path.read_text() for path in paths if path.exists())
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Status and text of a page; 0 while there are no pages."""
+        found = re.search(r"METRICS on (\S+:\d+)", self.log)
+        if found is None:
+            return 0, ""
+        connection = HTTPConnection(found[1], timeout=PATIENCE_S)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    def await_ready(self, active: bool) -> None:
+        """Return when it is the active controller, or stands by for one."""
+
+        def ready() -> bool:
+            status, text = self.page("/readyz")
+            return self.pid is None or (status == 200 and json.loads(text)["active"] is active)
+
+        assert until(ready, PATIENCE_S), self.log
+        assert self.pid is not None, self.log

@@ -1,0 +1,130 @@
+"""A steady producer that remembers what was acknowledged, and the judgement of what a consumer finds afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from kframe_zookeeper.testing.java import JVM
+from kframe_zookeeper.testing.kafka import jars
+from kframe_zookeeper.testing.process import until
+from numpy.typing import NDArray
+
+#: Columns of records: the number that was sent, partition, offset.
+NUMBER, PARTITION, OFFSET = 0, 1, 2
+_PATIENCE_S: Final = 240.0
+
+Records = NDArray[np.int64]
+"""Shape (count, 3), in the order of the file: of acknowledgements, or of reading."""
+
+
+class Count(NamedTuple):
+    """How many records a producer has ..."""
+
+    sent: int
+    acknowledged: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a consumer found, beside what the producer was told."""
+
+    acknowledged: int
+    lost: int
+    """Acknowledged, and not there."""
+    moved: int
+    """Acknowledged at an offset at which something else stands."""
+    doubled: int
+    """There more than once."""
+    disordered: int
+    """Behind a record of the same partition that was sent later."""
+    unannounced: int
+    """There, and neither acknowledged nor reported as failed."""
+
+    @property
+    def good(self) -> bool:
+        """Every acknowledged record is there exactly once, in order, and nothing else is."""
+        return not (self.lost or self.moved or self.doubled or self.disordered or self.unannounced)
+
+
+def judge(acknowledged: Records, consumed: Records, failed: NDArray[np.int64]) -> Verdict:
+    """Compare records; ``failed`` are the numbers of those that may be there or not, (count,)."""
+    numbers, times = np.unique(consumed[:, NUMBER], return_counts=True)
+    by_place = consumed[np.lexsort((consumed[:, OFFSET], consumed[:, PARTITION]))]
+    same = by_place[1:, PARTITION] == by_place[:-1, PARTITION]
+    there = {*map(tuple, consumed.tolist())}
+    is_there = np.isin(acknowledged[:, NUMBER], numbers)
+    return Verdict(
+        acknowledged=len(acknowledged),
+        lost=int((~is_there).sum()),
+        moved=sum(tuple(one) not in there for one in acknowledged[is_there].tolist()),
+        doubled=int((times > 1).sum()),
+        disordered=int((same & (by_place[1:, NUMBER] < by_place[:-1, NUMBER])).sum()),
+        unannounced=int((~np.isin(numbers, np.concatenate([acknowledged[:, NUMBER], failed]))).sum()),
+    )
+
+
+class Load:
+    """One producer in a JVM of its own, at work from the start until ``stop``."""
+
+    def __init__(self, folder: Path, address: str, topic: str, partitions: int, records_per_second: int) -> None:
+        """Start it. ``address`` is where clients of Kafka connect."""
+        folder.mkdir(parents=True)
+        self.folder = folder
+        (folder / "log4j.properties").write_text(
+            "log4j.rootLogger=WARN, all\nlog4j.appender.all=org.apache.log4j.FileAppender\n"
+            f"log4j.appender.all.File={folder / 'client.log'}\n"
+            "log4j.appender.all.layout=org.apache.log4j.PatternLayout\n"
+            "log4j.appender.all.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
+        )
+        source = Path(__file__).parent / "SteadyLoad.java"
+        with (folder / "log.txt").open("wb") as log:
+            self._process = subprocess.Popen(
+                ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
+                 "-cp", f"{jars()}/*", str(source), address, topic, str(partitions), str(records_per_second)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=folder,
+            )  # fmt: skip
+
+    def count(self) -> Count:
+        """As it stands now."""
+        return Count(*map(int, self._ask("count").split()))
+
+    def await_more(self, records: int) -> None:
+        """Return when so many more than now have been acknowledged."""
+        goal = self.count().acknowledged + records
+        assert until(lambda: self.count().acknowledged >= goal, _PATIENCE_S), (goal, self.count())
+
+    def stop(self) -> Count:
+        """Send nothing more, and return when everything is acknowledged or has failed."""
+        return Count(*map(int, self._ask("stop").split()))
+
+    def verdict(self) -> Verdict:
+        """Of all that there is to read now."""
+        self._ask("consume")
+        failed = [int(line.partition(",")[0]) for line in (self.folder / "failed.csv").read_text().splitlines()]
+        return judge(self._records("acknowledged"), self._records("consumed"), np.array(failed, np.int64))
+
+    def close(self) -> None:
+        """End the JVM."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _records(self, name: str) -> Records:
+        return np.loadtxt(self.folder / f"{name}.csv", np.int64, delimiter=",", ndmin=2).reshape(-1, 3)
+
+    def _ask(self, line: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline().decode()
+        if not answer:
+            raise RuntimeError(f"the load has ended:\n{(self.folder / 'log.txt').read_text()[-4000:]}")
+        return answer

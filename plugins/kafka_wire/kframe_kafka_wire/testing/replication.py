@@ -1,0 +1,143 @@
+"""A cluster under load whose brokers and controllers a test ends, freezes and starts again."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Final
+
+from kframe_zookeeper import paths
+from kframe_zookeeper.testing.handover import ALL, World
+from kframe_zookeeper.testing.kafka import Broker
+from kframe_zookeeper.testing.process import until
+
+from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.load import Load
+
+PATIENCE_S: Final = 150.0
+#: Of one topic: every broker leads two.
+REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
+RECORDS_PER_SECOND: Final = 5_000
+#: What a broker logs of each request of a controller that it has carried out; of each partition for LeaderAndIsr.
+_CARRIED_OUT: Final = re.compile(
+    r"(?:UpdateMetadata request sent by|Completed LeaderAndIsr request correlationId \d+ from) controller \d+"
+    r" epoch (\d+)"
+)
+_numbers = itertools.count()
+
+
+class Scene:
+    """One topic of a cluster with a steady producer, and the kframe instances of one test."""
+
+    def __init__(self, world: World, name: str, folder: Path) -> None:
+        """Create the topic, and remember every state of its partitions and every controller epoch from now on."""
+        self.world = world
+        self.topic = f"records-{name}"
+        self._folder = folder
+        self._instances: list[Instance] = []
+        self._seen: dict[str, list[dict[str, int]]] = defaultdict(list)
+        world.create(self.topic, REPLICAS)
+        world.client.DataWatch(paths.CONTROLLER_EPOCH, self._epoch)
+        for partition in range(len(REPLICAS)):
+            path = f"/brokers/topics/{self.topic}/partitions/{partition}/state"
+            world.client.DataWatch(path, lambda data, _stat, path=path: self._state(path, data))
+        self.load = Load(folder / "load", world.cluster.address, self.topic, len(REPLICAS), RECORDS_PER_SECOND)
+
+    def close(self) -> None:
+        """End the load and all instances, as a power cut would."""
+        self.load.close()
+        for one in self._instances:
+            one.kill()
+
+    # -- controllers
+
+    def instance(self, number: int, *arguments: str) -> Instance:
+        """Another kframe under this id."""
+        self._instances.append(
+            Instance(self.world.cluster.zookeeper, self._folder / f"{number}-{next(_numbers)}", number, *arguments)
+        )
+        return self._instances[-1]
+
+    def pair(self) -> tuple[Instance, Instance]:
+        """One kframe that is controller, and one that stands by."""
+        active = self.instance(1000, "--insist")
+        active.await_ready(active=True)
+        standby = self.instance(1001, "--insist")
+        standby.await_ready(active=False)
+        return active, standby
+
+    def controller(self) -> int:
+        """Whose broker id stands in ``/controller``; -1 for nobody's."""
+        return self.world.controller()[0]
+
+    # -- brokers
+
+    def leader(self) -> Broker:
+        """The broker that leads partition 0, once there is one."""
+        assert until(lambda: self._leader_id() in ALL, PATIENCE_S)
+        return self.world.cluster.brokers[self._leader_id()]
+
+    def end(self, broker: Broker, hard: bool) -> None:
+        """End a broker, and return when its registration has ended too."""
+        ended = broker.log("server").count("shut down completed")
+        if hard:
+            broker.kill()
+        else:
+            broker.stop(PATIENCE_S)
+            assert broker.log("server").count("shut down completed") == ended + 1
+        registered = f"/brokers/ids/{broker.id}"
+        assert until(lambda: self.world.client.exists(registered) is None, PATIENCE_S)
+
+    def begin(self, broker: Broker) -> None:
+        """Start a broker again."""
+        broker.start()
+        broker.await_started()
+
+    def await_full(self) -> None:
+        """Return when all partitions of all topics have a leader, all their replicas in sync, and clients hear so."""
+
+        def lacking() -> list[tuple[str, int]]:
+            return [
+                (topic, partition)
+                for topic, states in self.world.states().items()
+                for partition, one in states.items()
+                if one["leader"] not in ALL or sorted(one["isr"]) != ALL
+            ]
+
+        assert until(lambda: not lacking(), PATIENCE_S), lacking()
+        self.world.await_agreement(self.topic)
+
+    # -- what has happened
+
+    @property
+    def went_offline(self) -> bool:
+        """Whether a partition of the topic was seen without a leader."""
+        return any(one.get("leader") == -1 for states in self._seen.values() for one in states)
+
+    def fallen(self) -> list[Any]:
+        """Epochs that fell: in what was stored, and in the requests that brokers have carried out."""
+        found: list[Any] = [
+            (path, before, after)
+            for path, states in self._seen.items()
+            for before, after in itertools.pairwise(states)
+            if any(after[name] < before[name] for name in ("controller_epoch", "leader_epoch"))
+        ]
+        for broker in self.world.cluster.brokers.values():
+            epochs = [int(epoch) for epoch in _CARRIED_OUT.findall(broker.log("state-change"))]
+            assert epochs, "no request is found in the log"
+            found += [(broker.id, *pair) for pair in itertools.pairwise(epochs) if pair[1] < pair[0]]
+        return found
+
+    def _leader_id(self) -> int:
+        return int(self.world.get(f"/brokers/topics/{self.topic}/partitions/0/state")["leader"])
+
+    def _epoch(self, data: bytes | None, _stat: Any) -> None:
+        if data is not None:
+            self._seen[paths.CONTROLLER_EPOCH].append({"controller_epoch": int(data), "leader_epoch": 0})
+
+    def _state(self, path: str, data: bytes | None) -> None:
+        if data is not None:
+            self._seen[path].append(json.loads(data))

@@ -1,0 +1,203 @@
+"""No acknowledged record is lost whatever happens to brokers and controllers: Kafka's own replication matrix, and more.
+
+Three real brokers, three replicas, two of which have to be in sync, ``acks=all``, one idempotent producer at a steady
+rate. In the middle a broker or a controller is ended, again and again, or frozen. Afterwards a consumer reads all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_kafka_wire.testing.replication import PATIENCE_S, Scene
+from kframe_zookeeper.testing.handover import ALL, World
+from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle
+
+EVERYTHING: Final = os.environ.get("KFRAME_FAULTS") == "all"
+SETTINGS: Final = {
+    "min.insync.replicas": "2", "zookeeper.session.timeout.ms": "6000", "controlled.shutdown.max.retries": "3"
+}  # fmt: skip
+RECORDS: Final = 100_000
+BEFORE: Final = 20_000
+AFTER: Final = 20_000
+BOUNCES: Final = 5
+
+Story = Callable[[Scene], None]
+
+
+@pytest.fixture(scope="module")
+def world(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Three brokers, Kafka's own controller among them."""
+    folder = tmp_path_factory.mktemp("replication")
+    cluster = Cluster(folder / "kafka", f"{zookeeper.address}/replication", settings=SETTINGS)
+    try:
+        cluster.start()
+        tool = Tool(folder / "tool", cluster.address)
+        client = KazooClient(cluster.zookeeper)
+        client.start()
+        yield World(cluster, tool, client, folder)
+        client.stop()
+        client.close()
+        tool.close()
+    finally:
+        cluster.kill()
+
+
+@pytest.fixture
+def scene(world: World, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """All brokers up, one of them controller, and a producer at work on a topic of the test's own."""
+    world.cluster.start()
+    assert until(lambda: world.controller()[0] in ALL, PATIENCE_S)
+    made = Scene(world, request.node.callspec.id, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def leader(hard: bool, times: int) -> Story:
+    """The broker that leads partition 0 ends, and stays away or comes back to see the next leader end."""
+
+    def story(scene: Scene) -> None:
+        scene.instance(1000, "--insist").await_ready(active=True)
+        scene.load.await_more(BEFORE)
+        for _ in range(times):
+            broker = scene.leader()
+            scene.end(broker, hard)
+            if times > 1:
+                scene.begin(broker)
+
+    return story
+
+
+def controller(hard: bool, times: int) -> Story:
+    """The kframe that is controller ends, and another takes over, time and again."""
+
+    def story(scene: Scene) -> None:
+        active, standby = scene.pair()
+        scene.load.await_more(BEFORE)
+        for _ in range(times):
+            active.kill() if hard else active.stop(PATIENCE_S)
+            assert hard or "stopped" in active.log
+            standby.await_ready(active=True)
+            if times > 1:
+                active, standby = standby, scene.instance(active.number, "--insist")
+                standby.await_ready(active=False)
+
+    return story
+
+
+def killed_with_leader(scene: Scene) -> None:
+    """kframe and a leader end at once: the standby finds a broker gone that nobody has heard of."""
+    active, standby = scene.pair()
+    scene.load.await_more(BEFORE)
+    active.kill()
+    broker = scene.leader()
+    scene.end(broker, hard=True)
+    standby.await_ready(active=True)
+    assert scene.leader().id != broker.id
+
+
+def paused(scene: Scene) -> None:
+    """kframe sleeps until a standby has taken over and a leader has come and gone; awake, it changes nothing."""
+    sleeper, standby = scene.pair()
+    scene.load.await_more(BEFORE)
+    sleeper.pause()
+    standby.await_ready(active=True)
+    broker = scene.leader()
+    scene.end(broker, hard=True)
+    scene.begin(broker)
+    scene.await_full()
+    before, (_, epoch) = scene.world.tree(), scene.world.controller()
+    resigned = sleeper.log.count("resigns")
+    sleeper.resume()
+    assert until(lambda: sleeper.log.count("resigns") > resigned, PATIENCE_S), sleeper.log
+    sleeper.await_ready(active=False)
+    scene.load.await_more(AFTER)
+    after = scene.world.tree()
+    assert after.keys() == before.keys()
+    changed = [path for path in after if after[path] != before[path]]
+    # An ISR may shrink and grow on a busy machine: by order of the controller that is.
+    assert all(path.endswith("/state") for path in changed), changed
+    assert all(json.loads(after[path][0] or b"")["controller_epoch"] == epoch for path in changed), changed
+    assert (scene.controller(), scene.world.controller()[1]) == (standby.number, epoch)
+
+
+def handed_over(scene: Scene) -> None:
+    """Kafka hands over to kframe, a leader bounces, and kframe hands back before that one is in sync again."""
+    scene.load.await_more(BEFORE)
+    kframe = scene.instance(1000, "--takeover")
+    kframe.await_ready(active=True)
+    broker = scene.leader()
+    scene.end(broker, hard=True)
+    scene.begin(broker)
+    kframe.stop(PATIENCE_S)
+    assert "stopped" in kframe.log
+    assert until(lambda: scene.controller() in ALL, PATIENCE_S)
+
+
+def torn_away(scene: Scene) -> None:
+    """kframe takes over and dies, and takes over again from a broker that has died with the role."""
+    scene.load.await_more(BEFORE)
+    first = scene.instance(1000, "--takeover")
+    first.await_ready(active=True)
+    first.kill()
+    assert until(lambda: scene.controller() in ALL, PATIENCE_S)
+    broker = scene.world.cluster.brokers[scene.controller()]
+    broker.kill()
+    second = scene.instance(1001, "--insist")
+    second.await_ready(active=True)
+    scene.end(broker, hard=True)
+    assert scene.leader().id != broker.id
+
+
+def rolled(scene: Scene) -> None:
+    """All brokers are restarted in order, each when all are in sync: no partition is ever without a leader."""
+    scene.instance(1000, "--insist").await_ready(active=True)
+    scene.load.await_more(BEFORE)
+    for broker in scene.world.cluster.brokers.values():
+        scene.end(broker, hard=False)
+        scene.begin(broker)
+        scene.await_full()
+    assert not scene.went_offline
+
+
+MATRIX: Final = {
+    f"{way}-{what}-{target.__name__}": target(way == "hard", BOUNCES if what == "bounce" else 1)
+    for way, what, target in itertools.product(("clean", "hard"), ("stop", "bounce"), (leader, controller))
+}
+STORIES: Final[dict[str, Story]] = MATRIX | {
+    story.__name__: story for story in (killed_with_leader, paused, handed_over, torn_away, rolled)
+}
+#: What runs unless everything is asked for.
+CHOSEN: Final = ("hard-bounce-leader", "hard-stop-controller", "paused", "handed_over")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", STORIES if EVERYTHING else CHOSEN, ids=str)
+def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property: Callable[[str, int], None]) -> None:
+    STORIES[name](scene)
+    scene.load.await_more(max(AFTER, RECORDS - scene.load.count().acknowledged))
+    count = scene.load.stop()
+    for broker in scene.world.cluster.brokers.values():
+        if broker.pid is None:
+            scene.begin(broker)
+    scene.await_full()
+
+    verdict = scene.load.verdict()
+    for key in ("acknowledged", "lost", "moved", "doubled", "disordered", "unannounced"):
+        record_property(key, getattr(verdict, key))
+    record_property("failed", count.failed)
+    assert verdict.good, verdict
+    assert verdict.acknowledged == count.acknowledged >= RECORDS
+    assert count.failed == 0
+    assert scene.fallen() == []
+    assert scene.world.unlike_kafkas() == {}
