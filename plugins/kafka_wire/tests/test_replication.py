@@ -15,6 +15,9 @@ from typing import Final
 
 import pytest
 from kazoo.client import KazooClient
+from kframe_kafka_wire.codec import decode_response, encode_request
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.replication import PATIENCE_S, Scene
 from kframe_zookeeper.testing.handover import ALL, World
 from kframe_zookeeper.testing.kafka import Cluster, Tool
@@ -29,6 +32,10 @@ RECORDS: Final = 100_000
 BEFORE: Final = 20_000
 AFTER: Final = 20_000
 BOUNCES: Final = 5
+#: CreateTopics, and a topic that nobody should create.
+CREATE: Final = 19, 7
+STRAY: Final = {"name": "stray", "num_partitions": 1, "replication_factor": 3}
+INVALID_TOPIC, NOT_CONTROLLER = 17, 41
 
 Story = Callable[[Scene], None]
 
@@ -107,10 +114,29 @@ def killed_with_leader(scene: Scene) -> None:
 
 
 def paused(scene: Scene) -> None:
-    """kframe sleeps until a standby has taken over and a leader has come and gone; awake, it changes nothing."""
+    """kframe sleeps until a standby has taken over and a leader has come and gone; awake, it changes nothing, not even
+    what it was asked for while it was still controller."""
     sleeper, standby = scene.pair()
     scene.load.await_more(BEFORE)
-    sleeper.pause()
+    with Client(sleeper.address) as client:
+        assert client.ask(*CREATE, topics=[{**STRAY, "name": "."}])["topics"][0]["error_code"] == INVALID_TOPIC
+        sleeper.pause()
+        client.send(encode_request(*CREATE, 2, "a-test", {"topics": [STRAY]}))
+        wake(scene, sleeper, standby)
+        assert refused(client)
+
+
+def refused(client: Client) -> bool:
+    """Whether a creation that was asked for is answered by NOT_CONTROLLER, or by the end of the connection."""
+    try:
+        _, answer = decode_response(*CREATE, client.receive())
+    except ConnectionError:
+        return True
+    return bool(answer["topics"][0]["error_code"] == NOT_CONTROLLER)
+
+
+def wake(scene: Scene, sleeper: Instance, standby: Instance) -> None:
+    """The standby takes over and a leader comes and goes while the other one sleeps; then that one wakes up."""
     standby.await_ready(active=True)
     broker = scene.leader()
     scene.end(broker, hard=True)

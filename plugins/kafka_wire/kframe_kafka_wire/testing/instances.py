@@ -25,9 +25,10 @@ class Instance(Process):
         self.folder = folder
         self.number = number
         (port,) = free_ports(1)
+        self.address = f"{HOST}:{port}"
         keys = {
             "zookeeper.connect": place, "zookeeper.session.timeout.ms": "4000", "broker.id": number,
-            "listeners": f"PLAINTEXT://{HOST}:{port}", "kframe.never.replicas": "1000,1001",
+            "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001",
         }  # fmt: skip
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
         self._launch(
