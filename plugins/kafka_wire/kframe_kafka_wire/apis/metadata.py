@@ -18,6 +18,7 @@ from kframe.model.topics import topic_name_problem
 from kframe_kafka_wire.apis.internal import INTERNAL, creation_of
 from kframe_kafka_wire.authorizer import CLUSTER, Kind, Operation
 from kframe_kafka_wire.calls import NOT_ASKED, Call
+from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.shapes import ZERO_ID
 
 Fields = Mapping[str, Any]
@@ -69,26 +70,35 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Registered brokers, and the topics that were asked about; ``active``: whether this is the controller."""
+    """Registered brokers, and the topics that were asked about."""
 
-    active: bool
     brokers: tuple[Registration, ...]
     topics: Mapping[str, TopicView]
 
 
-def view_of(cluster: ClusterState | None, choose: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
+async def look(call: Call, choose: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
+    """The cluster as it is now. Raises Refused where this is not the controller, and so knows none.
+
+    Clients that get no answer ask another node. An answer without brokers would not do: Java's admin client takes the
+    topics out of it, of which there are none either, and keeps to the node until its metadata are too old.
+    """
+    view = await call.desk.look(lambda cluster: None if cluster is None else view_of(cluster, choose))
+    if view is None:
+        raise Refused("it asks for brokers and topics, which only the controller knows, and this is not the controller")
+    return view
+
+
+def view_of(cluster: ClusterState, choose: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
     """Brokers, and the topics (indexes) that ``choose`` names, copied out of the columns in a few array passes.
 
     A partition without a state, and a topic that is queued for deletion, are known to the controller alone.
     """
-    if cluster is None:
-        return ClusterView(False, (), {})
     topics, p = cluster.topics, cluster.partitions
     registered = zip(cluster.brokers.registrations, cluster.brokers.registered, strict=True)
     brokers = tuple(one for one, here in registered if one is not None and here)
     chosen = np.fromiter(choose(cluster), np.int64)
     if not len(chosen):
-        return ClusterView(True, brokers, {})
+        return ClusterView(brokers, {})
     rows = topics.rows_of_all(chosen)
     rows = rows[(p.partition_epoch[rows] != NO_STATE) & (topics.deleting[p.topic[rows]] == 0)]
     table, owners = _table(cluster, rows), p.topic[rows]
@@ -98,7 +108,7 @@ def view_of(cluster: ClusterState | None, choose: Callable[[ClusterState], Itera
     for index, first, end in zip(owners[begins].tolist(), begins.tolist(), ends.tolist(), strict=True):
         name = topics.names[index]
         views[name] = TopicView(name, topics.ids[index].tobytes(), table, first, end)
-    return ClusterView(True, brokers, views)
+    return ClusterView(brokers, views)
 
 
 def _table(cluster: ClusterState, rows: Int32) -> PartitionTable:
@@ -132,7 +142,7 @@ async def metadata(call: Call) -> Fields:
         found = [topics.find(name) for name in dict.fromkeys(names)] + [topics.find_id(one) for one in set(ids)]
         return list(dict.fromkeys(index for index in found if index is not None))
 
-    view = await call.desk.look(lambda cluster: view_of(cluster, choose))
+    view = await look(call, choose)
     told = []
     if everything:
         visible = call.may_any(Operation.DESCRIBE, list(view.topics))
@@ -152,12 +162,7 @@ async def metadata(call: Call) -> Fields:
 
 
 def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
-    """All nodes that can be reached on this listener, and which of them is controller (-1: none of them).
-
-    Who is not the controller knows no brokers: clients pass an answer without any over and ask somebody else.
-    """
-    if not view.active:
-        return [], -1
+    """All nodes that can be reached on this listener, and which of them is controller (-1: none of them)."""
     found: list[Fields] = []
     for one in (*view.brokers, call.desk.node):
         endpoint = call.endpoint(one)
@@ -175,7 +180,7 @@ async def _by_name(call: Call, view: ClusterView, name: str) -> Fields:
         return _known(call, view, view.topics[name])
     if topic_name_problem(name) is not None:
         return _missing(name, ZERO_ID, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    return _missing(name, ZERO_ID, await _create(call, view, name))
+    return _missing(name, ZERO_ID, await _create(call, name))
 
 
 def _by_id(call: Call, view: ClusterView, topic: TopicView | None, topic_id: bytes) -> Fields:
@@ -186,10 +191,10 @@ def _by_id(call: Call, view: ClusterView, topic: TopicView | None, topic_id: byt
     return _known(call, view, topic)
 
 
-async def _create(call: Call, view: ClusterView, name: str) -> int:
+async def _create(call: Call, name: str) -> int:
     """Create a topic because somebody has asked for it, where that is wanted; the code to answer now."""
     allowed = call.body.get("allow_auto_topic_creation", True)
-    if not (view.active and allowed and call.desk.enabled("auto.create.topics.enable", default=True)):
+    if not (allowed and call.desk.enabled("auto.create.topics.enable", default=True)):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not call.may(Operation.CREATE) and not call.may(Operation.CREATE, Kind.TOPIC, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -249,7 +254,7 @@ async def describe_cluster(call: Call) -> Fields:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if kind == _CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         message = f"this listener serves clients of brokers (endpoint type {_BROKERS}), not type {kind}"
         return {"error_code": code, "error_message": message, "endpoint_type": kind, "controller_id": -1}
-    view = await call.desk.look(lambda cluster: view_of(cluster, lambda _: ()))
+    view = await look(call, lambda _: ())
     brokers, controller_id = nodes(call, view)
     operations = NOT_ASKED
     if call.body.get("include_cluster_authorized_operations") and call.may(Operation.DESCRIBE):
