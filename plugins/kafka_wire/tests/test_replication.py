@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.protocol.states import WatchedEvent
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import Instance
@@ -157,6 +159,29 @@ def wake(scene: Scene, sleeper: Instance, standby: Instance) -> None:
     assert (scene.controller(), scene.world.controller()[1]) == (standby.number, epoch)
 
 
+def paused_at_work(scene: Scene) -> None:
+    """kframe freezes as it hears of a leader's end, and wakes up when another has done the work, time and again."""
+    active, standby = scene.pair()
+    scene.load.await_more(BEFORE)
+    for _ in range(BOUNCES):
+        broker = scene.leader()
+        frozen = threading.Event()
+
+        def freeze(_event: WatchedEvent, who: Instance = active, done: threading.Event = frozen) -> None:
+            who.pause()
+            done.set()
+
+        scene.world.client.exists(f"/brokers/ids/{broker.id}", watch=freeze)
+        scene.end(broker, hard=True)
+        assert frozen.wait(PATIENCE_S)
+        standby.await_ready(active=True)
+        scene.begin(broker)
+        active.resume()
+        active.await_ready(active=False)
+        assert scene.controller() == standby.number
+        active, standby = standby, active
+
+
 def handed_over(scene: Scene) -> None:
     """Kafka hands over to kframe, a leader bounces, and kframe hands back before that one is in sync again."""
     scene.load.await_more(BEFORE)
@@ -201,7 +226,7 @@ MATRIX: Final = {
     for way, what, target in itertools.product(("clean", "hard"), ("stop", "bounce"), (leader, controller))
 }
 STORIES: Final[dict[str, Story]] = MATRIX | {
-    story.__name__: story for story in (killed_with_leader, paused, handed_over, torn_away, rolled)
+    story.__name__: story for story in (killed_with_leader, paused, paused_at_work, handed_over, torn_away, rolled)
 }
 #: What runs unless everything is asked for.
 CHOSEN: Final = ("hard-bounce-leader", "hard-stop-controller", "paused", "handed_over")
