@@ -67,16 +67,25 @@ def decode_header(frame: bytes) -> Header:
 
 
 def decode_request(header: Header, frame: bytes) -> dict[str, Any]:
-    """Read the body of a request; it must end where the frame ends. Raises CodecError."""
-    return _read_whole(_request(header.api_key, header.api_version)[1], Cursor(frame, header.body))
+    """Read the body of a request. Raises CodecError.
+
+    What stands behind it in the frame is passed over, as brokers do (``RequestContext.parseRequest``): librdkafka
+    leaves three bytes there when it asks for all topics.
+    """
+    value: dict[str, Any] = _request(header.api_key, header.api_version)[1].read(Cursor(frame, header.body))
+    return value
 
 
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, dict[str, Any]]:
-    """Read a response, without the size before it: correlation id and body. Raises CodecError."""
+    """Read a response, without the size before it: correlation id and body. It ends where the frame ends. Raises
+    CodecError."""
     header, body = _response(api_key, version)
     cursor = Cursor(frame)
     correlation_id: int = header.read(cursor)["correlation_id"]
-    return correlation_id, _read_whole(body, cursor)
+    value: dict[str, Any] = body.read(cursor)
+    if cursor.at != cursor.end:
+        raise CodecError(f"{cursor.end - cursor.at} bytes behind the end of the message")
+    return correlation_id, value
 
 
 def encode_request(
@@ -107,13 +116,6 @@ def _framed(header: Shape, body: Shape, head: Mapping[str, Any], fields: Mapping
     except (struct.error, AttributeError, TypeError, ValueError) as error:
         raise CodecError(f"a value does not fit its field: {error}") from error
     return bytes(out)
-
-
-def _read_whole(shape: Shape, cursor: Cursor) -> dict[str, Any]:
-    value: dict[str, Any] = shape.read(cursor)
-    if cursor.at != cursor.end:
-        raise CodecError(f"{cursor.end - cursor.at} bytes behind the end of the message")
-    return value
 
 
 @cache
