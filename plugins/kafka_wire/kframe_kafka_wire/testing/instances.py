@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Mapping
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Final
@@ -18,8 +19,11 @@ PATIENCE_S: Final = 90.0
 class Instance(Process):
     """One ``kframe controller run``; ids 1000 and 1001 are never replicas."""
 
-    def __init__(self, place: str, folder: Path, number: int, *arguments: str) -> None:
-        """Start it under id ``number``, at HOST:PORT/CHROOT; ``folder`` is made for what it reads and says."""
+    def __init__(
+        self, place: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {}
+    ) -> None:
+        """Start it under id ``number``, at HOST:PORT/CHROOT, with more of Kafka's ``settings``; ``folder`` is made for
+        what it reads and says."""
         super().__init__()
         folder.mkdir(parents=True)
         self.folder = folder
@@ -28,7 +32,7 @@ class Instance(Process):
         self.address = f"{HOST}:{port}"
         keys = {
             "zookeeper.connect": place, "zookeeper.session.timeout.ms": "4000", "broker.id": number,
-            "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001",
+            "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
         }  # fmt: skip
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
         self._launch(
@@ -42,6 +46,11 @@ class Instance(Process):
         """All that it has said, in its log and outside of it."""
         paths = (self.folder / "logs" / "controller.log", self.folder / "log.txt")
         return "".join(path.read_text() for path in paths if path.exists())
+
+    @property
+    def changes(self) -> str:
+        """Its log of state changes."""
+        return (self.folder / "logs" / "state-change.log").read_text()
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of a page; 0 while there are no pages."""

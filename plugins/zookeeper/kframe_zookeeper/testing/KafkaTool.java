@@ -9,6 +9,7 @@ import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Future;
@@ -20,6 +21,8 @@ import kafka.zk.ZKControllerRegistration;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
+import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -75,26 +78,36 @@ public final class KafkaTool {
 
     private Object answer(JsonNode ask) throws Exception {
         switch (ask.get("do").asText()) {
-            case "create": return create(ask.get("topic").asText(), ask.get("replicas"));
+            case "create": return create(ask);
+            case "grow": return admin.createPartitions(Map.of(
+                ask.get("topic").asText(), NewPartitions.increaseTo(ask.get("partitions").asInt()))).all().get();
             case "describe": return describe();
             case "configure": return configure(ask);
             case "configs": return configs(ask.get("topic").asText());
             case "elect": return elect(ask);
+            case "reassign": return admin.alterPartitionReassignments(Map.of(
+                partition(ask), Optional.of(new NewPartitionReassignment(ids(ask.get("replicas")))))).all().get();
             case "reassignments": return reassignments();
             case "delete": return admin.deleteTopics(Set.of(ask.get("topic").asText())).all().get();
             case "produce": return produce(ask);
+            case "transact": return transact(ask);
             case "consume": return consume(ask.get("topic").asText());
+            case "group": return group(ask);
             case "encode": return encode(ask);
             default: throw new IllegalArgumentException(ask.toString());
         }
     }
 
-    private Object create(String topic, JsonNode replicas) throws Exception {
+    /** With the replicas of each partition, or so many partitions and replicas as the controller places them. */
+    private Object create(JsonNode ask) throws Exception {
+        String topic = ask.get("topic").asText();
+        if (ask.has("partitions")) {
+            short factor = (short) ask.get("factor").asInt();
+            return admin.createTopics(Set.of(new NewTopic(topic, ask.get("partitions").asInt(), factor))).all().get();
+        }
         Map<Integer, List<Integer>> assignment = new HashMap<>();
-        for (int partition = 0; partition < replicas.size(); partition++) {
-            List<Integer> brokers = new ArrayList<>();
-            replicas.get(partition).forEach(broker -> brokers.add(broker.asInt()));
-            assignment.put(partition, brokers);
+        for (JsonNode brokers : ask.get("replicas")) {
+            assignment.put(assignment.size(), ids(brokers));
         }
         return admin.createTopics(Set.of(new NewTopic(topic, assignment))).all().get();
     }
@@ -116,6 +129,16 @@ public final class KafkaTool {
 
     private static List<Integer> ids(List<Node> nodes) {
         return nodes.stream().map(Node::id).toList();
+    }
+
+    private static List<Integer> ids(JsonNode brokers) {
+        List<Integer> found = new ArrayList<>();
+        brokers.forEach(broker -> found.add(broker.asInt()));
+        return found;
+    }
+
+    private static TopicPartition partition(JsonNode ask) {
+        return new TopicPartition(ask.get("topic").asText(), ask.get("partition").asInt());
     }
 
     private Object configure(JsonNode ask) throws Exception {
@@ -140,8 +163,7 @@ public final class KafkaTool {
     }
 
     private Object elect(JsonNode ask) throws Exception {
-        TopicPartition partition = new TopicPartition(ask.get("topic").asText(), ask.get("partition").asInt());
-        return admin.electLeaders(ElectionType.PREFERRED, Set.of(partition)).all().get();
+        return admin.electLeaders(ElectionType.PREFERRED, Set.of(partition(ask))).all().get();
     }
 
     private Object reassignments() throws Exception {
@@ -149,17 +171,58 @@ public final class KafkaTool {
             .map(TopicPartition::toString).sorted().toList();
     }
 
-    /** Waits until all in-sync replicas have the values. */
+    /** Waits until all in-sync replicas have the values; without a partition the client chooses. */
     private Object produce(JsonNode ask) throws Exception {
-        List<Future<RecordMetadata>> sent = new ArrayList<>();
-        for (JsonNode value : ask.get("values")) {
-            sent.add(producer.send(new ProducerRecord<>(
-                ask.get("topic").asText(), ask.get("partition").asInt(), null, value.asText())));
-        }
+        List<Future<RecordMetadata>> sent = send(producer, ask, "values");
         for (Future<RecordMetadata> one : sent) {
             one.get();
         }
         return sent.size();
+    }
+
+    private static List<Future<RecordMetadata>> send(
+            KafkaProducer<String, String> producer, JsonNode ask, String which) {
+        Integer partition = ask.has("partition") ? ask.get("partition").asInt() : null;
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        for (JsonNode value : ask.get(which)) {
+            sent.add(producer.send(new ProducerRecord<>(ask.get("topic").asText(), partition, null, value.asText())));
+        }
+        return sent;
+    }
+
+    /** One transaction that is aborted, and one that is committed. */
+    private Object transact(JsonNode ask) throws Exception {
+        Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap, "transactional.id", ask.get("id").asText());
+        try (KafkaProducer<String, String> transactional = new KafkaProducer<>(
+                settings, new StringSerializer(), new StringSerializer())) {
+            transactional.initTransactions();
+            transactional.beginTransaction();
+            send(transactional, ask, "aborted");
+            transactional.flush();
+            transactional.abortTransaction();
+            transactional.beginTransaction();
+            int sent = send(transactional, ask, "values").size();
+            transactional.commitTransaction();
+            return sent;
+        }
+    }
+
+    /** The next so many committed values of the topic for the group, whose place is committed behind them. */
+    private Object group(JsonNode ask) {
+        Map<String, Object> settings = Map.of(
+            "bootstrap.servers", bootstrap, "group.id", ask.get("group").asText(), "auto.offset.reset", "earliest",
+            "isolation.level", "read_committed", "enable.auto.commit", false);
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
+                settings, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of(ask.get("topic").asText()));
+            List<String> found = new ArrayList<>();
+            long deadline = System.nanoTime() + 3 * PATIENCE.toNanos();
+            while (System.nanoTime() < deadline && found.size() < ask.get("count").asInt()) {
+                consumer.poll(Duration.ofMillis(200)).forEach(record -> found.add(record.value()));
+            }
+            consumer.commitSync();
+            return found;
+        }
     }
 
     /** All values of the topic, by partition, from the first offset to the end. */

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 _LOOK_S: Final = 0.02
-_END_S: Final = 10.0
+_END_S: Final = 60.0  # a broker that hands its partitions over first takes its time
 
 
 class Process:

@@ -1,0 +1,366 @@
+"""Ordinary clients of three makes, each with the same verbs: Kafka's own in Java, librdkafka and kafka-python.
+
+Those that are not installed raise ImportError when made. What a client is refused it raises by its own error.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import count as numbers
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from kframe_zookeeper.testing.kafka import Tool
+
+_PATIENCE_S: Final = 90.0
+#: What a group reads is what transactions have committed, from the start; its place is committed by hand.
+_GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.auto.commit": False}
+#: By partition: leader (-1 for none), replicas and ISR, both sorted as told.
+Partitions = Mapping[int, tuple[int, list[int], list[int]]]
+
+
+class AnyClient(Protocol):
+    """What clients do all day."""
+
+    #: Whether it can ask for reassignments: librdkafka knows no such request.
+    reassigns: bool
+
+    def create(self, topic: str, partitions: int, factor: int) -> None:
+        """A topic whose replicas the controller places."""
+
+    def describe(self) -> Mapping[str, Partitions]:
+        """All topics."""
+
+    def produce(self, topic: str, values: Sequence[str]) -> None:
+        """Idempotently, until all replicas in sync have the values."""
+
+    def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
+        """One transaction that is aborted, and one that is committed."""
+
+    def consume(self, group: str, topic: str, count: int) -> list[str]:
+        """The next so many committed values for a member of a group; fewer only when patience ends."""
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """Begin to move a partition."""
+
+    def reassignments(self) -> bool:
+        """Whether any partition is on the move."""
+
+    def elect(self, topic: str, partition: int) -> None:
+        """Have the preferred replica lead."""
+
+    def configure(self, topic: str, key: str, value: str) -> None:
+        """Set a topic's own setting."""
+
+    def configs(self, topic: str) -> Mapping[str, str]:
+        """A topic's own settings, at least."""
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class JavaClient:
+    """Kafka's own, in a JVM."""
+
+    reassigns = True
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._tool = Tool(folder, address)
+
+    def create(self, topic: str, partitions: int, factor: int) -> None:
+        """As AnyClient."""
+        self._tool.ask("create", topic=topic, partitions=partitions, factor=factor)
+
+    def describe(self) -> Mapping[str, Partitions]:
+        """As AnyClient."""
+        return {
+            name: {int(number): (one["leader"], one["replicas"], one["isr"]) for number, one in partitions.items()}
+            for name, partitions in self._tool.ask("describe").items()
+        }
+
+    def produce(self, topic: str, values: Sequence[str]) -> None:
+        """As AnyClient."""
+        assert self._tool.ask("produce", topic=topic, values=values) == len(values)
+
+    def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
+        """As AnyClient."""
+        self._tool.ask("transact", id=transactional_id, topic=topic, values=values, aborted=aborted)
+
+    def consume(self, group: str, topic: str, count: int) -> list[str]:
+        """As AnyClient."""
+        return list(self._tool.ask("group", group=group, topic=topic, count=count))
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """As AnyClient."""
+        self._tool.ask("grow", topic=topic, partitions=partitions)
+
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """As AnyClient."""
+        self._tool.ask("reassign", topic=topic, partition=partition, replicas=replicas)
+
+    def reassignments(self) -> bool:
+        """As AnyClient."""
+        return bool(self._tool.ask("reassignments"))
+
+    def elect(self, topic: str, partition: int) -> None:
+        """As AnyClient."""
+        self._tool.ask("elect", topic=topic, partition=partition)
+
+    def configure(self, topic: str, key: str, value: str) -> None:
+        """As AnyClient."""
+        self._tool.ask("configure", topic=topic, key=key, value=value)
+
+    def configs(self, topic: str) -> Mapping[str, str]:
+        """As AnyClient."""
+        return dict(self._tool.ask("configs", topic=topic))
+
+    def delete(self, topic: str) -> None:
+        """As AnyClient."""
+        self._tool.ask("delete", topic=topic)
+
+    def close(self) -> None:
+        """As AnyClient."""
+        self._tool.close()
+
+
+class Librdkafka:
+    """librdkafka, by confluent-kafka."""
+
+    reassigns = False
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._lib: Any = import_module("confluent_kafka")
+        self._names: Any = import_module("confluent_kafka.admin")
+        self._own = {"bootstrap.servers": address, "log_level": 0}
+        self._admin: Any = self._names.AdminClient(self._own)
+
+    def create(self, topic: str, partitions: int, factor: int) -> None:
+        """As AnyClient."""
+        new = self._names.NewTopic(topic, num_partitions=partitions, replication_factor=factor)
+        self._admin.create_topics([new])[topic].result(_PATIENCE_S)
+
+    def describe(self) -> Mapping[str, Partitions]:
+        """As AnyClient."""
+        return {
+            name: {number: (one.leader, one.replicas, one.isrs) for number, one in topic.partitions.items()}
+            for name, topic in self._admin.list_topics(timeout=_PATIENCE_S).topics.items()
+        }
+
+    def produce(self, topic: str, values: Sequence[str]) -> None:
+        """As AnyClient."""
+        _send(self._lib.Producer({**self._own, "enable.idempotence": True}), topic, values)
+
+    def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
+        """As AnyClient."""
+        producer = self._lib.Producer({**self._own, "transactional.id": transactional_id})
+        producer.init_transactions(_PATIENCE_S)
+        producer.begin_transaction()
+        _send(producer, topic, aborted)
+        producer.abort_transaction(_PATIENCE_S)
+        producer.begin_transaction()
+        _send(producer, topic, values)
+        producer.commit_transaction(_PATIENCE_S)
+
+    def consume(self, group: str, topic: str, count: int) -> list[str]:
+        """As AnyClient."""
+        consumer = self._lib.Consumer({**self._own, **_GROUP, "group.id": group})
+        consumer.subscribe([topic])
+        found: list[str] = []
+        end = time.monotonic() + _PATIENCE_S
+        while len(found) < count and time.monotonic() < end:
+            message = consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                found.append(_text(message))
+        consumer.commit(asynchronous=False)
+        consumer.close()
+        return found
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """As AnyClient."""
+        self._admin.create_partitions([self._names.NewPartitions(topic, partitions)])[topic].result(_PATIENCE_S)
+
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """Not known to librdkafka. Raises NotImplementedError."""
+        raise NotImplementedError
+
+    def reassignments(self) -> bool:
+        """Not known to librdkafka. Raises NotImplementedError."""
+        raise NotImplementedError
+
+    def elect(self, topic: str, partition: int) -> None:
+        """As AnyClient."""
+        one = self._lib.TopicPartition(topic, partition)
+        asked = self._admin.elect_leaders(self._lib.ElectionType.PREFERRED, [one])
+        ((_, error),) = asked.result(_PATIENCE_S).items()
+        if error is not None:
+            raise self._lib.KafkaException(error)
+
+    def configure(self, topic: str, key: str, value: str) -> None:
+        """As AnyClient."""
+        change = self._names.ConfigEntry(key, value, incremental_operation=self._names.AlterConfigOpType.SET)
+        resource = self._names.ConfigResource(self._names.ResourceType.TOPIC, topic, incremental_configs=[change])
+        self._admin.incremental_alter_configs([resource])[resource].result(_PATIENCE_S)
+
+    def configs(self, topic: str) -> Mapping[str, str]:
+        """As AnyClient."""
+        resource = self._names.ConfigResource(self._names.ResourceType.TOPIC, topic)
+        told = self._admin.describe_configs([resource])[resource].result(_PATIENCE_S)
+        return {name: one.value for name, one in told.items()}
+
+    def delete(self, topic: str) -> None:
+        """As AnyClient."""
+        self._admin.delete_topics([topic])[topic].result(_PATIENCE_S)
+
+    def close(self) -> None:
+        """Nothing: it ends with the last reference."""
+
+    @contextmanager
+    def producing(self, topic: str) -> Iterator[list[tuple[str, Any]]]:
+        """Produce idempotently while the block runs, and until all is delivered or given up.
+
+        The list grows by each value whose fate is known: the value, and the error or None.
+        """
+        done: list[tuple[str, Any]] = []
+        producer = self._lib.Producer({**self._own, "enable.idempotence": True, "linger.ms": 5})
+        over = threading.Event()
+
+        def run() -> None:
+            for number in numbers():
+                if over.is_set():
+                    return
+                value = f"{number:08}"
+                producer.produce(topic, value.encode(), on_delivery=lambda error, it: done.append((_text(it), error)))
+                producer.poll(0.001)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield done
+        finally:
+            over.set()
+            thread.join()
+            assert producer.flush(_PATIENCE_S) == 0
+
+
+def _text(message: Any) -> str:
+    """The value of a message."""
+    return str(message.value().decode())
+
+
+def _send(producer: Any, topic: str, values: Sequence[str]) -> None:
+    errors: list[Any] = []
+    for value in values:
+        producer.produce(topic, value.encode(), on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(_PATIENCE_S) == 0
+    assert errors == [None] * len(values)
+
+
+class KafkaPython:
+    """kafka-python."""
+
+    reassigns = True
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._lib: Any = import_module("kafka")
+        self._names: Any = import_module("kafka.admin")
+        self._own = {"bootstrap_servers": address.split(",")}
+        self._admin: Any = self._lib.KafkaAdminClient(**self._own)
+
+    def create(self, topic: str, partitions: int, factor: int) -> None:
+        """As AnyClient."""
+        self._admin.create_topics([self._names.NewTopic(topic, partitions, factor)])
+
+    def describe(self) -> Mapping[str, Partitions]:
+        """As AnyClient."""
+        return {
+            topic["name"]: {
+                one["partition_index"]: (one["leader_id"], one["replica_nodes"], one["isr_nodes"])
+                for one in topic["partitions"]
+            }
+            for topic in self._admin.describe_topics()
+        }
+
+    def produce(self, topic: str, values: Sequence[str]) -> None:
+        """As AnyClient."""
+        producer = self._lib.KafkaProducer(**self._own)
+        try:
+            for sent in [producer.send(topic, value.encode()) for value in values]:
+                sent.get(_PATIENCE_S)
+        finally:
+            producer.close()
+
+    def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
+        """As AnyClient."""
+        producer = self._lib.KafkaProducer(**self._own, transactional_id=transactional_id)
+        try:
+            producer.init_transactions()
+            producer.begin_transaction()
+            for sent in [producer.send(topic, value.encode()) for value in aborted]:
+                sent.get(_PATIENCE_S)
+            producer.abort_transaction()
+            producer.begin_transaction()
+            for value in values:
+                producer.send(topic, value.encode())
+            producer.commit_transaction()
+        finally:
+            producer.close()
+
+    def consume(self, group: str, topic: str, count: int) -> list[str]:
+        """As AnyClient."""
+        settings = {key.replace(".", "_"): value for key, value in _GROUP.items()}
+        consumer = self._lib.KafkaConsumer(topic, **self._own, **settings, group_id=group)
+        found: list[str] = []
+        end = time.monotonic() + _PATIENCE_S
+        while len(found) < count and time.monotonic() < end:
+            # Not for less: a poll that ends while its group is being joined can lose what it is assigned.
+            for records in consumer.poll(1000 * _PATIENCE_S).values():
+                found += [one.value.decode() for one in records]
+        consumer.commit()
+        consumer.close()
+        return found
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """As AnyClient."""
+        self._admin.create_partitions({topic: partitions})
+
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """As AnyClient."""
+        one = self._lib.TopicPartition(topic, partition)
+        assert self._admin.alter_partition_reassignments({one: list(replicas)}) == {one: None}
+
+    def reassignments(self) -> bool:
+        """As AnyClient."""
+        return bool(self._admin.list_partition_reassignments())
+
+    def elect(self, topic: str, partition: int) -> None:
+        """As AnyClient."""
+        self._admin.elect_leaders(0, {topic: [partition]})
+
+    def configure(self, topic: str, key: str, value: str) -> None:
+        """As AnyClient."""
+        kind = self._names.ConfigResourceType.TOPIC
+        self._admin.alter_configs([self._names.ConfigResource(kind, topic, configs={key: value})])
+
+    def configs(self, topic: str) -> Mapping[str, str]:
+        """As AnyClient."""
+        kind = self._names.ConfigResourceType.TOPIC
+        told = self._admin.describe_configs([self._names.ConfigResource(kind, topic)])
+        return {"told": str(told)}
+
+    def delete(self, topic: str) -> None:
+        """As AnyClient."""
+        self._admin.delete_topics([topic])
+
+    def close(self) -> None:
+        """As AnyClient."""
+        self._admin.close()
