@@ -19,6 +19,8 @@ from kframe_kafka_wire.security import Credentials
 
 #: Bytes that are made room for at a time: a reply takes memory as it comes, not as its length claims.
 _CHUNK: Final = 2**18
+#: Brokers give no other answer to what they cannot read.
+_WHY_WORDLESS: Final = ": it ends, or does not know the version of a request (is inter.broker.protocol.version right?)"
 #: What a TLS server says to somebody who does not speak TLS begins like this: an alert.
 _TLS_ALERT: Final = b"\x15\x03"
 #: Most buffers of one system call.
@@ -147,7 +149,8 @@ class Connection:
             connection.settimeout(self._left())
             piece = connection.recv(min(length - got, _CHUNK))
             if not piece:
-                raise ConnectionResetError(f"the broker closed the connection after {got} bytes of {length}")
+                told = f"the broker closed the connection after {got} bytes of {length}"
+                raise ConnectionResetError(told if got else f"{told}{_WHY_WORDLESS}")
             received += piece
             got += len(piece)
         return bytes(received)
