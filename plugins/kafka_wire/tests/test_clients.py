@@ -43,9 +43,9 @@ MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
 class World:
     """Brokers, kframe, and what stands in ZooKeeper."""
 
-    def __init__(self, folder: Path, zookeeper: str, version: str, protocol: str | None) -> None:
+    def __init__(self, folder: Path, zookeeper: str, version: str, protocol: str) -> None:
         self.folder = folder
-        spoken = {} if protocol is None else {"inter.broker.protocol.version": protocol}
+        spoken = {"inter.broker.protocol.version": protocol}
         self.cluster = Cluster(folder, zookeeper, settings={**SETTINGS, **spoken}, version=version)
         self.kframe = Instance(zookeeper, folder / "kframe", US, settings={**SIZES, **spoken})
         self.client = KazooClient(zookeeper)
@@ -132,14 +132,13 @@ def partitions(address: str) -> list[tuple[str, int, bool]]:
     ]
 
 
-#: Release of the brokers, and what they speak among each other where that is older.
-NEWEST: Final = ("3.9.1", None)
-OTHERS: Final = [("3.9.1", "2.8"), ("3.9.1", "2.4"), ("2.8.2", None)]
+#: Release of the brokers, and the inter-broker protocol.
+NEWEST: Final = ("3.9.1", "3.9")
+OTHERS: Final = [("3.9.1", "2.8"), ("3.9.1", "2.4"), ("2.8.2", "2.8")]
 
 
-def spelled(which: tuple[str, str | None]) -> str:
-    version, protocol = which
-    return version if protocol is None else f"{version}-speaking-{protocol}"
+def spelled(which: tuple[str, str]) -> str:
+    return "-speaking-".join(which)
 
 
 @pytest.fixture(scope="class")
