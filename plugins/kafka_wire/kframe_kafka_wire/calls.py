@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -91,6 +91,8 @@ class Call:
     desk: Desk
     offered: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """The versions of each API that this connection is offered."""
+    ask: Callable[[int, int, Mapping[str, Any]], Awaitable[bool]] | None = None
+    """Puts a question to a broker, as ``Relays.ask``; None where that would lend a stranger our rights."""
 
     @property
     def version(self) -> int:

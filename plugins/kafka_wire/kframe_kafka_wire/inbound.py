@@ -166,7 +166,8 @@ class Inbound:
             body = decode_request(header, frame)
         if header.api_key == API_VERSIONS and self._at.relays is not None:
             self._offered = await self._at.relays.offered()
-        call = Call(header, body, self._session, self._at.desk, self._offered)
+        ask = None if self._at.relays is None else self._at.relays.ask
+        call = Call(header, body, self._session, self._at.desk, self._offered, ask)
         if header.api_key in _LOGINS:
             told: Mapping[str, Any] | None = {
                 "error_code": ErrorCode.ILLEGAL_SASL_STATE,

@@ -11,7 +11,8 @@ import asyncio
 import random
 import struct
 from collections.abc import Mapping
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 from kframe import ClusterState, KframeError
 from kframe.model.brokers import Endpoint, Registration
@@ -22,10 +23,11 @@ from kframe_kafka_wire.frames import Refused, read_size
 
 _SIZE = struct.Struct(">i")
 _CHUNK: Final = 1 << 16
-#: Largest answer to ApiVersions that a broker may give.
-_VERSIONS_MOST: Final = 1 << 20
+#: Largest answer to a question of our own that a broker may give.
+_ANSWER_MOST: Final = 1 << 20
 _CONNECT_S: Final = 5.0
 _FAILED_FOR_S: Final = 5.0
+_NO_ANSWER: Final = (OSError, TimeoutError, CodecError, Refused, asyncio.IncompleteReadError)
 Ranges = Mapping[int, tuple[int, int]]
 
 
@@ -70,14 +72,25 @@ class Relays:
             for one, endpoint in live[:1]:
                 try:
                     async with asyncio.timeout(_CONNECT_S):
-                        theirs = self._ranges[one.broker_id, one.broker_epoch] = await _ask_versions(endpoint)
-                except (OSError, TimeoutError, CodecError, Refused, asyncio.IncompleteReadError):
+                        body = await _ask(endpoint, API_VERSIONS, 0, {})
+                    theirs = {each["api_key"]: (each["min_version"], each["max_version"]) for each in body["api_keys"]}
+                    self._ranges[one.broker_id, one.broker_epoch] = theirs
+                except _NO_ANSWER:
                     self._failed_s = now
         return {
             key: (max(least, theirs[key][0]), min(most, theirs[key][1])) if key in RELAYED else (least, most)
             for key, (least, most) in OFFERED.items()
             if key not in RELAYED or (key in theirs and theirs[key][0] <= most)
         }
+
+    async def ask(self, api_key: int, version: int, fields: Mapping[str, Any]) -> bool:
+        """Put a question to some live broker, in the name of nobody; whether it has answered, whatever that is."""
+        for _, endpoint in (await self.brokers())[:1]:
+            with suppress(*_NO_ANSWER):
+                async with asyncio.timeout(_CONNECT_S):
+                    await _ask(endpoint, api_key, version, fields)
+                return True
+        return False
 
 
 class Relay:
@@ -130,14 +143,14 @@ class Relay:
         return self._streams
 
 
-async def _ask_versions(endpoint: Endpoint) -> Ranges:
+async def _ask(endpoint: Endpoint, api_key: int, version: int, fields: Mapping[str, Any]) -> dict[str, Any]:
     reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
     try:
-        writer.write(encode_request(API_VERSIONS, 0, 0, "kframe", {}))
-        size = await read_size(reader, _VERSIONS_MOST)
+        writer.write(encode_request(api_key, version, 0, "kframe", fields))
+        size = await read_size(reader, _ANSWER_MOST)
         if size is None:
             raise Refused("no answer")
-        _, body = decode_response(API_VERSIONS, 0, await reader.readexactly(size))
-        return {one["api_key"]: (one["min_version"], one["max_version"]) for one in body["api_keys"]}
+        _, body = decode_response(api_key, version, await reader.readexactly(size))
+        return body
     finally:
         writer.close()

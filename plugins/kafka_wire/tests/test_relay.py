@@ -157,3 +157,31 @@ def test_sizes_that_no_answer_has_end_the_connection(size: int) -> None:
                 other.ask(48, 0)
     finally:
         broker.close()
+
+
+def test_where_nobody_knows_a_coordinator_a_broker_is_asked_so_that_it_creates_the_topic() -> None:
+    """How large the topic is to be only brokers know here, and who asks us may ask nobody else."""
+
+    def answer(frame: bytes) -> bytes:
+        header = codec.decode_header(frame)
+        return codec.encode_response(10, header.api_version, header.correlation_id, {"error_code": 15})
+
+    broker = FakeBroker(answer)
+    try:
+        with served(broker.port) as world, Client(world.server.addresses["PLAINTEXT"]) as client:
+            (told,) = client.ask(10, 4, key_type=1, coordinator_keys=["mine"])["coordinators"]
+        asked = [codec.decode_request(codec.decode_header(one), one) for one in broker.seen]
+    finally:
+        broker.close()
+    assert told["error_code"] == 15
+    assert asked == [{"key": "mine", "key_type": 1}]
+
+
+def test_a_broker_that_cannot_be_asked_for_a_coordinator_changes_no_answer() -> None:
+    broker = FakeBroker(lambda _: None)
+    try:
+        with served(broker.port) as world, Client(world.server.addresses["PLAINTEXT"]) as client:
+            assert client.ask(10, 1, key="mine", key_type=0)["error_code"] == 15
+    finally:
+        broker.close()
+    assert len(broker.seen) == 1

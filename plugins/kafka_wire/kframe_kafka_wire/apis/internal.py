@@ -16,6 +16,7 @@ from kframe_kafka_wire.authorizer import Kind, Operation
 from kframe_kafka_wire.calls import Call, Desk
 
 Fields = Mapping[str, Any]
+FIND_COORDINATOR: Final = 10
 OFFSETS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 INTERNAL: Final = frozenset({OFFSETS, TRANSACTIONS})
@@ -106,6 +107,9 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
     creation = creation_of(call.desk, topic)
     if creation is None:
+        if call.ask is not None:
+            # Who asks may ask nobody else. The answer is left for the next time: by then the topic may be ours to tell.
+            await call.ask(FIND_COORDINATOR, 1, {"key": key, "key_type": kind})
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it")
     codes = await call.desk.wait(call.desk.controller.create_topics([creation], timeout_ms=0))
     return _nobody(
