@@ -318,11 +318,14 @@ class KafkaPython:
     def consume(self, group: str, topic: str, count: int) -> list[str]:
         """As AnyClient."""
         settings = {key.replace(".", "_"): value for key, value in _GROUP.items()}
-        consumer = self._lib.KafkaConsumer(topic, **self._own, **settings, group_id=group)
+        consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
+        # A member that is told of the partitions while it joins its group can lose what it is assigned.
+        assert consumer.partitions_for_topic(topic)
+        consumer.subscribe([topic])
         found: list[str] = []
         end = time.monotonic() + _PATIENCE_S
         while len(found) < count and time.monotonic() < end:
-            # Not for less: a poll that ends while its group is being joined can lose what it is assigned.
+            # Nor does a poll end while the group is being joined.
             for records in consumer.poll(1000 * _PATIENCE_S).values():
                 found += [one.value.decode() for one in records]
         consumer.commit()
