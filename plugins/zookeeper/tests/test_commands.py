@@ -193,7 +193,7 @@ def test_stand_by_takes_over_when_the_active_one_is_told_to_stop(start: Start, o
     assert holds(operator, 1001, 2)
     second = start(1002)
     assert says(first, "takes over with epoch 2")
-    assert says(first, "WARNING [Controller id=1001] anybody who reaches ZooKeeper may change")
+    assert says(first, "WARN [Controller id=1001] anybody who reaches ZooKeeper may change")
     assert first.end(signal.SIGTERM) == 0
     assert holds(operator, 1002, 3)
     assert says(first, "controller 1001 resigns: asked to resign")

@@ -118,8 +118,10 @@ def _moving(lists: Ragged, first: int, count: int) -> dict[int, list[int]]:
 
 
 def _check_assignment(record: TopicZnode, path: str) -> None:
-    """Raise ZnodeError unless partitions count from 0, and lists are not empty and name each broker once, by
-    an id that one can have."""
+    """Raise ZnodeError unless partitions count from 0, and lists are not empty and name each broker once.
+
+    Kafka takes any number for a broker that need not be there, those below 0 as well.
+    """
     partitions = record.partitions
     if partitions and max(partitions) != len(partitions) - 1:
         missing = next(number for number in range(len(partitions)) if number not in partitions)
@@ -129,8 +131,6 @@ def _check_assignment(record: TopicZnode, path: str) -> None:
             where = f"{path} field partitions.{partition}"
             raise ZnodeError(where, f"{len(replicas)} replicas, {len(set(replicas))} of them different",
                              f"1 to {REPLICAS_MAX} different brokers")  # fmt: skip
-        if min(replicas) < 0:
-            raise ZnodeError(f"{path} field partitions.{partition}", f"{min(replicas)}", "ids of brokers, from 0")
     for field, moving in (("adding_replicas", record.adding_replicas), ("removing_replicas", record.removing_replicas)):
         for partition, brokers in moving.items():
             where = f"{path} field {field}.{partition}"
