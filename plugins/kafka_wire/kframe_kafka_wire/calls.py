@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from kframe import ClusterState, Controller, ErrorCode, KframeError
 from kframe.model.brokers import Endpoint, Registration
+from kframe.model.protocol import LATEST, InterBrokerProtocol
 from kframe_kafka_wire.authorizer import CLUSTER, SUPPORTED, Authorizer, Everybody, Kind, Operation
 from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
@@ -55,6 +56,12 @@ class Desk:
             except KframeError as error:
                 _log.warning("the id of the cluster cannot be read: %s", error)
         return self.known_cluster_id
+
+    @property
+    def topic_ids(self) -> bool:
+        """Whether brokers know topics by ids: those that were told of a topic without one serve no fetch by it."""
+        text = self.setting("inter.broker.protocol.version", "")
+        return (InterBrokerProtocol.parse(text) if text else LATEST).topic_ids
 
     def setting(self, key: str, default: str) -> str:
         """A value by Kafka's key."""

@@ -94,6 +94,16 @@ def test_what_may_be_done_is_told_to_who_asks(client: Client) -> None:
     assert client.ask(3, 9, topics=[])["cluster_authorized_operations"] == -(2**31)
 
 
+@pytest.mark.parametrize("protocol, has_one", [("2.4", False), ("2.8", True), ("", True)])
+def test_topics_have_ids_where_brokers_know_them(protocol: str, has_one: bool) -> None:
+    """A client that learnt an id from us would fetch by it, and brokers that were not told of it serve nothing."""
+    with Served({}, (1,), {"inter.broker.protocol.version": protocol}) as world, world.client() as client:
+        topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
+        client.ask(19, 7, topics=[topic], timeout_ms=0, validate_only=False)
+        (told,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
+        assert (told["error_code"], told["topic_id"] != bytes(16)) == (0, has_one)
+
+
 def test_topics_that_no_broker_has_heard_of_are_not_told() -> None:
     with Served({"unborn": [PartitionSpec((9,))]}) as world, world.client() as client:
         assert client.ask(3, 12, topics=None)["topics"] == []

@@ -82,14 +82,18 @@ async def look(call: Call, choose: Callable[[ClusterState], Iterable[int]]) -> C
     Clients that get no answer ask another node. An answer without brokers would not do: Java's admin client takes the
     topics out of it, of which there are none either, and keeps to the node until its metadata are too old.
     """
-    view = await call.desk.look(lambda cluster: None if cluster is None else view_of(cluster, choose))
+    ids = call.desk.topic_ids
+    view = await call.desk.look(lambda cluster: None if cluster is None else view_of(cluster, choose, ids))
     if view is None:
         raise Refused("it asks for brokers and topics, which only the controller knows, and this is not the controller")
     return view
 
 
-def view_of(cluster: ClusterState, choose: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
-    """Brokers, and the topics (indexes) that ``choose`` names, copied out of the columns in a few array passes.
+def view_of(
+    cluster: ClusterState, choose: Callable[[ClusterState], Iterable[int]], topic_ids: bool = True
+) -> ClusterView:
+    """Brokers, and the topics (indexes) that ``choose`` names, copied out of the columns in a few array passes; without
+    ``topic_ids`` they have none.
 
     A partition without a state, and a topic that is queued for deletion, are known to the controller alone.
     """
@@ -107,7 +111,8 @@ def view_of(cluster: ClusterState, choose: Callable[[ClusterState], Iterable[int
     views = {}
     for index, first, end in zip(owners[begins].tolist(), begins.tolist(), ends.tolist(), strict=True):
         name = topics.names[index]
-        views[name] = TopicView(name, topics.ids[index].tobytes(), table, first, end)
+        topic_id = topics.ids[index].tobytes() if topic_ids else ZERO_ID
+        views[name] = TopicView(name, topic_id, table, first, end)
     return ClusterView(brokers, views)
 
 
