@@ -39,6 +39,12 @@ class Desk:
     taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a new block is fetched."""
     known_cluster_id: str | None = None
+    topic_ids: bool = field(init=False)
+    """Whether brokers know topics by ids: those that were told of a topic without one serve no fetch by it."""
+
+    def __post_init__(self) -> None:
+        text = self.setting("inter.broker.protocol.version", "")
+        self.topic_ids = (InterBrokerProtocol.parse(text) if text else LATEST).topic_ids
 
     async def wait(self, future: Future[Result]) -> Result:
         """What the controller answers."""
@@ -56,12 +62,6 @@ class Desk:
             except KframeError as error:
                 _log.warning("the id of the cluster cannot be read: %s", error)
         return self.known_cluster_id
-
-    @property
-    def topic_ids(self) -> bool:
-        """Whether brokers know topics by ids: those that were told of a topic without one serve no fetch by it."""
-        text = self.setting("inter.broker.protocol.version", "")
-        return (InterBrokerProtocol.parse(text) if text else LATEST).topic_ids
 
     def setting(self, key: str, default: str) -> str:
         """A value by Kafka's key."""
