@@ -126,6 +126,19 @@ def summary(settings: Settings, controller: Controller, arrangement: Arrangement
     )
 
 
+def asked_to_stop() -> threading.Event:
+    """Set once SIGTERM or SIGINT has come; a second one ends the process as if nobody handled it."""
+    asked = threading.Event()
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return asked
+
+
 def serve(
     controller: Controller, takeover: bool, begun: Callable[[], str], peers: frozenset[int] | None = None
 ) -> None:
@@ -135,14 +148,7 @@ def serve(
     which is a broker; brokers contend for it, and no setting of theirs keeps them from that.
     Stopping is in order: the event under way is finished, the role is given up, whoever waits is answered, all closes.
     """
-    asked = threading.Event()
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        asked.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+    asked = asked_to_stop()
     controller.start(takeover=takeover)
     _log.info("%s", begun())
     try:

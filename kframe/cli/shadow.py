@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from types import FrameType
 from typing import Any, Final
 
 import click
@@ -18,6 +16,7 @@ import click
 from kframe.api.health import Health
 from kframe.api.settings import Settings
 from kframe.cli.monitor import LISTENER, Monitor
+from kframe.cli.run import asked_to_stop
 from kframe.errors import StoreError
 from kframe.model.ids import NO_LEADER
 from kframe.shadow import Shadow, Verdict
@@ -126,14 +125,7 @@ def run(
     output: str,
 ) -> int:  # fmt: skip
     """Shadow the controller of a live cluster; return the exit code."""
-    stop = threading.Event()
-
-    def ask(number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask)
+    stop = asked_to_stop()
     shadow = Shadow(cluster.reader(), settings.controller_config())
     watcher = Watcher(shadow, settle_s, output)
     shadow.open()
