@@ -16,9 +16,8 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_kafka_wire.client import open_admin
 from kframe_zookeeper.testing.java import missing
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.kafka import Cluster, Tool, running_cluster
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
@@ -32,18 +31,8 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("planned")
-    zookeeper = ServerHandle(folder / "zookeeper", ServerOptions())
-    cluster = None
-    try:
-        zookeeper.start()
-        cluster = Cluster(folder, zookeeper.address)
-        cluster.start()
+    with running_cluster(tmp_path_factory.mktemp("planned")) as cluster:
         yield cluster
-    finally:
-        if cluster is not None:
-            cluster.kill()
-        zookeeper.kill()
 
 
 @pytest.fixture(scope="module")

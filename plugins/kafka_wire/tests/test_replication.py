@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kazoo.client import KazooClient
 from kazoo.protocol.states import WatchedEvent
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.replication import PATIENCE_S, Scene
-from kframe_zookeeper.testing.handover import ALL, World
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.handover import ALL, World, running_world
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
@@ -46,18 +44,8 @@ Story = Callable[[Scene], None]
 def world(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Three brokers, Kafka's own controller among them."""
     folder = tmp_path_factory.mktemp("replication")
-    cluster = Cluster(folder / "kafka", f"{zookeeper.address}/replication", settings=SETTINGS)
-    try:
-        cluster.start()
-        tool = Tool(folder / "tool", cluster.address)
-        client = KazooClient(cluster.zookeeper)
-        client.start()
-        yield World(cluster, tool, client, folder)
-        client.stop()
-        client.close()
-        tool.close()
-    finally:
-        cluster.kill()
+    with running_world(f"{zookeeper.address}/replication", folder, SETTINGS) as world:
+        yield world
 
 
 @pytest.fixture

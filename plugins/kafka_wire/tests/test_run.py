@@ -17,9 +17,8 @@ from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.client import open_admin
 from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
 from kframe_zookeeper.testing.java import missing
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.kafka import Cluster, Tool, running_cluster
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 
 PARTITIONS: Final = 6
 SETTINGS: Final = {
@@ -31,16 +30,8 @@ SETTINGS: Final = {
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     if lacking := missing():
         pytest.skip(lacking)
-    zookeeper, cluster = ServerHandle(tmp_path / "zookeeper", ServerOptions()), None
-    try:
-        zookeeper.start()
-        cluster = Cluster(tmp_path, zookeeper.address, settings=SETTINGS)
-        cluster.start()
+    with running_cluster(tmp_path, SETTINGS) as cluster:
         yield cluster
-    finally:
-        if cluster is not None:
-            cluster.kill()
-        zookeeper.kill()
 
 
 def topic(client: KazooClient, name: str) -> Any:

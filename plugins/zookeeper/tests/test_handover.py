@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
-from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import ControllerRun
 from kframe_zookeeper.testing.handover import (
@@ -22,8 +21,8 @@ from kframe_zookeeper.testing.handover import (
     eventually,
     kframe,
     rises,
+    running_world,
 )
-from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
@@ -32,18 +31,8 @@ from kframe_zookeeper.testing.servers import ServerHandle
 def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Three brokers, Kafka's own controller among them."""
     folder = tmp_path_factory.mktemp("handover")
-    cluster = Cluster(folder / "kafka", f"{zookeeper.address}/handover")
-    try:
-        cluster.start()
-        tool = Tool(folder / "tool", cluster.address)
-        client = KazooClient(cluster.zookeeper)
-        client.start()
-        yield World(cluster, tool, client, folder)
-        client.stop()
-        client.close()
-        tool.close()
-    finally:
-        cluster.kill()
+    with running_world(f"{zookeeper.address}/handover", folder) as world:
+        yield world
 
 
 @pytest.fixture

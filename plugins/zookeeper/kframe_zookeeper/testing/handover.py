@@ -7,7 +7,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -211,6 +212,23 @@ class World:
         """All that these partitions hold, by partition."""
         found: dict[str, list[str]] = self.tool.ask("consume", topic=topic)
         return found
+
+
+@contextmanager
+def running_world(zookeeper: str, folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[World]:
+    """Three brokers, Kafka's own controller among them, and those who look at them; ``zookeeper`` has a chroot."""
+    cluster = Cluster(folder / "kafka", zookeeper, settings=settings or {})
+    try:
+        cluster.start()
+        tool = Tool(folder / "tool", cluster.address)
+        client = KazooClient(cluster.zookeeper)
+        client.start()
+        yield World(cluster, tool, client, folder)
+        client.stop()
+        client.close()
+        tool.close()
+    finally:
+        cluster.kill()
 
 
 def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[int, ...]]]:

@@ -10,15 +10,16 @@ import base64
 import json
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kframe_zookeeper.testing.java import JVM, fetched
 from kframe_zookeeper.testing.process import Process, until
-from kframe_zookeeper.testing.servers import HOST, free_ports
+from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
-__all__ = ["LOGS", "VERSION", "Broker", "Cluster", "Complaint", "KafkaError", "Tool", "jars"]
+__all__ = ["LOGS", "VERSION", "Broker", "Cluster", "Complaint", "KafkaError", "Tool", "jars", "running_cluster"]
 
 VERSION: Final = "3.9.1"
 #: The logs that a broker writes, as Kafka's own config/log4j.properties divides them, and their loggers.
@@ -153,6 +154,21 @@ class Cluster:
 
 class KafkaError(Exception):
     """What one of Kafka's own clients has thrown."""
+
+
+@contextmanager
+def running_cluster(folder: Path, settings: Mapping[str, str] = {}) -> Iterator[Cluster]:
+    """Three brokers at work on a ZooKeeper of their own; both end with it."""
+    zookeeper, cluster = ServerHandle(folder / "zookeeper", ServerOptions()), None
+    try:
+        zookeeper.start()
+        cluster = Cluster(folder, zookeeper.address, settings=settings)
+        cluster.start()
+        yield cluster
+    finally:
+        if cluster is not None:
+            cluster.kill()
+        zookeeper.kill()
 
 
 class Tool:
