@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,12 +34,16 @@ from kframe_zookeeper.znodes import (
     table_of,
 )
 
+_log = logging.getLogger("kframe.zookeeper")
+
 UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_INSYNC: Final = "min.insync.replicas"
 ANY_VERSION: Final = -1
 BAD_VERSION: Final = BadVersionError.code
 #: How often ids are given anew to topics that somebody else has just written.
 TRIES_MOST: Final = 16
+#: How many partitions a warning names.
+_NAMED_MOST: Final = 10
 _TRUTH: Final = {"true": 1, "false": 0}
 _INT32_MOST: Final = 2**31 - 1
 
@@ -141,7 +146,7 @@ class TopicCalls:
 
 def _decoded(memory: Memory, names: Sequence[str], nodes: Sequence[Node | None]) -> list[StoredTopic]:
     """The topics that are there and can be read; their versions are remembered."""
-    found = []
+    found: list[StoredTopic] = []
     for name, node in zip(names, nodes, strict=True):
         if node is None:
             memory.topics.pop(name, None)
@@ -154,6 +159,9 @@ def _decoded(memory: Memory, names: Sequence[str], nodes: Sequence[Node | None])
         memory.mend(paths.topic_path(name))
         memory.topics[name] = SeenTopic(node.version, topic.extra)
         found.append(topic)
+    if doubled := [f"{topic.name}-{partition}" for topic in found for partition in topic.doubled]:
+        _log.warning("%d partitions have a broker twice among their replicas, which counts once: %s%s", len(doubled),
+                     ", ".join(doubled[:_NAMED_MOST]), ", ..." if len(doubled) > _NAMED_MOST else "")  # fmt: skip
     return found
 
 

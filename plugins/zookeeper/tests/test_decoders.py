@@ -165,8 +165,6 @@ REFUSED: list[tuple[str, Callable[[bytes | None], Any], bytes | None, str]] = [
     ("partition 01", topic, b'{"partitions":{"01":[1]}}', "field partitions key: found str, expected int"),
     ("partition missing", topic, b'{"partitions":{"1":[1]}}', "found no partition 0, expected all up to 1"),
     ("no replicas", topic, b'{"partitions":{"0":[]}}', "field partitions.0: found 0 replicas"),
-    ("replica twice", topic, b'{"partitions":{"0":[1,1]}}',
-     "field partitions.0: found 2 replicas, 1 of them different"),
     ("adding strangers", topic, b'{"partitions":{"0":[1]},"adding_replicas":{"0":[2]}}', "field adding_replicas.0"),
     ("removing nowhere", topic, b'{"partitions":{"0":[1]},"removing_replicas":{"1":[1]}}', "field removing_replicas.1"),
     ("a bad topic id", topic, b'{"topic_id":"short"}', "field topic_id: found topic id 'short', expected 22"),
@@ -229,6 +227,11 @@ def test_columns_of_several_topics() -> None:
     assert [table.adding[row].tolist() for row in range(3)] == [[], [3], []]
     raws = list(znodes.encode_topics(table))
     assert [topic(raw) for raw in raws] == [first, second]
+
+
+def test_of_a_replica_that_is_stored_twice_the_first_place_counts() -> None:
+    found = topic(b'{"partitions":{"0":[4,9,4],"1":[5,9],"2":[7,7]}}')
+    assert (found.replicas, found.doubled) == ([[4, 9], [5, 9], [7]], (0, 2))
 
 
 def test_places_are_told_by_javas_hash_code() -> None:

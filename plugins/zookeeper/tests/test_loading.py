@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.proxy import MULTI_READ, Break, Moment, Proxy
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
@@ -41,6 +43,21 @@ def test_what_cannot_be_read_is_left_out_and_reported(worlds: Callable[..., ZooK
     operator.set(paths.broker_path(2), operator.get(paths.broker_path(1))[0])
     assert [one.broker_id for one in store.read_brokers()] == [1, 2, 3]
     assert paths.broker_path(2) not in store.quarantined()
+
+
+def test_a_replica_that_is_stored_twice_darkens_nothing(
+    worlds: Callable[..., ZooKeeperWorld], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = worlds(small_cluster())
+    world.operator.set(paths.topic_path("orders"), b'{"version":3,"partitions":{"0":[1,2,1],"1":[2],"2":[3,3]}}')
+    store = opened(world)
+    with caplog.at_level(logging.WARNING, "kframe.zookeeper"):
+        found = described(store.load())
+    assert [found[f"orders-{number}"]["replicas"] for number in range(3)] == [[1, 2], [2], [3]]
+    assert store.quarantined() == {}
+    assert [record.getMessage() for record in caplog.records] == [
+        "2 partitions have a broker twice among their replicas, which counts once: orders-0, orders-2"
+    ]
 
 
 # -- bulk reads

@@ -100,6 +100,11 @@ class JavaClient:
         """As AnyClient."""
         return list(self._tool.ask("group", group=group, topic=topic, count=count))
 
+    def all_values(self, topic: str) -> Mapping[str, Sequence[str]]:
+        """All that there is, by partition: read from first to last offset, and by no group that could read twice."""
+        found: Mapping[str, Sequence[str]] = self._tool.ask("consume", topic=topic)
+        return found
+
     def grow(self, topic: str, partitions: int) -> None:
         """As AnyClient."""
         self._tool.ask("grow", topic=topic, partitions=partitions)

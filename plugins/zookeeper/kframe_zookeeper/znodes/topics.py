@@ -29,7 +29,9 @@ _NO_ID: Final = bytes(16)
 class StoredTopic:
     """One topic. ``replicas[p]`` are those of partition ``p``; ``adding`` and ``removing`` have only those being moved.
 
-    Brokers are ids. ``extra`` goes back in when the topic is written.
+    Brokers are ids, each once in a list: of a broker that was stored twice for a partition the first place counts, and
+    ``doubled`` names such partitions. Kafka's controller lives with them, so that leaving the topic out would darken
+    what works. ``extra`` goes back in when the topic is written.
     """
 
     name: str
@@ -38,6 +40,7 @@ class StoredTopic:
     adding: dict[int, list[int]]
     removing: dict[int, list[int]]
     extra: Extra
+    doubled: tuple[int, ...] = ()
 
 
 def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
@@ -54,7 +57,10 @@ def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
     if topic_id == _NO_ID:
         raise ZnodeError(f"{path} field topic_id", "the id of no topic", "any other id")
     replicas = [record.partitions[partition] for partition in range(len(record.partitions))]
-    return StoredTopic(name, topic_id, replicas, record.adding_replicas, record.removing_replicas, extra)
+    doubled = tuple(partition for partition, brokers in enumerate(replicas) if len(set(brokers)) != len(brokers))
+    for partition in doubled:
+        replicas[partition] = list(dict.fromkeys(replicas[partition]))
+    return StoredTopic(name, topic_id, replicas, record.adding_replicas, record.removing_replicas, extra, doubled)
 
 
 def table_of(topics: Sequence[StoredTopic]) -> TopicTable:
@@ -118,7 +124,7 @@ def _moving(lists: Ragged, first: int, count: int) -> dict[int, list[int]]:
 
 
 def _check_assignment(record: TopicZnode, path: str) -> None:
-    """Raise ZnodeError unless partitions count from 0, and lists are not empty and name each broker once.
+    """Raise ZnodeError unless partitions count from 0, none is without replicas, and those on the move are named once.
 
     Kafka takes any number for a broker that need not be there, those below 0 as well.
     """
@@ -127,10 +133,10 @@ def _check_assignment(record: TopicZnode, path: str) -> None:
         missing = next(number for number in range(len(partitions)) if number not in partitions)
         raise ZnodeError(f"{path} field partitions", f"no partition {missing}", f"all up to {max(partitions)}")
     for partition, replicas in partitions.items():
-        if not 0 < len(set(replicas)) == len(replicas) <= REPLICAS_MAX:
-            where = f"{path} field partitions.{partition}"
-            raise ZnodeError(where, f"{len(replicas)} replicas, {len(set(replicas))} of them different",
-                             f"1 to {REPLICAS_MAX} different brokers")  # fmt: skip
+        if not 0 < len(replicas) <= REPLICAS_MAX:
+            raise ZnodeError(
+                f"{path} field partitions.{partition}", f"{len(replicas)} replicas", f"1 to {REPLICAS_MAX}"
+            )
     for field, moving in (("adding_replicas", record.adding_replicas), ("removing_replicas", record.removing_replicas)):
         for partition, brokers in moving.items():
             where = f"{path} field {field}.{partition}"
