@@ -286,8 +286,7 @@ def numbered(letter: str, count: int) -> list[str]:
 
 def await_told(world: World, enough: Callable[[Mapping[str, Any]], bool]) -> None:
     """Wait until what each node answers to Metadata is enough."""
-    for node in world.nodes:
-        assert until(lambda node=node: enough(metadata(node)), PATIENCE_S), metadata(node)
+    assert until(lambda: all(enough(metadata(node)) for node in world.nodes), PATIENCE_S)
 
 
 def await_more(sent: Sized, count: int) -> None:
