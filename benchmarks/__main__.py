@@ -6,7 +6,7 @@ import argparse
 import datetime
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +23,20 @@ def main(words: Sequence[str] | None = None) -> int:
     measured: dict[str, list[dict[str, Any]]] = {}
     if "kafka" in wanted:
         measured["rows"] = rows = _against_kafka(arguments)
-        _print([against_kafka.HEADINGS, *map(against_kafka.line, rows)], against_kafka.LEGEND)
+        table([against_kafka.HEADINGS, *map(against_kafka.line, rows)], against_kafka.LEGEND)
     if "requests" in wanted:
         measured["requests"] = growth.of_requests(arguments.sizes, arguments.brokers, arguments.growth_runs)
-        _print(growth.lines(measured["requests"]), growth.LEGEND)
+        table(growth.lines(measured["requests"]), growth.LEGEND)
     if "alter-partition" in wanted:
         measured["alter_partition"] = [growth.of_cluster(arguments.clusters, arguments.brokers, arguments.runs)]
-        _print(growth.lines(measured["alter_partition"]), growth.LEGEND)
+        table(growth.lines(measured["alter_partition"]), growth.LEGEND)
     if "sweep" in wanted:
         most = max(arguments.clusters)
         measured["sweep"] = [sweeping.of_pairs(most, brokers, arguments.sweep_runs) for brokers in arguments.swept]
-        _print(sweeping.lines(measured["sweep"]), sweeping.LEGEND)
+        table(sweeping.lines(measured["sweep"]), sweeping.LEGEND)
     if arguments.out:
-        _write(measured, Path(arguments.out), sys.argv[1:] if words is None else words)
+        command = ["python", "-m", "benchmarks", *(sys.argv[1:] if words is None else words)]
+        write_record(Path(arguments.out), command, measured)
     return 0
 
 
@@ -50,18 +51,19 @@ def _against_kafka(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     ]
 
 
-def _print(table: Sequence[tuple[str, ...]], legend: str) -> None:
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for line in table:
+def table(lines: Sequence[tuple[str, ...]], legend: str) -> None:
+    """Print lines under each other, and what they mean."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
     print(f"{legend}\n")
 
 
-def _write(measured: dict[str, list[dict[str, Any]]], path: Path, words: Sequence[str]) -> None:
+def write_record(path: Path, command: Sequence[str], measured: Mapping[str, Any]) -> None:
+    """Keep figures with the time, the machine, the commit and the command."""
     path.parent.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    command = ["python", "-m", "benchmarks", *words]
-    document = {"when": now, "command": command, **machine.describe(), **measured}
+    document = {"when": now, "command": list(command), **machine.describe(), **measured}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 

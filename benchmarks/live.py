@@ -1,0 +1,104 @@
+"""Whole controllers on a real ZooKeeper, Kafka 3.9.1's and kframe's in turn: ``python -m benchmarks.live``.
+
+Each life gets a server and a cluster of its own, with brokers that only answer (``peers/zk_failover.py``, which keeps
+the clock for both from outside). Before kframe starts, the bulk reads and writes that its failover and its broker's
+failure cannot do without are timed alone on that same server (``plugins/zookeeper/bench_raw.py``). Kafka is compared by
+its best life, kframe by its slowest. ``--alone`` sizes are kframe's only. Needs Maven and JDK 17 for Kafka's jars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.__main__ import table, write_record
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+SCRIPT: Final = ROOT / "benchmarks" / "peers" / "zk_failover.py"
+RAW: Final = f"{sys.executable} {ROOT / 'plugins' / 'zookeeper' / 'bench_raw.py'} {{zookeeper}}"
+KFRAME: Final = (
+    f"{sys.executable} -m kframe controller run --zookeeper {{zookeeper}} --id {{id}} "
+    "--listener PLAINTEXT://127.0.0.1:{port} --log-level WARN"
+)
+#: What each event is held against: the raw requests alone, and how many times as fast as Kafka it has to be.
+EVENTS: Final = {"failover": ("read_seconds", 15.0), "broker-failure": ("write_seconds", 8.0)}
+HEADINGS: Final = ("event", "partitions", "kframe s", "Kafka s", "ratio", "wanted", "raw s", "times raw")
+LEGEND: Final = "kframe: its slowest life. Kafka: its best one. raw: median, the requests alone on kframe's server."
+
+Record = dict[str, Any]
+
+
+def lives(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -> Iterator[Record]:
+    """Every measurement of one size, Kafka's and kframe's lives in turn."""
+    jars: Path = import_module("kframe_zookeeper.testing.kafka").jars()
+    for run in range(runs):
+        for ours in (True,) if alone else (False, True):
+            command = [sys.executable, str(SCRIPT), "--jars", str(jars), "--partitions", str(partitions)]
+            command += ["--brokers", str(brokers), "--heap", heap]
+            command += ["--name", "kframe", "--controller", KFRAME, "--first", RAW] if ours else []
+            print(f"{partitions:,} partitions, {'kframe' if ours else 'Kafka'}, life {run + 1}", file=sys.stderr)
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+            for line in done.stdout.splitlines():
+                yield {"run": run, "partitions": partitions, **json.loads(line)}
+
+
+def rows(measured: Sequence[Record]) -> list[Record]:
+    """What comes of the measurements: a row for each event and size."""
+    found = []
+    for partitions in dict.fromkeys(one["partitions"] for one in measured):
+        here = [one for one in measured if one["partitions"] == partitions]
+        raw = [one for one in here if one["bench"] == "raw"]
+        for event, (requests, wanted) in EVENTS.items():
+            ours = [one["seconds"] for one in here if (one["bench"], one.get("controller")) == (event, "kframe")]
+            kafka = [one["seconds"] for one in here if (one["bench"], one.get("controller")) == (event, "kafka-3.9.1")]
+            alone = statistics.median(one[requests] for one in raw)
+            row: Record = {"event": event, "partitions": partitions, "kframe": ours, "kafka": kafka, "raw": alone}
+            row |= {"times_raw": max(ours) / alone, "wanted": wanted}
+            row["ratio"] = min(kafka) / max(ours) if kafka else None
+            found.append(row)
+    return found
+
+
+def line(row: Record) -> tuple[str, ...]:
+    """A row as cells under HEADINGS."""
+    kafka, ratio = row["kafka"], row["ratio"]
+    return (
+        row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.2f}", f"{min(kafka):.1f}" if kafka else "-",
+        f"{ratio:.1f}" if ratio else "-", f"{row['wanted']:.0f}" if ratio else "-", f"{row['raw']:.2f}",
+        f"{row['times_raw']:.2f}",
+    )  # fmt: skip
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
+    parser.add_argument(
+        "--partitions", type=int, nargs="*", default=[20_000, 100_000], help="beside Kafka's controller"
+    )
+    parser.add_argument("--alone", type=int, nargs="*", default=[], help="sizes at which kframe is measured alone")
+    parser.add_argument("--brokers", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=2, help="lives of each controller at each size")
+    parser.add_argument("--heap", default="3g", help="of each JVM, ZooKeeper's included")
+    parser.add_argument("--out", help="write all figures as JSON, for example to benchmarks/results/NAME.json")
+    chosen = parser.parse_args(words)
+    measured: list[Record] = []
+    for alone, sizes in ((False, chosen.partitions), (True, chosen.alone)):
+        for size in sizes:
+            measured += lives(size, chosen.brokers, chosen.runs, chosen.heap, alone=alone)
+    found = rows(measured)
+    table([HEADINGS, *map(line, found)], LEGEND)
+    if chosen.out:
+        command = ["python", "-m", "benchmarks.live", *(sys.argv[1:] if words is None else words)]
+        write_record(Path(chosen.out), command, {"rows": found, "measured": measured})
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
