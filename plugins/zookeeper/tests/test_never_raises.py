@@ -7,12 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kframe_zookeeper import znodes
+from kframe_zookeeper.znodes import NO_EXTRA, strict
 
 from kframe.errors import ZnodeError
+from kframe.snapshot.znodes import TOPIC_DECODER
 
 VECTORS: Final = [
     line.split("\t", 1)[1].encode()
@@ -87,3 +90,37 @@ def test_a_topic_that_is_taken_is_given_back(raw: bytes) -> None:
     kept = znodes.decode_topic("t", again)
     assert (kept.topic_id, kept.replicas, kept.adding) == (topic.topic_id, topic.replicas, topic.adding)
     assert kept.extra.keys() == topic.extra.keys()
+
+
+def settled_quickly(raw: bytes) -> tuple[bool, bool]:
+    """Whether a topic's znode is taken as wholly known without a close look, and whether a close look agrees."""
+    record = TOPIC_DECODER.decode(raw)
+    try:
+        agreed = strict._unknown_fields(raw, "/t", record.__struct_encode_fields__) is NO_EXTRA
+    except ZnodeError:
+        agreed = False
+    return strict._is_all_known(raw, record), agreed
+
+
+@given(raw=bent())
+@example(b'{"partitions":{"0":[1],"0":[1]},"version":3}')
+@example(b'{"partitions":{"0":[1]},"version":3,"version":3}')
+@example(b'{"partitions":{"0":[1]},"version":3,"x":1}')
+def test_what_is_settled_quickly_would_pass_a_close_look(raw: bytes) -> None:
+    try:
+        quickly, agreed = settled_quickly(raw)
+    except msgspec.MsgspecError:
+        return
+    assert agreed or not quickly
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"version": 3, "partitions": {"1": [2, 3], "0": [1, 2]}, "adding_replicas": {}, "removing_replicas": {}}',
+        b'{"removing_replicas":{},"partitions":{"0":[1,2]},"topic_id":"AAAAAAAAAAEAAAAAAAAAAQ","version":3}',
+    ],
+    ids=["with blanks", "in another order"],
+)
+def test_what_others_write_is_settled_quickly(raw: bytes) -> None:
+    assert settled_quickly(raw) == (True, True)

@@ -38,14 +38,14 @@ def decode_znode(decoder: msgspec.json.Decoder[Record], raw: bytes | None, path:
     """The record in a znode and the fields that its schema does not have. Raises ZnodeError.
 
     What encodes to the same bytes again can have neither unknown fields nor repeated keys: that settles what Kafka 3.9
-    has written. Anything else is looked at closely.
+    has written, and what others have written in another order or with blanks. Anything else is looked at closely.
     """
     if raw is None:
         raise ZnodeError(path, "no data", "a JSON object")
     if len(raw) > ZNODE_BYTES_MAX:
         raise ZnodeError(path, f"{len(raw)} bytes", f"at most {ZNODE_BYTES_MAX}")
     record = decode(decoder, raw, path, ZnodeError)
-    if _ENCODER.encode(record) == raw:
+    if _ENCODER.encode(record) == raw or _is_all_known(raw, record):
         return record, NO_EXTRA
     return record, _unknown_fields(raw, path, record.__struct_encode_fields__)
 
@@ -54,6 +54,23 @@ def encode_znode(record: msgspec.Struct, extra: Extra = NO_EXTRA) -> bytes:
     """The bytes of a record, fields in the order of its schema, and then ``extra``."""
     encoded = _ENCODER.encode(record)
     return encoded[:-1] + b"," + _ENCODER.encode(dict(extra))[1:] if extra else encoded
+
+
+def _is_all_known(raw: bytes, record: msgspec.Struct) -> bool:
+    """Whether every field, blanks aside, is one of the schema, stands there once, and encodes to what stands there.
+
+    Some JSON for which that holds may be called unknown here; looking closely is slower, and no less right.
+    """
+    try:
+        plain = msgspec.json.format(raw, indent=-1)
+        fields = _FIELDS.decode(plain)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    names = dict(zip(record.__struct_encode_fields__, record.__struct_fields__, strict=True))
+    return _ENCODER.encode(fields) == plain and all(
+        name in names and bytes(value) == _ENCODER.encode(getattr(record, names[name]))
+        for name, value in fields.items()
+    )
 
 
 def _unknown_fields(raw: bytes, path: str, known: tuple[str, ...]) -> Extra:

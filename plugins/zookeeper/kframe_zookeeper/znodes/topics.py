@@ -50,14 +50,13 @@ def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
     if not raw:
         return StoredTopic(name, None, [], {}, {}, NO_EXTRA)
     record, extra = decode_znode(TOPIC_DECODER, raw, path)
-    _check_assignment(record, path)
+    doubled = _check_assignment(record, path)
     topic_id = (
         None if record.topic_id is UNSET else topic_id_bytes(record.topic_id, f"{path} field topic_id", ZnodeError)
     )
     if topic_id == _NO_ID:
         raise ZnodeError(f"{path} field topic_id", "the id of no topic", "any other id")
     replicas = [record.partitions[partition] for partition in range(len(record.partitions))]
-    doubled = tuple(partition for partition, brokers in enumerate(replicas) if len(set(brokers)) != len(brokers))
     for partition in doubled:
         replicas[partition] = list(dict.fromkeys(replicas[partition]))
     return StoredTopic(name, topic_id, replicas, record.adding_replicas, record.removing_replicas, extra, doubled)
@@ -123,8 +122,9 @@ def _moving(lists: Ragged, first: int, count: int) -> dict[int, list[int]]:
     return {int(partition): named[partition] for partition in scala_order(named)}
 
 
-def _check_assignment(record: TopicZnode, path: str) -> None:
-    """Raise ZnodeError unless partitions count from 0, none is without replicas, and those on the move are named once.
+def _check_assignment(record: TopicZnode, path: str) -> tuple[int, ...]:
+    """The partitions that name a broker twice. Raises ZnodeError unless partitions count from 0, none is without
+    replicas, and those on the move are different ones of them.
 
     Kafka takes any number for a broker that need not be there, those below 0 as well.
     """
@@ -132,8 +132,12 @@ def _check_assignment(record: TopicZnode, path: str) -> None:
     if partitions and max(partitions) != len(partitions) - 1:
         missing = next(number for number in range(len(partitions)) if number not in partitions)
         raise ZnodeError(f"{path} field partitions", f"no partition {missing}", f"all up to {max(partitions)}")
+    doubled = []
     for partition, replicas in partitions.items():
-        if not 0 < len(replicas) <= REPLICAS_MAX:
+        count = len(replicas)
+        if len(set(replicas)) != count:
+            doubled.append(partition)
+        if not 0 < count <= REPLICAS_MAX:
             raise ZnodeError(
                 f"{path} field partitions.{partition}", f"{len(replicas)} replicas", f"1 to {REPLICAS_MAX}"
             )
@@ -142,3 +146,4 @@ def _check_assignment(record: TopicZnode, path: str) -> None:
             where = f"{path} field {field}.{partition}"
             if len(set(brokers)) != len(brokers) or not set(brokers) <= set(partitions.get(partition, ())):
                 raise ZnodeError(where, f"{brokers[:20]}", "different brokers, all of them replicas of the partition")
+    return tuple(sorted(doubled))
