@@ -1,0 +1,44 @@
+"""The arithmetic of ``python -m benchmarks.live``, and its picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import live, plots
+
+
+def life(controller: str, failover: float, broker_failure: float) -> list[live.Record]:
+    return [
+        {"bench": bench, "controller": controller, "partitions": 1_000, "seconds": seconds}
+        for bench, seconds in (("failover", failover), ("broker-failure", broker_failure))
+    ]
+
+
+RAW = [{"bench": "raw", "partitions": 1_000, "read_seconds": read, "write_seconds": 0.5} for read in (1.0, 9.0, 2.0)]
+MEASURED = [*life("kafka-3.9.1", 40.0, 9.0), *life("kafka-3.9.1", 60.0, 8.0), *life("kframe", 2.0, 0.5),
+            *life("kframe", 4.0, 1.0), *RAW]  # fmt: skip
+
+
+def test_kafkas_best_life_is_held_against_our_slowest() -> None:
+    failover, broker_failure = live.rows(MEASURED)
+    assert (failover["ratio"], failover["times_raw"]) == (10.0, 2.0)
+    assert (broker_failure["ratio"], broker_failure["times_raw"]) == (8.0, 2.0)
+    assert live.line(failover) == ("failover", "1,000", "4.00", "40.0", "10.0", "15", "2.00", "2.00")
+
+
+def test_alone_there_is_no_ratio() -> None:
+    (failover, _) = live.rows([*life("kframe", 2.0, 0.5), *RAW])
+    assert failover["ratio"] is None
+    assert live.line(failover)[3:6] == ("-", "-", "-")
+
+
+def test_a_record_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    record, picture = tmp_path / "record.json", tmp_path / "live.svg"
+    record.write_text(json.dumps({"rows": live.rows(MEASURED)}))
+    assert plots.main([str(record), str(picture)]) == 0
+    drawn = picture.read_text()
+    assert [drawn.count(f"fill: {colour}") >= len(plots.TITLES) for colour in plots.COLOURS.values()] == [True] * 3
