@@ -158,9 +158,11 @@ class SqliteStore(MemoryStore):
         )
         return result
 
-    def create_topics(self, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> tuple[WriteCode, ...]:
+    def create_topics(
+        self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
+    ) -> tuple[WriteCode, ...]:
         """Store new topics."""
-        codes = super().create_topics(table, configs)
+        codes = super().create_topics(table, configs, with_ids=with_ids)
         self.ensemble.save(table.names)
         return codes
 

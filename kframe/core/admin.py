@@ -53,7 +53,10 @@ class ReassignmentsListed:
 
 
 def create_topics(context: Context, request: CreateTopicsRequested) -> Operation[TopicsResponse]:
-    """Check and store new topics, and bring them online (Kafka 3.9 ``ZkAdminManager.createTopics``)."""
+    """Check and store new topics, and bring them online (Kafka 3.9 ``ZkAdminManager.createTopics``).
+
+    They have ids where brokers know of ids (``AdminZkClient.createTopicWithAssignment``, ``usesTopicId``).
+    """
     listed = Counter(topic.name for topic in request.topics)
     codes: dict[str, ErrorCode] = {}
     wanted: list[NewTopic] = []
@@ -67,7 +70,8 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
             wanted.append(topic)
     if wanted and not request.validate_only:
         table = _placed(context, wanted, request)
-        results = yield from ask(CreateTopics(table, tuple(topic.config for topic in wanted)))
+        configs = tuple(topic.config for topic in wanted)
+        results = yield from ask(CreateTopics(table, configs, with_ids=context.config.protocol.topic_ids))
         for topic, result in zip(wanted, results, strict=True):
             codes[topic.name] = _STORED[result]
         yield from topics.topics_changed(context)

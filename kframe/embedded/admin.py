@@ -61,12 +61,12 @@ class AdminCalls:
         return self._topics.give_ids(names)
 
     def create_topics(
-        self: Session, table: TopicTable, configs: tuple[Mapping[str, str], ...]
+        self: Session, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
         """Store new topics; those that exist are refused."""
         there = [self._records.exists(self._connected(), topic_path(name)) is not None for name in table.names]
         fresh = np.flatnonzero(~np.array(there, np.bool_))
-        self._topics.create(self._connected(), table.take(fresh), tuple(configs[i] for i in fresh))
+        self._topics.create(self._connected(), table.take(fresh), tuple(configs[i] for i in fresh), with_ids)
         return tuple(WriteCode.EXISTS if known else WriteCode.OK for known in there)
 
     def write_assignments(self: Session, table: TopicTable) -> tuple[WriteCode, ...]:

@@ -70,10 +70,12 @@ class StoredTopics:
         self.configs[name] = {}
         self.configure(name, config)
 
-    def create(self, session: int, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> None:
-        """Store topics that are not there yet, each with an id of its own."""
-        ids = tuple(topic_id or self.new_id(name) for name, topic_id in zip(table.names, table.topic_ids, strict=True))
-        self._states.cluster.add_table(replace(table, topic_ids=ids))
+    def create(self, session: int, table: TopicTable, configs: tuple[Mapping[str, str], ...], with_ids: bool) -> None:
+        """Store topics that are not there yet; ``with_ids``: each with an id of its own."""
+        if with_ids:
+            named = zip(table.names, table.topic_ids, strict=True)
+            table = replace(table, topic_ids=tuple(topic_id or self.new_id(name) for name, topic_id in named))
+        self._states.cluster.add_table(table)
         for name, config in zip(table.names, configs, strict=True):
             self.configure(name, config)
         self._records.multi(session, [Create(topic_path(name)) for name in table.names])

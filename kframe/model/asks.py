@@ -144,14 +144,16 @@ class GiveTopicIds(AskStore[tuple[bytes, ...]]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CreateTopics(AskStore[tuple[WriteCode, ...]]):
-    """Store new topics with their configs (one mapping a topic): OK, EXISTS or FAILED for each."""
+    """Store new topics with their configs (one mapping a topic): OK, EXISTS or FAILED for each. They get random ids, or
+    none."""
 
     table: TopicTable
     configs: tuple[Mapping[str, str], ...]
+    with_ids: bool
 
     def perform(self, store: Store, cluster: ClusterState) -> tuple[WriteCode, ...]:
         """``Store.create_topics``."""
-        return store.create_topics(self.table, self.configs)
+        return store.create_topics(self.table, self.configs, with_ids=self.with_ids)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -85,8 +85,13 @@ class Store(Protocol):
     def give_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new random id for each of these topics, and return the ids."""
 
-    def create_topics(self, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> tuple[WriteCode, ...]:
-        """Store new topics with random ids and their configs: OK or EXISTS for each. Not fenced, as in Kafka."""
+    def create_topics(
+        self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
+    ) -> tuple[WriteCode, ...]:
+        """Store new topics and their configs: OK or EXISTS for each. Not fenced, as in Kafka.
+
+        ``with_ids``: those that the table gives no id get a random one; without, they are stored without an id.
+        """
 
     def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
         """Replace whole assignments: OK; STALE if somebody else wrote the topic since we read it; MISSING."""

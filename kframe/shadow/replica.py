@@ -96,7 +96,7 @@ class Replica:
                 self._ensemble.unregister_brokers(gone)
                 self._ensemble.register_brokers(each for each in one.registrations if each.broker_id not in known)
             case TopicsCame(table=table, settings=settings):
-                self._operator.create_topics(table, tuple(map(_config_of, settings)))
+                self._operator.create_topics(table, tuple(map(_config_of, settings)), with_ids=False)
             case TopicsWent(names=names):
                 self._operator.delete_topics(names)
             case TopicGrew(table=table):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,16 @@ class TopicsContract(StoreSuite):
         assert loaded.topics.find_id(found.topic_ids[0] or b"") == loaded.topics.find("first")
         assert loaded.row("first", 1) is not None
         assert int(loaded.partitions.partition_epoch[loaded.row("first", 1) or 0]) == NO_STATE
+
+    def test_new_topics_without_ids(self, world: StoreWorld) -> None:
+        """Brokers before topic ids know of none, and none is stored; one that the table gives is."""
+        store = opened(world)
+        given = replace(small_table({"named": [(1,)]}), topic_ids=(bytes(range(16)),))
+        assert store.create_topics(small_table({"bare": [(1, 2)]}), ({},), with_ids=False) == (OK,)
+        assert store.create_topics(given, ({},), with_ids=False) == (OK,)
+        assert store.read_topics(("bare", "named")).topic_ids == (None, bytes(range(16)))
+        loaded = store.load()
+        assert not loaded.topics.ids[loaded.topics.find("bare")].any()
 
     def test_topic_that_exists_is_not_created_again(self, world: StoreWorld) -> None:
         """It stays as it is; topics fare independently of each other."""

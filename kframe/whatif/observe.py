@@ -168,9 +168,11 @@ class WatchedStore:
         self._watch(states_stored(cluster, change, result))
         return result
 
-    def create_topics(self, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> tuple[WriteCode, ...]:
+    def create_topics(
+        self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
+    ) -> tuple[WriteCode, ...]:
         """Write, then tell."""
-        codes = self._store.create_topics(table, configs)
+        codes = self._store.create_topics(table, configs, with_ids=with_ids)
         self._watch(TopicsWritten(TopicAction.CREATED, codes.count(WriteCode.OK)))
         return codes
 

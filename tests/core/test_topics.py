@@ -208,6 +208,17 @@ def test_topics_get_ids(protocol: str, given: bool) -> None:
     assert len([effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]) == int(given)
 
 
+@pytest.mark.parametrize("protocol, given", [("2.4", False), ("2.7", False), ("2.8-IV0", True), ("3.9", True)])
+def test_topics_that_clients_ask_for_have_ids_as_kafkas(protocol: str, given: bool) -> None:
+    """``AdminZkClient.createTopicWithAssignment``: brokers that are told no ids serve no fetch by one."""
+    driver = quiet({}, (1,), inter_broker_protocol_version=protocol)
+    driver.ask(CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=1))
+    (stored,) = driver.store.read_topics(("t",)).topic_ids
+    assert (stored is not None) is given
+    assert ids(driver) == [given]
+    assert state_of(driver.stored("t-0")) == (1, (1,), 0)
+
+
 def test_ids_that_are_there_stay() -> None:
     """controller 9.4: only topics lacking one get an id."""
     driver = quiet({}, (1,))

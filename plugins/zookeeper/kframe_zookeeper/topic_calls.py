@@ -89,15 +89,17 @@ class TopicCalls:
                     return tuple(ids[name] for name in names)
         raise StoreError(f"{len(left)} topics were written by others whenever they were to get an id")
 
-    def create_topics(self: Calls, table: TopicTable, configs: tuple[Mapping[str, str], ...]) -> tuple[WriteCode, ...]:
+    def create_topics(
+        self: Calls, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
+    ) -> tuple[WriteCode, ...]:
         """Store new topics, each with its settings in one multi; those that exist are refused."""
         connection = self._connected()
-        ids = tuple(topic_id or _new_id() for topic_id in table.topic_ids)
-        whole = replace(table, topic_ids=ids)
+        if with_ids:
+            table = replace(table, topic_ids=tuple(topic_id or _new_id() for topic_id in table.topic_ids))
         config_paths = [paths.config_path("topics", name) for name in table.names]
         old = connection.nodes(config_paths)
         writes = []
-        for i, data in enumerate(encode_topics(whole)):
+        for i, data in enumerate(encode_topics(table)):
             config, path = encode_config(configs[i]), config_paths[i]
             left_over = old[i] is not None
             settings = set_data(connection.root + path, config) if left_over else connection.create(path, config)
