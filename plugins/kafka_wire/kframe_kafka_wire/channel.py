@@ -51,6 +51,8 @@ class Outgoing:
     part: slice
     """Which rows of ``told`` this request tells."""
     queued: float
+    topics: int
+    """How many topics there had ever been when it was made: it tells of none that came later."""
 
     @property
     def weight(self) -> int:
@@ -77,14 +79,18 @@ class Channel:
     nobody: from then on nothing is sent and nothing notified."""
 
     def __init__(
-        self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int
-    ) -> None:
-        """``may_act`` is asked right before a request leaves, each time; if the answer is no, it is dropped."""
+        self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int,
+        heard_topics: int,
+    ) -> None:  # fmt: skip
+        """``may_act`` is asked right before a request leaves, each time; if the answer is no, it is dropped. The broker
+        may have heard of the first ``heard_topics`` topics before."""
         self.broker_id = broker_id
         self.times = Samples()
         """How long requests that were taken had waited."""
         self.merged_weight = 0
         """What the queue weighed when it was last merged."""
+        self.heard_topics = heard_topics
+        """Topics (indexes) from here on the broker has never heard of: what tells of them waits, or was merged."""
         self._target = target
         self._timeouts = timeouts
         self._notify = notify
@@ -173,6 +179,7 @@ class Channel:
                 return None
             request = self._in_flight = self._waiting.popleft()
             self._weight -= request.weight
+            self.heard_topics = max(self.heard_topics, request.topics)
         self.times.add((time.monotonic() - request.queued) * 1000)
         return request
 

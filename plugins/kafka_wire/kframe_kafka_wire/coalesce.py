@@ -11,7 +11,8 @@ told anew from the columns. What the broker knows in the end is what it would ha
 - *UpdateMetadata* of a partition tells the newest state, and the newest brokers.
 - A row whose topic has gone from the columns cannot be told again. Its metadata is told as deleted (leader -2), its
   StopReplica goes out under the name that it had, its LeaderAndIsr is dropped. All that comes first, because the topic
-  may have been created again since.
+  may have been created again since. The metadata of a topic that came and went while the broker took nothing are not
+  told: or a queue would remember every topic that there ever was. (Its replicas do not go before they have answered.)
 - The first request is an UpdateMetadata if any waits, as after a change of controllers: brokers then know each other
   before they are to follow (invariant I14).
 
@@ -72,22 +73,23 @@ class Part:
         return replace(told, rows=rows, topic=topic, names=nameless)
 
 
-def merge(
-    cluster: ClusterState, broker: int, waiting: Sequence[Told], controller_id: int, controller_epoch: int
-) -> list[Part]:
-    """Batches for the broker (index) that stand for all of ``waiting``, in order."""
+def merge(cluster: ClusterState, maker: Maker, waiting: Sequence[Told], heard_topics: int) -> list[Part]:
+    """Batches for a broker that stand for all of ``waiting``, in order.
+
+    ``heard_topics`` is the first topic (index) that nothing has told the broker of but what waits.
+    """
     p = cluster.partitions
     leading, stopping = _ops(LEADER_AND_ISR, waiting), _ops(STOP_REPLICA, waiting)
     told_metadata = any(one.api_key == UPDATE_METADATA for one in waiting)
     metadata, forgotten = _metadata(cluster, waiting)
+    forgotten = forgotten.where(forgotten.topic < heard_topics)
     gone = forgotten, stopping.where(p.topic[stopping.rows] < 0)
     leading, stopping = leading.where(p.topic[leading.rows] >= 0), stopping.where(p.topic[stopping.rows] >= 0)
     led_last = _later(leading, stopping)
     restarted = _later(stopping, leading, reverse=True)
     first = stopping.where(restarted & (stopping.flags != 0))
     ghosts, ghost_rows, origin = _ghosts(cluster, gone)
-    told = np.array([broker] if told_metadata else [], np.int32)
-    maker = _Maker(broker, controller_id, controller_epoch)
+    told = np.array([maker.broker] if told_metadata else [], np.int32)
     nothing = leading.where(np.zeros(len(leading.rows), np.bool_))
     last, names = stopping.where(~restarted), cluster.topics.names
     parts = [
@@ -99,8 +101,8 @@ def merge(
 
 
 @dataclass(frozen=True, slots=True)
-class _Maker:
-    """Makes batches for one broker."""
+class Maker:
+    """Makes batches for one broker (index), as this controller."""
 
     broker: int
     controller_id: int

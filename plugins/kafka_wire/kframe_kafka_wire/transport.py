@@ -22,14 +22,14 @@ from kframe.model.ids import ReplicaState
 from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.protocol import LATEST, InterBrokerProtocol
 from kframe.model.requests import ControlRequests
-from kframe.wire import ControlVersions, EncodedRequest, Encoder
+from kframe.wire import ControlVersions, Encoder
 from kframe.wire.brokers import endpoint_on
 from kframe_kafka_wire.channel import Channel, Outgoing, Timeouts
-from kframe_kafka_wire.coalesce import merge
+from kframe_kafka_wire.coalesce import Maker, merge
 from kframe_kafka_wire.connection import Target
 from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of
 from kframe_kafka_wire.security import security_of
-from kframe_kafka_wire.told import Told, told_by
+from kframe_kafka_wire.told import told_by
 
 _log = logging.getLogger(__name__)
 
@@ -89,8 +89,9 @@ class WireTransport:
                 _log.error("broker %d is sent nothing: %s", registration.broker_id, error)
                 continue
             opened[registration.broker_id] = Channel(
-                registration.broker_id, target, self._timeouts, *self._ports, self.node.registration.broker_id
-            )
+                registration.broker_id, target, self._timeouts, *self._ports, self.node.registration.broker_id,
+                len(cluster.topics),
+            )  # fmt: skip
         self._channels = {**self._channels, **opened}
         for channel in opened.values():
             channel.start()
@@ -157,7 +158,11 @@ class WireTransport:
             key = one.broker, one.api_key
             first = begun.get(key, 0)
             begun[key] = first + one.partitions
-            outgoing = _outgoing(one, told[key], slice(first, first + one.partitions), requests.controller_epoch, now)
+            part = slice(first, first + one.partitions)
+            outgoing = Outgoing(
+                requests.controller_epoch, one.api_key, one.api_version, one.chunks, told[key], part, now,
+                len(cluster.topics),
+            )  # fmt: skip
             batches.setdefault(one.broker, []).append(outgoing)
         return batches
 
@@ -166,9 +171,10 @@ class WireTransport:
         waiting = channel.take_back()
         told = list({id(one.told): one.told for one in waiting}.values())
         merged = []
-        for part in merge(cluster, broker, told, requests.controller_id, requests.controller_epoch):
+        maker = Maker(broker, requests.controller_id, requests.controller_epoch)
+        for part in merge(cluster, maker, told, channel.heard_topics):
             for one in self._encoded(part.cluster, part.requests).get(broker, ()):
-                one.told, one.queued = part.original(one.told), waiting[0].queued
+                one.told, one.queued, one.topics = part.original(one.told), waiting[0].queued, len(cluster.topics)
                 merged.append(one)
         channel.add(merged)
         channel.merged_weight = sum(one.weight for one in merged)
@@ -182,7 +188,3 @@ def open_transport(url: str, config: Mapping[str, str]) -> WireTransport:
             "transport URL", repr(url), "kafka: alone; where brokers listen stands in their registrations"
         )
     return WireTransport(config)
-
-
-def _outgoing(one: EncodedRequest, told: Told, part: slice, controller_epoch: int, now: float) -> Outgoing:
-    return Outgoing(controller_epoch, one.api_key, one.api_version, one.chunks, told, part, now)

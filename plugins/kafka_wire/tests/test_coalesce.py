@@ -121,9 +121,10 @@ class Controller:
 
     def serve(self, _: int, __: int) -> None:
         """The broker takes one request."""
-        waiting = self.merging.channel.take_back()
-        self.served += [decode(frame_of(one)) for one in waiting[:1]]
-        self.merging.channel.add(waiting[1:])
+        if self.merging.channel.waiting:
+            taken = self.merging.channel._next()
+            assert taken is not None
+            self.served.append(decode(frame_of(taken)))
 
     def change_leader(self, topic: int, partition: int) -> None:
         rows = self.row(topic, partition)
