@@ -13,6 +13,7 @@ from kframe import ClusterState, Controller, ErrorCode, KframeError
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.protocol import LATEST, InterBrokerProtocol
 from kframe_kafka_wire.authorizer import CLUSTER, SUPPORTED, Authorizer, Everybody, Kind, Operation
+from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
 from kframe_kafka_wire.records import NoRecords, Records, cluster_id
@@ -39,6 +40,8 @@ class Desk:
     taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a new block is fetched."""
     known_cluster_id: str | None = None
+    of_brokers: BrokerSettings | None = None
+    """Asks brokers for settings of theirs; None where they are not asked."""
     topic_ids: bool = field(init=False)
     """Whether brokers know topics by ids: those that were told of a topic without one serve no fetch by it."""
 
@@ -62,6 +65,17 @@ class Desk:
             except KframeError as error:
                 _log.warning("the id of the cluster cannot be read: %s", error)
         return self.known_cluster_id
+
+    async def broker_settings(self, keys: Sequence[str]) -> dict[str, str]:
+        """The values of these keys as some live broker has them; nothing if none says."""
+
+        def live(cluster: ClusterState | None) -> list[Registration]:
+            if cluster is None:
+                return []
+            known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
+            return [one for one, here in known if one is not None and here]
+
+        return {} if self.of_brokers is None else await self.of_brokers.read(await self.look(live), keys)
 
     def setting(self, key: str, default: str) -> str:
         """A value by Kafka's key."""

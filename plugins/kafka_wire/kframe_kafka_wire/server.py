@@ -17,6 +17,7 @@ from kframe.errors import ConfigError
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.config import whole
 from kframe_kafka_wire.authorizer import AclAuthorizer, Everybody, authorizer_of
+from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.calls import Desk
 from kframe_kafka_wire.frames import Budget
 from kframe_kafka_wire.gate import Logins, logins_of
@@ -124,7 +125,8 @@ class WireServer:
         records = self._records if self._records is not None else records_of(controller)
         authorizer = authorizer_of(self._config, records)
         self._authorizer = authorizer if isinstance(authorizer, AclAuthorizer) else None
-        return Desk(controller, self._node.registration, self._config, authorizer, records)
+        asked = BrokerSettings(self._config, str(self._node.registration.broker_id))
+        return Desk(controller, self._node.registration, self._config, authorizer, records, of_brokers=asked)
 
     def _budget(self) -> int:
         configured = self._numbers["queued.max.request.bytes"]

@@ -13,13 +13,24 @@ from kframe import ClusterState, ErrorCode, NewTopic
 from kframe.model.brokers import Endpoint
 from kframe.model.ids import NO_STATE
 from kframe_kafka_wire.authorizer import Kind, Operation
-from kframe_kafka_wire.calls import Call, Desk
+from kframe_kafka_wire.calls import Call
 
 Fields = Mapping[str, Any]
 FIND_COORDINATOR: Final = 10
 OFFSETS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 INTERNAL: Final = frozenset({OFFSETS, TRANSACTIONS})
+#: The settings of brokers that say how internal topics are made: partitions, replicas, bytes of a segment, replicas in
+#: sync (Kafka 3.9 ``AutoTopicCreationManager``).
+_SIZES: Final[Mapping[str, tuple[str, ...]]] = {
+    OFFSETS: (
+        "offsets.topic.num.partitions", "offsets.topic.replication.factor", "offsets.topic.segment.bytes",
+    ),
+    TRANSACTIONS: (
+        "transaction.state.log.num.partitions", "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes", "transaction.state.log.min.isr",
+    ),
+}  # fmt: skip
 #: By type of key: the internal topic, the kind of resource, and what is said to whom it is denied.
 _KEYS: Final = {
     0: (OFFSETS, Kind.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -42,31 +53,34 @@ def partition_of(key: str, count: int) -> int:
     return (0 if value == -(2**31) else abs(value)) % count
 
 
-def creation_of(desk: Desk, name: str) -> NewTopic | None:
-    """An internal topic with the settings that Kafka gives it; None where ours do not say how many partitions it has.
+async def creation(call: Call, name: str) -> NewTopic | None:
+    """An internal topic with the settings that Kafka gives it; None where nobody says how many partitions it has.
 
     Brokers reckon with the number in their own settings from their start on: with any other number of partitions they
-    would find no coordinator until they are restarted.
+    would find no coordinator until they are restarted. So it is theirs, if our own settings do not have it; where
+    nothing is passed on to brokers in a client's name, one of them is asked for it in ours.
     """
-    if name == OFFSETS:
-        config = {
-            "cleanup.policy": "compact",
-            "segment.bytes": desk.setting("offsets.topic.segment.bytes", "104857600"),
-            "compression.type": "producer",
-        }
-        partitions, factor = "offsets.topic.num.partitions", "offsets.topic.replication.factor"
-    else:
-        config = {
-            "unclean.leader.election.enable": "false",
-            "compression.type": "uncompressed",
-            "cleanup.policy": "compact",
-            "min.insync.replicas": desk.setting("transaction.state.log.min.isr", "2"),
-            "segment.bytes": desk.setting("transaction.state.log.segment.bytes", "104857600"),
-        }
-        partitions, factor = "transaction.state.log.num.partitions", "transaction.state.log.replication.factor"
-    if not desk.setting(partitions, ""):
+    desk = call.desk
+    known = {key: value for key in _SIZES[name] if (value := desk.setting(key, ""))}
+    if call.ask is None and _SIZES[name][0] not in known:
+        known = await desk.broker_settings(_SIZES[name])
+    return _creation(name, known)
+
+
+def _creation(name: str, known: Mapping[str, str]) -> NewTopic | None:
+    partitions, factor, segment, *others = _SIZES[name]
+    if not known.get(partitions, "").isdecimal():
         return None
-    return NewTopic(name, desk.number(partitions, 50), desk.number(factor, 3), config=config)
+    config = {"cleanup.policy": "compact", "segment.bytes": known.get(segment, "104857600")}
+    if name == OFFSETS:
+        config["compression.type"] = "producer"
+    else:
+        config |= {
+            "unclean.leader.election.enable": "false", "compression.type": "uncompressed",
+            "min.insync.replicas": known.get(others[0], "2"),
+        }  # fmt: skip
+    replicas = known.get(factor, "3")
+    return NewTopic(name, int(known[partitions]), int(replicas) if replicas.isdecimal() else 3, config=config)
 
 
 async def find_coordinator(call: Call) -> Fields:
@@ -105,13 +119,13 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
         return {"key": key, "node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "error_code": 0}
     if there:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
-    creation = creation_of(call.desk, topic)
-    if creation is None:
+    wanted = await creation(call, topic)
+    if wanted is None:
         if call.ask is not None:
             # Who asks may ask nobody else. The answer is left for the next time: by then the topic may be ours to tell.
             await call.ask(FIND_COORDINATOR, 1, {"key": key, "key_type": kind})
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it")
-    codes = await call.desk.wait(call.desk.controller.create_topics([creation], timeout_ms=0))
+    codes = await call.desk.wait(call.desk.controller.create_topics([wanted], timeout_ms=0))
     return _nobody(
         key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created ({ErrorCode(codes[topic]).name})"
     )

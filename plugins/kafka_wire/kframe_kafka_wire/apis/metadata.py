@@ -15,7 +15,7 @@ from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
 from kframe.model.topics import topic_name_problem
-from kframe_kafka_wire.apis.internal import INTERNAL, creation_of
+from kframe_kafka_wire.apis.internal import INTERNAL, creation
 from kframe_kafka_wire.authorizer import CLUSTER, Kind, Operation
 from kframe_kafka_wire.calls import NOT_ASKED, Call
 from kframe_kafka_wire.frames import Refused
@@ -203,7 +203,7 @@ async def _create(call: Call, name: str) -> int:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not call.may(Operation.CREATE) and not call.may(Operation.CREATE, Kind.TOPIC, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    topic = creation_of(call.desk, name) if name in INTERNAL else NewTopic(name)
+    topic = await creation(call, name) if name in INTERNAL else NewTopic(name)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     codes = await call.desk.wait(call.desk.controller.create_topics([topic], timeout_ms=0))

@@ -1,0 +1,78 @@
+"""What brokers say of settings of their own that stand nowhere in storage, such as how large internal topics are to be.
+
+They are asked in our own name, on the listener that brokers talk to each other on, and only for what we need to know to
+do what a broker in our place would do. Nothing of whoever made us ask goes there, and nothing that is said goes to him.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kframe import KframeError
+from kframe.model.brokers import Registration
+from kframe.wire.brokers import endpoint_on
+from kframe_kafka_wire.codec import decode_response, encode_request
+from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.identity import inter_broker_listener
+from kframe_kafka_wire.security import security_of
+
+_log = logging.getLogger(__name__)
+
+#: DescribeConfigs, which all brokers since 1.1 have, and the type of resource that a broker is.
+_DESCRIBE: Final = 32, 1
+_BROKER: Final = 4
+_ANSWER_MOST: Final = 1 << 20
+_PATIENCE_MS: Final = 5_000
+#: For how long nobody is asked again after somebody has not answered: clients ask ten times a second.
+_FAILED_FOR_S: Final = 5.0
+
+
+class BrokerSettings:
+    """Asks one broker at a time."""
+
+    def __init__(self, config: Mapping[str, str], client_id: str) -> None:
+        """``config`` are our own settings by Kafka's keys."""
+        self._config = config
+        self._client_id = client_id
+        self._asking = asyncio.Lock()
+        self._failed_s = float("-inf")
+
+    async def read(self, brokers: Sequence[Registration], keys: Sequence[str]) -> dict[str, str]:
+        """The values of these keys as one of ``brokers`` has them; nothing if that one does not say."""
+        async with self._asking:
+            now = asyncio.get_running_loop().time()
+            if not brokers or now - self._failed_s < _FAILED_FOR_S:
+                return {}
+            broker = random.choice(brokers)
+            try:
+                return await asyncio.to_thread(self._ask, broker, keys)
+            except (OSError, KframeError) as error:
+                self._failed_s = now
+                _log.warning("broker %d does not tell its %s: %s", broker.broker_id, ", ".join(keys), error)
+                return {}
+
+    def _ask(self, broker: Registration, keys: Sequence[str]) -> dict[str, str]:
+        listener = inter_broker_listener(self._config)
+        security, endpoint = security_of(self._config, listener), endpoint_on(broker, listener)
+        tls = None if security.tls is None else security.tls.client
+        connection = Connection(Target(endpoint.host, endpoint.port, tls, security.credentials(), self._client_id))
+        resource = {"resource_type": _BROKER, "resource_name": str(broker.broker_id), "configuration_keys": list(keys)}
+        request = encode_request(*_DESCRIBE, 1, self._client_id, {"resources": [resource], "include_synonyms": False})
+        try:
+            connection.open(_PATIENCE_MS)
+            _, body = decode_response(*_DESCRIBE, connection.exchange([request], _ANSWER_MOST, _PATIENCE_MS))
+        finally:
+            connection.close()
+        return _values(body)
+
+
+def _values(body: Mapping[str, Any]) -> dict[str, str]:
+    """Raises OSError for a refusal."""
+    for one in body["results"]:
+        if one["error_code"]:
+            raise PermissionError(f"code {one['error_code']}, {one['error_message']}")
+    return {each["name"]: each["value"] for one in body["results"] for each in one["configs"] if each["value"]}
