@@ -19,6 +19,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if STARTING & fixtures or (PERHAPS & fixtures and _starts(getattr(item, "module", None))):
             item.add_marker("real")
+            # Longer than any wait for a process in it: on a busy machine all of them take their time.
+            item.add_marker(pytest.mark.timeout(900))
 
 
 def _starts(module: ModuleType | None) -> bool:

@@ -18,6 +18,7 @@ from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, KafkaPython, Librdkafka
 from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
@@ -48,7 +49,7 @@ class World:
         spoken = {"inter.broker.protocol.version": protocol}
         self.cluster = Cluster(folder, zookeeper, settings={**SETTINGS, **spoken}, version=version)
         self.kframe = Instance(zookeeper, folder / "kframe", US, settings={**SIZES, **spoken})
-        self.client = KazooClient(zookeeper)
+        self.client = KazooClient(zookeeper, timeout=SESSION_S)
 
     def __enter__(self) -> World:
         try:

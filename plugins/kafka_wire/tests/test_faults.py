@@ -7,6 +7,7 @@ import struct
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -194,12 +195,14 @@ def test_pauses_grow_to_a_second() -> None:
 
 
 def test_no_answer_in_time_is_as_good_as_none(make_world: Callable[..., World]) -> None:
-    world = make_world(settings(request_timeout_ms="50"))
+    world = make_world(settings(request_timeout_ms="200"))
     world.broker.script.append(lambda _connection, _reply: None)
     world.send("t-0")
     world.settle()
-    assert world.came == ["LeaderAndIsr", "LeaderAndIsr", "UpdateMetadata"]
-    assert world.broker.connections == 2
+    # On a busy machine later answers may take too long as well.
+    assert [name for name, _ in groupby(world.came)] == ["LeaderAndIsr", "UpdateMetadata"]
+    assert world.came.count("LeaderAndIsr") >= 2
+    assert world.broker.connections == len(world.came) - 1
 
 
 def held(world: World) -> threading.Event:

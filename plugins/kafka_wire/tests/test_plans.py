@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 from kazoo.client import KazooClient
 from kframe_kafka_wire.client import open_admin
+from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster, Tool, running_cluster
 from kframe_zookeeper.testing.process import until
@@ -25,7 +26,12 @@ from kframe.model.tables import Targets
 from kframe.snapshot.administration import Moving
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-PATIENCE_S: Final = 90.0
+PATIENCE_S: Final = 150.0
+#: Starts a program that hears of Ctrl-C: a shell that runs tests in the background has all that they start ignore it.
+INTERRUPTIBLE: Final = (
+    sys.executable, "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+)  # fmt: skip
 _numbers = itertools.count()
 
 
@@ -153,8 +159,9 @@ def test_a_move_is_left_running_listed_and_given_up(cluster: Cluster, tool: Tool
         command = [sys.executable, "-m", "kframe", "plan", "apply", str(plan), "--execute"]
         with (tmp_path / "err.txt").open("wb") as err:
             process = subprocess.Popen(
-                [*command, "--bootstrap-server", cluster.brokers[first].address], stderr=err, stdout=err, cwd=tmp_path
-            )
+                [*INTERRUPTIBLE, *command, "--bootstrap-server", cluster.brokers[first].address],
+                stderr=err, stdout=err, cwd=tmp_path,
+            )  # fmt: skip
         try:
             assert until(lambda: "1 moving" in (tmp_path / "err.txt").read_text(), PATIENCE_S)
             process.send_signal(signal.SIGINT)
@@ -199,7 +206,7 @@ def test_the_client_follows_the_controller(cluster: Cluster, topic: str) -> None
     """It finds the new one when the role is taken from the old one."""
     admin = open_admin(f"kafka://{cluster.address}", {})
     assert admin.reassignments() == {}
-    zookeeper = KazooClient(cluster.zookeeper)
+    zookeeper = KazooClient(cluster.zookeeper, timeout=SESSION_S)
     zookeeper.start()
     zookeeper.delete("/controller")
     zookeeper.stop()

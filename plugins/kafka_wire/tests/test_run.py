@@ -16,6 +16,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.client import open_admin
 from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster, Tool, running_cluster
 from kframe_zookeeper.testing.process import until
@@ -42,9 +43,9 @@ def topic(client: KazooClient, name: str) -> Any:
 
 
 def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Cluster, tmp_path: Path) -> None:
-    first = Instance(cluster.zookeeper, tmp_path / "first", 1000, "--takeover")
+    first = Instance(cluster.zookeeper, tmp_path / "first", 1000, "--takeover", session_ms=8_000)
     second = None
-    tool, client = Tool(tmp_path / "tool", cluster.address), KazooClient(cluster.zookeeper)
+    tool, client = Tool(tmp_path / "tool", cluster.address), KazooClient(cluster.zookeeper, timeout=SESSION_S)
     client.start()
     try:
         first.await_ready(active=True)
@@ -87,7 +88,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         assert tool.ask("produce", topic="later", partition=0, values=["b"]) == 1
         assert all(set(one) <= {1, 2, 3} for one in topic(client, "later")["partitions"].values())
         assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
-        second.stop()
+        assert second.stop(PATIENCE_S) == 0, second.log
         assert "told to stop" in second.log
         assert "stopped" in second.log
         assert until(lambda: known_controller(cluster) in (1, 2, 3), PATIENCE_S)

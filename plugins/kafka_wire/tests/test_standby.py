@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import select
 import socket
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import pytest
 from kframe_kafka_wire import codec
@@ -17,6 +19,8 @@ from kframe_kafka_wire.testing.served import PLAIN, Served
 
 from kframe.errors import ConfigError
 from kframe.testing.clusters import healthy
+
+PATIENCE_S: Final = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +128,8 @@ def test_idle_connections_are_ended() -> None:
 
 def test_a_frame_that_never_ends_is_given_up() -> None:
     with Served(config={"connections.max.idle.ms": "50"}) as world, world.client() as client:
-        client.send(struct.pack(">i", 1000) + b"x")
+        with suppress(ConnectionError):  # it may have ended already
+            client.send(struct.pack(">i", 1000) + b"x")
         assert client.ended()
 
 
@@ -141,16 +146,11 @@ def test_frames_under_way_share_what_they_may_hold() -> None:
                 ended += 1
         with world.client() as other:
             assert other.ask(18, 0)["error_code"] == 0
+        # One of them may go on; the other hears of its end.
+        heard, _, _ = select.select([client.socket for client in hoarders], [], [], 0 if ended else PATIENCE_S)
+        assert ended or heard
         for client in hoarders:
-            client.socket.settimeout(0.5)
-            try:
-                ended += client.socket.recv(1) == b""
-            except TimeoutError:
-                pass  # this one may go on
-            except ConnectionError:
-                ended += 1
             client.socket.close()
-        assert ended >= 1
 
 
 def test_who_never_reads_is_given_up() -> None:

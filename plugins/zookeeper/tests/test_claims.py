@@ -72,7 +72,7 @@ def test_who_writes_the_controller_epoch_without_the_role_makes_us_resign(
     worlds: Callable[..., ZooKeeperWorld], written: bytes
 ) -> None:
     """Nobody's writes would pass any more, and nobody could be elected as long as ours is the record."""
-    world, heard = worlds(small_cluster(), session_timeout_ms=1500), list[Event]()
+    world, heard = worlds(small_cluster(), session_timeout_ms=4000), list[Event]()
     store = opened(world, heard=heard)
     assert store.claim(ONE) == 1
     cluster, before = store.load(), store._connection

@@ -26,7 +26,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe.snapshot import read_snapshot
 
 CLUSTER = Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
 PASSWORD = "correct horse battery staple"
 _chroots = itertools.count()
 
@@ -72,7 +72,7 @@ class Running:
         self.id = number
         self.log = folder / f"run-{number}.log"
         config = folder / f"server-{number}.properties"
-        config.write_text(f"zookeeper.session.timeout.ms=2000\nbroker.id={number}\nssl.key.password={PASSWORD}\n")
+        config.write_text(f"zookeeper.session.timeout.ms=6000\nbroker.id={number}\nssl.key.password={PASSWORD}\n")
         command = [sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config", str(config)]
         command += ["--transport", "recording:"]
         with self.log.open("wb") as log:

@@ -29,7 +29,7 @@ from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptio
 
 from kframe.errors import ConfigError
 
-WAIT_S = 20.0
+WAIT_S = 120.0
 SASL = 102
 NUMBERS = itertools.count()
 USERS = {"kafka": "its secret"}
@@ -74,12 +74,15 @@ def started(settings: ConnectSettings) -> Iterator[tuple[KazooClient, States]]:
         client.close()
 
 
-def refused(settings: ConnectSettings, seconds: float = 0.6) -> str:
-    """Why a client does not get a connection."""
-    client = make_client(settings)
-    with pytest.raises(KazooTimeoutError) as caught:
-        client.start(seconds)
-    return str(caught.value)
+def refused(settings: ConnectSettings, why: str = "") -> None:
+    """A client does not get a connection, and says why as soon as it knows."""
+    for seconds in (0.6, 5.0, WAIT_S):
+        client = make_client(settings)
+        with pytest.raises(KazooTimeoutError) as caught:
+            client.start(seconds)
+        if why in str(caught.value):
+            return
+    pytest.fail(str(caught.value))
 
 
 def test_the_chroot_is_made(zookeeper: ServerHandle) -> None:
@@ -218,7 +221,7 @@ def test_a_host_that_swallows_packets_costs_a_share_of_the_timeout() -> None:
 
 
 def test_a_server_that_accepts_and_says_nothing_costs_a_share_of_the_timeout(zookeeper: ServerHandle) -> None:
-    with Proxy(zookeeper.address) as way, started(replace(settings_for(way.address, 3000), chroot="")) as (one, states):
+    with Proxy(zookeeper.address) as way, started(replace(settings_for(way.address, 9000), chroot="")) as (one, states):
         session = one.client_id
         way.drop(*Direction)
         way.cut()
@@ -257,7 +260,7 @@ class TestTls:
         stranger = Authority(tmp_path, "stranger")
         assert settings.tls is not None
         tls = replace(settings.tls, authorities=stranger.path)
-        assert "CERTIFICATE_VERIFY_FAILED" in refused(replace(settings, tls=tls))
+        refused(replace(settings, tls=tls), "CERTIFICATE_VERIFY_FAILED")
 
     def test_a_certificate_for_another_host_is_refused(
         self, folder: Path, settings: ConnectSettings, authority: Authority
@@ -266,7 +269,7 @@ class TestTls:
         try:
             server.start()
             address = replace(settings, hosts=((HOST, server.secure_port),))
-            assert "certificate is not valid for '127.0.0.1'" in refused(address)
+            refused(address, "certificate is not valid for '127.0.0.1'")
         finally:
             server.kill()
 

@@ -27,7 +27,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_world import ONE, TWO
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 #: A controller in a process of its own: its id and its store's URL are arguments. Says when it is in office.
 SLEEPER = """

@@ -22,7 +22,7 @@ from kframe.model.ids import NO_STATE
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_world import ONE, codes, small_cluster
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 
 def until(holds: Callable[[], bool]) -> None:

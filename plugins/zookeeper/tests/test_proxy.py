@@ -22,7 +22,7 @@ from kframe_zookeeper.testing.proxy import (
     Proxy,
 )
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class EchoServer:

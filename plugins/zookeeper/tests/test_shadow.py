@@ -16,11 +16,12 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import ServerHandle
 
-PATIENCE_S: Final = 90.0
+PATIENCE_S: Final = 150.0
 STATE: Final = "/brokers/topics/t/partitions/0/state"
 
 
@@ -81,7 +82,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator
 
 @pytest.fixture(scope="module")
 def client(cluster: Cluster) -> Iterator[KazooClient]:
-    client = KazooClient(cluster.zookeeper)
+    client = KazooClient(cluster.zookeeper, timeout=SESSION_S)
     client.start()
     yield client
     client.stop()

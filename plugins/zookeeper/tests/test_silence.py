@@ -27,7 +27,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_world import ONE, TWO
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_controller_that_is_frozen_while_it_writes_tells_nobody_when_it_wakes(
         wakes.wait(PATIENCE_S)
 
     with Proxy(zookeeper.address) as proxy:
-        victim = Victim(ONE, world.settings(proxy.address, session_timeout_ms=2000))
+        victim = Victim(ONE, world.settings(proxy.address, session_timeout_ms=5000))
         following, loop = build(TWO, world.connect())
         try:
             victim.stand()

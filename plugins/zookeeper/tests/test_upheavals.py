@@ -164,7 +164,7 @@ def test_controllers_that_are_frozen_by_turns(zookeeper: ServerHandle) -> None:
     settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
     world = ZooKeeperWorld(settings, cluster_of(topics, registered=[1, 2, 3]))
-    rivals = [Victim(number, world.settings(session_timeout_ms=2000)) for number in (ONE, TWO)]
+    rivals = [Victim(number, world.settings(session_timeout_ms=5000)) for number in (ONE, TWO)]
     try:
         for rival in rivals:
             rival.stand()

@@ -6,17 +6,17 @@ Those that are not installed raise ImportError when made. What a client is refus
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kframe_zookeeper.testing.kafka import Tool
+from kframe_zookeeper.testing.process import until
 
-_PATIENCE_S: Final = 90.0
+_PATIENCE_S: Final = 120.0
 #: What a group reads is what transactions have committed, from the start; its place is committed by hand.
 _GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.auto.commit": False}
 #: By partition: leader (-1 for none), replicas and ISR, both sorted as told.
@@ -42,7 +42,10 @@ class AnyClient(Protocol):
         """One transaction that is aborted, and one that is committed."""
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
-        """The next so many committed values for a member of a group; fewer only when patience ends."""
+        """The next so many committed values for a member of a group; fewer only when patience ends.
+
+        Each record counts once: a member that has to join its group again before it has committed gets some twice.
+        """
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions."""
@@ -180,15 +183,25 @@ class Librdkafka:
         """As AnyClient."""
         consumer = self._lib.Consumer({**self._own, **_GROUP, "group.id": group})
         consumer.subscribe([topic])
-        found: list[str] = []
-        end = time.monotonic() + _PATIENCE_S
-        while len(found) < count and time.monotonic() < end:
-            message = consumer.poll(0.2)
-            if message is not None and message.error() is None:
-                found.append(_text(message))
-        consumer.commit(asynchronous=False)
-        consumer.close()
-        return found
+        found: dict[tuple[int, int], str] = {}
+
+        def done() -> bool:
+            for message in consumer.consume(num_messages=1000, timeout=0.2):
+                if message.error() is None:
+                    found[message.partition(), message.offset()] = _text(message)
+            if len(found) < count:
+                return False
+            with suppress(self._lib.KafkaException):  # by now the group may be joining again
+                places = [self._lib.TopicPartition(topic, *place) for place in _behind(found).items()]
+                told = consumer.commit(offsets=places, asynchronous=False)
+                return all(one.error is None for one in told)
+            return False
+
+        try:
+            until(done, _PATIENCE_S)
+        finally:
+            consumer.close()
+        return list(found.values())
 
     def grow(self, topic: str, partitions: int) -> None:
         """As AnyClient."""
@@ -257,6 +270,14 @@ class Librdkafka:
             assert producer.flush(_PATIENCE_S) == 0
 
 
+def _behind(found: Mapping[tuple[int, int], Any]) -> dict[int, int]:
+    """By partition the offset behind all that was found, by partition and offset."""
+    places: dict[int, int] = {}
+    for partition, offset in found:
+        places[partition] = max(places.get(partition, 0), offset + 1)
+    return places
+
+
 def _text(message: Any) -> str:
     """The value of a message."""
     return str(message.value().decode())
@@ -278,6 +299,8 @@ class KafkaPython:
     def __init__(self, folder: Path, address: str) -> None:
         self._lib: Any = import_module("kafka")
         self._names: Any = import_module("kafka.admin")
+        self._errors: Any = import_module("kafka.errors")
+        self._place: Any = import_module("kafka.structs").OffsetAndMetadata
         self._own = {"bootstrap_servers": address.split(",")}
         self._admin: Any = self._lib.KafkaAdminClient(**self._own)
 
@@ -324,18 +347,30 @@ class KafkaPython:
         """As AnyClient."""
         settings = {key.replace(".", "_"): value for key, value in _GROUP.items()}
         consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
-        # A member that is told of the partitions while it joins its group can lose what it is assigned.
-        assert consumer.partitions_for_topic(topic)
-        consumer.subscribe([topic])
-        found: list[str] = []
-        end = time.monotonic() + _PATIENCE_S
-        while len(found) < count and time.monotonic() < end:
-            # Nor does a poll end while the group is being joined.
-            for records in consumer.poll(1000 * _PATIENCE_S).values():
-                found += [one.value.decode() for one in records]
-        consumer.commit()
-        consumer.close()
-        return found
+        found: dict[tuple[int, int], str] = {}
+
+        def done() -> bool:
+            # Nor may a poll end while the group is being joined.
+            for records in consumer.poll(1000 * _PATIENCE_S if len(found) < count else 1000).values():
+                found.update({(one.partition, one.offset): one.value.decode() for one in records})
+            if len(found) < count:
+                return False
+            with suppress(self._errors.CommitFailedError, self._errors.RebalanceInProgressError):
+                places = _behind(found).items()
+                consumer.commit(
+                    {self._lib.TopicPartition(topic, one): self._place(offset, "", -1) for one, offset in places}
+                )
+                return True
+            return False
+
+        try:
+            # A member that is told of the partitions while it joins its group can lose what it is assigned.
+            assert until(lambda: bool(consumer.partitions_for_topic(topic)), _PATIENCE_S)
+            consumer.subscribe([topic])
+            until(done, _PATIENCE_S)
+        finally:
+            consumer.close()
+        return list(found.values())
 
     def grow(self, topic: str, partitions: int) -> None:
         """As AnyClient."""

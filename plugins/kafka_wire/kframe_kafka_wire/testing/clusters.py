@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kframe_zookeeper import plugin as zookeeper_plugin
+from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import VERSION, Broker, Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, free_ports
@@ -26,7 +27,8 @@ from kframe_kafka_wire import plugin
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.testing.fake_broker import US
 
-PATIENCE_S: Final = 90.0
+PATIENCE_S: Final = 150.0
+_ANSWER_MS: Final = 60_000
 _METADATA: Final = 3, 9
 _LIST_OFFSETS: Final = 2, 5
 #: Leader, ISR and replicas of a partition as a broker has heard of them.
@@ -49,12 +51,12 @@ class LiveCluster:
             key: value.replace("{port}", str(ports[0])).replace("{other_port}", str(ports[1]))
             for key, value in given.items()
         }
-        url = f"zookeeper://{zookeeper}?session.timeout.ms=6000"
+        url = f"zookeeper://{zookeeper}?session.timeout.ms=30000"
         self.controller = kframe.ControllerBuilder(
             US, url, "kafka:", {key: value for key, value in self.config.items() if key.startswith("inter.broker.pro")},
             settings=self.config, registry=kframe.build_registry(extra=[plugin, zookeeper_plugin], allowed=()),
         ).build()  # fmt: skip
-        self.client = KazooClient(zookeeper)
+        self.client = KazooClient(zookeeper, timeout=SESSION_S)
 
     def __enter__(self) -> LiveCluster:
         self.controller.start()
@@ -113,10 +115,13 @@ class LiveCluster:
         alive = [self.cluster.brokers[one] for one in brokers]
 
         def looks() -> bool:
-            if any(self.knows(one) != (US, sorted([*brokers, US]), known) for one in alive):
+            try:
+                if any(self.knows(one) != (US, sorted([*brokers, US]), known) for one in alive):
+                    return False
+                led = ((name.rpartition("-"), self.cluster.brokers[leader]) for name, (leader, _, _) in known.items())
+                return all(self.serves(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)
+            except OSError:  # a broker that is too busy to answer in time
                 return False
-            led = ((name.rpartition("-"), self.cluster.brokers[leader]) for name, (leader, _, _) in known.items())
-            return all(self.serves(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)
 
         return until(looks, PATIENCE_S)
 
@@ -129,9 +134,9 @@ def ask(broker: Broker, api: tuple[int, int], name: str, request: Any) -> Any:
     entity_writer(type(request))(stream, request)
     frame = request_header(2 if flexible else 1, api_key, api_version, 1, "test") + stream.getvalue()
     connection = Connection(Target(HOST, broker.port, None, None, "test"))
-    connection.open(10_000)
+    connection.open(_ANSWER_MS)
     try:
-        reply = connection.exchange([len(frame).to_bytes(4, "big"), frame], 2**20, 10_000)
+        reply = connection.exchange([len(frame).to_bytes(4, "big"), frame], 2**20, _ANSWER_MS)
     finally:
         connection.close()
     module = "_".join(_words(name))

@@ -13,17 +13,19 @@ from typing import Final
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import HOST, free_ports
 
-PATIENCE_S: Final = 90.0
+PATIENCE_S: Final = 150.0
 
 
 class Instance(Process):
     """One ``kframe controller run``; ids 1000 and 1001 are never replicas."""
 
     def __init__(
-        self, place: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {}
-    ) -> None:
+        self, place: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {},
+        session_ms: int = 30_000,
+    ) -> None:  # fmt: skip
         """Start it under id ``number``, at HOST:PORT/CHROOT, with more of Kafka's ``settings``; ``folder`` is made for
-        what it reads and says."""
+        what it reads and says. ``session_ms`` is how long it may be silent: a machine that is busy with brokers that
+        start keeps anybody silent for seconds."""
         super().__init__()
         folder.mkdir(parents=True)
         self.folder = folder
@@ -31,7 +33,7 @@ class Instance(Process):
         (port,) = free_ports(1)
         self.address = f"{HOST}:{port}"
         keys = {
-            "zookeeper.connect": place, "zookeeper.session.timeout.ms": "4000", "broker.id": number,
+            "zookeeper.connect": place, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
             "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
         }  # fmt: skip
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))

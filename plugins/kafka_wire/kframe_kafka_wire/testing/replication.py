@@ -17,7 +17,9 @@ from kframe_zookeeper.testing.process import until
 from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.load import Load
 
-PATIENCE_S: Final = 150.0
+PATIENCE_S: Final = 240.0
+#: How long a kframe that died or sleeps keeps the role.
+SESSION_MS: Final = 8_000
 #: Of one topic: every broker leads two.
 REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 RECORDS_PER_SECOND: Final = 5_000
@@ -57,7 +59,13 @@ class Scene:
     def instance(self, number: int, *arguments: str) -> Instance:
         """Another kframe under this id."""
         self._instances.append(
-            Instance(self.world.cluster.zookeeper, self._folder / f"{number}-{next(_numbers)}", number, *arguments)
+            Instance(
+                self.world.cluster.zookeeper,
+                self._folder / f"{number}-{next(_numbers)}",
+                number,
+                *arguments,
+                session_ms=SESSION_MS,
+            )
         )
         return self._instances[-1]
 

@@ -7,11 +7,13 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import kafka.zk.ConfigEntityZNode;
 import kafka.zk.ControllerZNode;
@@ -24,8 +26,11 @@ import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -34,6 +39,9 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.zookeeper.data.Stat;
@@ -44,19 +52,30 @@ import org.apache.zookeeper.data.Stat;
  */
 public final class KafkaTool {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    /** Far more than a busy machine needs: who waits in vain fails sooner by the patience of the test. */
+    private static final Duration PATIENCE = Duration.ofSeconds(120);
 
     private final Admin admin;
-    private final KafkaProducer<String, String> producer;
     private final String bootstrap;
+    private KafkaProducer<String, String> producer;
 
     private KafkaTool(String bootstrap) {
         this.bootstrap = bootstrap;
-        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
-        this.producer = new KafkaProducer<>(
-            Map.of("bootstrap.servers", bootstrap, "acks", "all", "delivery.timeout.ms", 30_000, "linger.ms", 0,
-                   "request.timeout.ms", 10_000, "metadata.max.age.ms", 1_000),
-            new StringSerializer(), new StringSerializer());
+        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "default.api.timeout.ms", millis()));
+    }
+
+    private static int millis() {
+        return (int) PATIENCE.toMillis();
+    }
+
+    private KafkaProducer<String, String> producer() {
+        if (producer == null) {
+            producer = new KafkaProducer<>(
+                Map.of("bootstrap.servers", bootstrap, "acks", "all", "delivery.timeout.ms", millis(), "linger.ms", 0,
+                       "max.block.ms", millis(), "request.timeout.ms", 10_000, "metadata.max.age.ms", 1_000),
+                new StringSerializer(), new StringSerializer());
+        }
+        return producer;
     }
 
     public static void main(String[] args) throws Exception {
@@ -88,7 +107,7 @@ public final class KafkaTool {
             case "reassign": return admin.alterPartitionReassignments(Map.of(
                 partition(ask), Optional.of(new NewPartitionReassignment(ids(ask.get("replicas")))))).all().get();
             case "reassignments": return reassignments();
-            case "delete": return admin.deleteTopics(Set.of(ask.get("topic").asText())).all().get();
+            case "delete": return delete(ask.get("topic").asText());
             case "produce": return produce(ask);
             case "transact": return transact(ask);
             case "consume": return consume(ask.get("topic").asText());
@@ -112,10 +131,29 @@ public final class KafkaTool {
         return admin.createTopics(Set.of(new NewTopic(topic, assignment))).all().get();
     }
 
-    /** By topic and partition: leader (-1 for none), replicas and ISR. */
+    /** The producer would ask for the topic again and again, and a broker that creates topics would do so. */
+    private Object delete(String topic) throws Exception {
+        if (producer != null) {
+            producer.close();
+            producer = null;
+        }
+        return admin.deleteTopics(Set.of(topic)).all().get();
+    }
+
+    /** By topic and partition: leader (-1 for none), replicas and ISR. One broker lists topics, and others that describe
+     *  them may not have heard of one yet, or may have heard that it is gone: those are left out. */
     private Object describe() throws Exception {
         Map<String, Map<Integer, Object>> found = new TreeMap<>();
-        for (var topic : admin.describeTopics(admin.listTopics().names().get()).allTopicNames().get().values()) {
+        for (var described : admin.describeTopics(admin.listTopics().names().get()).topicNameValues().entrySet()) {
+            TopicDescription topic;
+            try {
+                topic = described.getValue().get();
+            } catch (ExecutionException error) {
+                if (error.getCause() instanceof UnknownTopicOrPartitionException) {
+                    continue;
+                }
+                throw error;
+            }
             Map<Integer, Object> partitions = new TreeMap<>();
             for (TopicPartitionInfo one : topic.partitions()) {
                 int leader = one.leader() == null ? -1 : one.leader().id();
@@ -173,7 +211,7 @@ public final class KafkaTool {
 
     /** Waits until all in-sync replicas have the values; without a partition the client chooses. */
     private Object produce(JsonNode ask) throws Exception {
-        List<Future<RecordMetadata>> sent = send(producer, ask, "values");
+        List<Future<RecordMetadata>> sent = send(producer(), ask, "values");
         for (Future<RecordMetadata> one : sent) {
             one.get();
         }
@@ -207,7 +245,8 @@ public final class KafkaTool {
         }
     }
 
-    /** The next so many committed values of the topic for the group, whose place is committed behind them. */
+    /** The next so many committed values of the topic for the group, whose place is committed behind them. A member that
+     *  has to join again before it has committed is given the same records again: each counts once. */
     private Object group(JsonNode ask) {
         Map<String, Object> settings = Map.of(
             "bootstrap.servers", bootstrap, "group.id", ask.get("group").asText(), "auto.offset.reset", "earliest",
@@ -215,13 +254,30 @@ public final class KafkaTool {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
                 settings, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(ask.get("topic").asText()));
-            List<String> found = new ArrayList<>();
-            long deadline = System.nanoTime() + 3 * PATIENCE.toNanos();
-            while (System.nanoTime() < deadline && found.size() < ask.get("count").asInt()) {
-                consumer.poll(Duration.ofMillis(200)).forEach(record -> found.add(record.value()));
+            Map<String, String> found = new LinkedHashMap<>();
+            Map<TopicPartition, OffsetAndMetadata> place = new HashMap<>();
+            long deadline = System.nanoTime() + PATIENCE.toNanos();
+            while (System.nanoTime() < deadline) {
+                consumer.poll(Duration.ofMillis(200)).forEach(record -> {
+                    found.put(record.partition() + "-" + record.offset(), record.value());
+                    place.merge(new TopicPartition(record.topic(), record.partition()),
+                        new OffsetAndMetadata(record.offset() + 1), (one, two) -> one.offset() > two.offset() ? one : two);
+                });
+                if (found.size() >= ask.get("count").asInt() && committed(consumer, place)) {
+                    break;
+                }
             }
-            consumer.commitSync();
-            return found;
+            return found.values();
+        }
+    }
+
+    private static boolean committed(
+            KafkaConsumer<String, String> consumer, Map<TopicPartition, OffsetAndMetadata> place) {
+        try {
+            consumer.commitSync(place);
+            return true;
+        } catch (CommitFailedException | RebalanceInProgressException | TimeoutException again) {
+            return false;
         }
     }
 

@@ -16,7 +16,7 @@ class ControllerRun(Process):
     #: Nobody but the process knows what its session goes by: the server ends it in its own time.
     client_id = None
 
-    def __init__(self, controller_id: int, place: str, folder: Path, *arguments: str, timeout_ms: int = 2000) -> None:
+    def __init__(self, controller_id: int, place: str, folder: Path, *arguments: str, timeout_ms: int = 4000) -> None:
         """``place`` is HOST:PORT/CHROOT; ``folder`` is made for what it reads and says."""
         super().__init__()
         self._folder = folder

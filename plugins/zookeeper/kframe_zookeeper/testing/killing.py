@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
 from kframe_zookeeper.testing.troubles import Trouble, nothing
 from kframe_zookeeper.testing.victims import Task, Victim, build, settle
 
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 120.0
 _OPERATION: Final = struct.Struct(">i?i")
 CREATED, DELETED, WRITTEN = 1, 2, 5
 

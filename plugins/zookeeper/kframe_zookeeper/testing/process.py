@@ -24,9 +24,12 @@ class Process:
         """The number of the running process; None while there is none."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
-    def stop(self, seconds: float = _END_S) -> None:
-        """Ask the process to end, and wait until it has; it is killed if it has not within so many ``seconds``."""
-        self._end(signal.SIGTERM, seconds)
+    def stop(self, seconds: float = _END_S) -> int | None:
+        """Ask the process to end, and wait until it has; it is killed if it has not within so many ``seconds``.
+
+        The exit code is that of ``subprocess``: below 0 for the signal that has ended it, None if none was running.
+        """
+        return self._end(signal.SIGTERM, seconds)
 
     def kill(self) -> None:
         """End the process as a power cut would."""
@@ -50,9 +53,9 @@ class Process:
         assert self._process is not None, "not started"
         self._process.send_signal(number)
 
-    def _end(self, number: signal.Signals, seconds: float = _END_S) -> None:
+    def _end(self, number: signal.Signals, seconds: float = _END_S) -> int | None:
         if self._process is None:
-            return
+            return None
         self._process.send_signal(number)
         self._process.send_signal(signal.SIGCONT)  # a frozen process hears nothing but SIGKILL
         try:
@@ -60,10 +63,12 @@ class Process:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        code = self._process.returncode
         self._process = None
+        return code
 
 
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
+def until(holds: Callable[[], bool], seconds: float = 90.0) -> bool:
     """Wait until ``holds``; False if it still does not after so many ``seconds``."""
     end = time.monotonic() + seconds
     while not holds():

@@ -47,7 +47,7 @@ from kframe_zookeeper.znodes import (
 #: Operations in one of kazoo's transactions.
 _TOGETHER: Final = 500
 #: How long anything may take.
-_PATIENCE_S: Final = 30.0
+_PATIENCE_S: Final = 120.0
 _worlds = itertools.count()
 
 

@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.proxy import Moment, Proxy
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 
 TOPICS, PARTITIONS = 12, 100
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 MOMENTS = pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name.lower())
 
 

@@ -22,7 +22,7 @@ from kframe_zookeeper.settings import ConnectSettings
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.keen_brokers import KeenBrokers
 
-_PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 120.0
 #: An event may set off another, and that a third: broker answers, proposals, what they complete.
 _ROUNDS: Final = 4
 _context = multiprocessing.get_context("forkserver")
