@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from kframe.core import partition_machine, topics
 from kframe.core.context import Context, Operation, ask
-from kframe.errors import ConfigError, ErrorCode
+from kframe.errors import ErrorCode
+from kframe.model import broker_configs, topic_configs
 from kframe.model.admin import ConfigChange, ConfigOperation
 from kframe.model.asks import ReadConfigs, WriteConfigs
-from kframe.model.config import KEYS, UNCLEAN, ControllerConfig
+from kframe.model.config import UNCLEAN
 from kframe.model.events import AlterConfigsRequested
-from kframe.model.topic_configs import LIST_CONFIGS, TOPIC_CONFIGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _refusal(context: Context, change: ConfigChange) -> ErrorCode:
     if change.topic is not None and change.topic not in context.cluster.topics:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     listed_only = (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
-    if any(operation in listed_only and name not in LIST_CONFIGS for operation, name, _ in change.operations):
+    if any(operation in listed_only and name not in _lists(change.topic) for operation, name, _ in change.operations):
         return ErrorCode.INVALID_CONFIG
     valueless = any(
         value is None and operation is not ConfigOperation.DELETE for operation, _, value in change.operations
@@ -80,9 +80,9 @@ def _refusal(context: Context, change: ConfigChange) -> ErrorCode:
 
 
 def _changed(before: Mapping[str, str], change: ConfigChange) -> dict[str, str]:
-    after = dict(before)
+    after, lists = dict(before), _lists(change.topic)
     for operation, name, value in change.operations:
-        had = [one for one in after.get(name, LIST_CONFIGS.get(name, "")).split(",") if one]
+        had = [one for one in after.get(name, lists.get(name, "")).split(",") if one]
         given = (value or "").split(",")
         match operation:
             case ConfigOperation.SET:
@@ -97,12 +97,10 @@ def _changed(before: Mapping[str, str], change: ConfigChange) -> dict[str, str]:
 
 
 def _unfit(topic: str | None, config: Mapping[str, str]) -> ErrorCode:
-    """Whether Kafka would refuse one of the settings. Of brokers kframe knows only those that a controller reads."""
-    if topic is not None:
-        fits = all(name in TOPIC_CONFIGS and TOPIC_CONFIGS[name](value) for name, value in config.items())
-        return ErrorCode.NONE if fits else ErrorCode.INVALID_CONFIG
-    try:
-        ControllerConfig({name: value for name, value in config.items() if name in KEYS})
-    except ConfigError:
-        return ErrorCode.INVALID_CONFIG
-    return ErrorCode.NONE
+    """Whether Kafka would refuse one of the settings."""
+    problem = broker_configs.config_problem(config) if topic is None else topic_configs.config_problem(config)
+    return ErrorCode.NONE if problem is None else ErrorCode.INVALID_CONFIG
+
+
+def _lists(topic: str | None) -> Mapping[str, str]:
+    return broker_configs.LIST_CONFIGS if topic is None else topic_configs.LIST_CONFIGS

@@ -2,98 +2,60 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-#: Whether a text is a value of a setting.
-Fits = Callable[[str], bool]
-
-_THROTTLED: Final = re.compile(r"\*|\d+:\d+(,\d+:\d+)*|", re.ASCII)
-_WHOLE: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
-
-
-def _between(least: int, most: int) -> Fits:
-    def fits(text: str) -> bool:
-        return _WHOLE.fullmatch(text.strip()) is not None and least <= int(text) <= most
-
-    return fits
-
-
-def _int(least: int) -> Fits:
-    return _between(least, 2**31 - 1)
-
-
-def _long(least: int = -(2**63)) -> Fits:
-    return _between(least, 2**63 - 1)
-
-
-def _one_of(*values: str) -> Fits:
-    return lambda text: text.strip() in values
-
-
-def _some_of(*values: str) -> Fits:
-    return lambda text: all(one.strip() in values for one in text.split(",")) if text else True
-
-
-def _boolean(text: str) -> bool:
-    return text.strip().lower() in ("true", "false")
-
-
-def _share(text: str) -> bool:
-    try:
-        return math.isfinite(float(text)) and 0 <= float(text) <= 1
-    except ValueError:
-        return False
-
-
-def _throttled(text: str) -> bool:
-    return _THROTTLED.fullmatch(text.replace(" ", "")) is not None
-
-
-def _release(text: str) -> bool:
-    return re.fullmatch(r"\d+(\.\d+){1,2}(-IV\d+)?", text.strip(), re.ASCII) is not None
-
+from kframe.model.value_checks import (
+    Fits,
+    between,
+    boolean,
+    int_from,
+    long_from,
+    one_of,
+    release,
+    share,
+    some_of,
+    throttled,
+)  # fmt: skip
 
 #: Every setting by Kafka's name, with the check of its values.
 TOPIC_CONFIGS: Final[Mapping[str, Fits]] = {
-    "cleanup.policy": _some_of("compact", "delete"),
-    "compression.gzip.level": lambda text: _between(1, 9)(text) or text.strip() == "-1",
-    "compression.lz4.level": _between(1, 17),
-    "compression.type": _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-    "compression.zstd.level": _between(-131072, 22),
-    "delete.retention.ms": _long(0),
-    "file.delete.delay.ms": _long(0),
-    "flush.messages": _long(1),
-    "flush.ms": _long(0),
-    "follower.replication.throttled.replicas": _throttled,
-    "index.interval.bytes": _int(0),
-    "leader.replication.throttled.replicas": _throttled,
-    "local.retention.bytes": _long(-2),
-    "local.retention.ms": _long(-2),
-    "max.compaction.lag.ms": _long(1),
-    "max.message.bytes": _int(0),
-    "message.downconversion.enable": _boolean,
-    "message.format.version": _release,
-    "message.timestamp.after.max.ms": _long(0),
-    "message.timestamp.before.max.ms": _long(0),
-    "message.timestamp.difference.max.ms": _long(0),
-    "message.timestamp.type": _one_of("CreateTime", "LogAppendTime"),
-    "min.cleanable.dirty.ratio": _share,
-    "min.compaction.lag.ms": _long(0),
-    "min.insync.replicas": _int(1),
-    "preallocate": _boolean,
-    "remote.log.copy.disable": _boolean,
-    "remote.log.delete.on.disable": _boolean,
-    "remote.storage.enable": _boolean,
-    "retention.bytes": _long(),
-    "retention.ms": _long(-1),
-    "segment.bytes": _int(14),
-    "segment.index.bytes": _int(4),
-    "segment.jitter.ms": _long(0),
-    "segment.ms": _long(1),
-    "unclean.leader.election.enable": _boolean,
+    "cleanup.policy": some_of("compact", "delete"),
+    "compression.gzip.level": lambda text: between(1, 9)(text) or text.strip() == "-1",
+    "compression.lz4.level": between(1, 17),
+    "compression.type": one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    "compression.zstd.level": between(-131072, 22),
+    "delete.retention.ms": long_from(0),
+    "file.delete.delay.ms": long_from(0),
+    "flush.messages": long_from(1),
+    "flush.ms": long_from(0),
+    "follower.replication.throttled.replicas": throttled,
+    "index.interval.bytes": int_from(0),
+    "leader.replication.throttled.replicas": throttled,
+    "local.retention.bytes": long_from(-2),
+    "local.retention.ms": long_from(-2),
+    "max.compaction.lag.ms": long_from(1),
+    "max.message.bytes": int_from(0),
+    "message.downconversion.enable": boolean,
+    "message.format.version": release,
+    "message.timestamp.after.max.ms": long_from(0),
+    "message.timestamp.before.max.ms": long_from(0),
+    "message.timestamp.difference.max.ms": long_from(0),
+    "message.timestamp.type": one_of("CreateTime", "LogAppendTime"),
+    "min.cleanable.dirty.ratio": share,
+    "min.compaction.lag.ms": long_from(0),
+    "min.insync.replicas": int_from(1),
+    "preallocate": boolean,
+    "remote.log.copy.disable": boolean,
+    "remote.log.delete.on.disable": boolean,
+    "remote.storage.enable": boolean,
+    "retention.bytes": long_from(),
+    "retention.ms": long_from(-1),
+    "segment.bytes": int_from(14),
+    "segment.index.bytes": int_from(4),
+    "segment.jitter.ms": long_from(0),
+    "segment.ms": long_from(1),
+    "unclean.leader.election.enable": boolean,
 }
 
 

@@ -18,6 +18,8 @@ TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 #: Where a value comes from (``DescribeConfigsResponse.ConfigSource``).
 _OF_TOPIC, _OF_ALL_BROKERS, _STATIC, _DEFAULT = 1, 3, 4, 5
 _SECRET: Final = re.compile(r"password|secret|sasl\.jaas\.config|keystore\.key|keystore\.certificate", re.IGNORECASE)
+#: What CreateTopics tells of a setting.
+_TOLD_OF_NEW: Final = "name", "value", "read_only", "config_source", "is_sensitive"
 #: What we show of ourselves.
 _OURS: Final = (
     "broker.id", "node.id", "broker.rack", "listeners", "advertised.listeners", "listener.security.protocol.map",
@@ -145,6 +147,21 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
     if kind == BROKER:
         return code, [_entry(call, key, value, _OF_ALL_BROKERS) for key, value in sorted(of_brokers.items())]
     return code, [_topic_entry(call, key, of_topic, of_brokers) for key in TOPIC_SETTINGS]
+
+
+async def configs_of(call: Call, given: Mapping[str, Mapping[str, str]]) -> tuple[int, dict[str, list[Fields]]]:
+    """All settings of topics that have been ``given`` these of their own, as CreateTopics tells them, by topic; and a
+    code that says whether they could be made out (Kafka 3.9 ``ConfigHelper.createTopicConfigEntry``)."""
+    store = call.desk.controller.store
+    try:
+        of_brokers = await call.desk.look(lambda _cluster: store.read_configs(None))
+    except KframeError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR, {}
+    found: dict[str, list[Fields]] = {}
+    for name, own in given.items():
+        entries = [_topic_entry(call, key, own, of_brokers) for key in TOPIC_SETTINGS]
+        found[name] = [{key: entry[key] for key in _TOLD_OF_NEW} for entry in entries]
+    return ErrorCode.NONE, found
 
 
 def _topic_entry(call: Call, key: str, of_topic: Mapping[str, str], of_brokers: Mapping[str, str]) -> Fields:

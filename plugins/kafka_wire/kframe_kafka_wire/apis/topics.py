@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kframe import ClusterState, ErrorCode, NewPartitions, NewTopic
+from kframe_kafka_wire.apis.configs import configs_of
 from kframe_kafka_wire.authorizer import Kind, Operation
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.shapes import ZERO_ID
@@ -17,8 +18,8 @@ Fields = Mapping[str, Any]
 REPLICAS_MOST: Final = 1_000_000
 #: The first version of DeleteTopics that knows TOPIC_DELETION_DISABLED.
 _DISABLED_SINCE: Final = 3
-#: The configuration of new topics is not told; clients pass that over.
-_CONFIGS_UNTOLD: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+#: The first version of CreateTopics that tells what the new topics are like.
+_DESCRIBED_SINCE: Final = 5
 
 
 async def create_topics(call: Call) -> Fields:
@@ -27,7 +28,7 @@ async def create_topics(call: Call) -> Fields:
     listed = Counter(topic["name"] for topic in topics)
     everywhere = call.desk.controller.status().active and call.may(Operation.CREATE)
     codes: dict[str, ErrorCode] = {}
-    wanted = []
+    wanted: list[NewTopic] = []
     room = REPLICAS_MOST
     for name, topic in {topic["name"]: topic for topic in topics}.items():
         code = ErrorCode.NONE
@@ -50,9 +51,37 @@ async def create_topics(call: Call) -> Fields:
         future = call.desk.controller.create_topics(wanted, timeout_ms=call.timeout_ms, validate_only=validate_only)
         answer = await call.desk.wait(future)
         codes |= answer
-    made = [name for name, code in codes.items() if code == 0]
-    shapes = await call.desk.look(lambda cluster: shapes_of(cluster, made)) if made and call.version >= 5 else {}
-    return {"topics": [_created(call, name, code, shapes.get(name)) for name, code in codes.items()]}
+    shown: dict[str, Fields] = {}
+    if call.version >= _DESCRIBED_SINCE:
+        shown = await _shown(call, [topic for topic in wanted if not codes[topic.name]])
+    return {"topics": [_created(call, name, code, shown.get(name)) for name, code in codes.items()]}
+
+
+async def _shown(call: Call, made: list[NewTopic]) -> dict[str, Fields]:
+    """Id, partitions, replicas and settings of new topics, or of those that would be, for who may see settings."""
+    visible = [topic for topic in made if call.may(Operation.DESCRIBE_CONFIGS, Kind.TOPIC, topic.name)]
+    if not visible:
+        return {}
+    shapes = await call.desk.look(lambda cluster: shapes_of(cluster, [topic.name for topic in visible]))
+    code, configs = await configs_of(call, {topic.name: topic.config for topic in visible})
+    shown: dict[str, Fields] = {}
+    for topic in visible:
+        # What is only checked is not there.
+        topic_id, partitions, factor = shapes.get(topic.name, (ZERO_ID, *_counts(call, topic)))
+        shown[topic.name] = {
+            "topic_id": topic_id, "num_partitions": partitions, "replication_factor": factor,
+            "topic_config_error_code": code, "configs": configs.get(topic.name),
+        }  # fmt: skip
+    return shown
+
+
+def _counts(call: Call, topic: NewTopic) -> tuple[int, int]:
+    """Partitions and replicas that are asked for."""
+    if topic.assignments is not None:
+        return len(topic.assignments), len(topic.assignments[0][1])
+    partitions = topic.partitions if topic.partitions > 0 else call.desk.number("num.partitions", 1)
+    factor = topic.replication_factor
+    return partitions, factor if factor > 0 else call.desk.number("default.replication.factor", 1)
 
 
 def _size(topic: Fields) -> int:
@@ -80,14 +109,14 @@ def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, t
     return found
 
 
-def _created(call: Call, name: str, code: int, shape: tuple[bytes, int, int] | None) -> Fields:
-    topic_id, partitions, factor = shape or (ZERO_ID, -1, -1)
+def _created(call: Call, name: str, code: int, shown: Fields | None) -> Fields:
     if code:
         return {"name": name, "error_code": code, "error_message": reason(call, code, name), "configs": ()}
-    return {
-        "name": name, "error_code": code, "topic_id": topic_id, "num_partitions": partitions,
-        "replication_factor": factor, "configs": None, "topic_config_error_code": _CONFIGS_UNTOLD,
+    hidden = {
+        "topic_id": ZERO_ID, "num_partitions": -1, "replication_factor": -1, "configs": (),
+        "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     }  # fmt: skip
+    return {"name": name, "error_code": code, **(hidden if shown is None else shown)}
 
 
 async def delete_topics(call: Call) -> Fields:

@@ -16,7 +16,9 @@ from typing import Any, Final, Protocol
 from kframe_zookeeper.testing.kafka import Tool
 from kframe_zookeeper.testing.process import until
 
-_PATIENCE_S: Final = 120.0
+from kframe_kafka_wire.testing.gathering import PATIENCE_S as _PATIENCE_S
+from kframe_kafka_wire.testing.gathering import Place, gathered
+
 #: What a group reads is what transactions have committed, from the start; its place is committed by hand.
 _GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.auto.commit": False}
 #: By partition: leader (-1 for none), replicas and ISR, both sorted as told.
@@ -183,25 +185,21 @@ class Librdkafka:
         """As AnyClient."""
         consumer = self._lib.Consumer({**self._own, **_GROUP, "group.id": group})
         consumer.subscribe([topic])
-        found: dict[tuple[int, int], str] = {}
 
-        def done() -> bool:
-            for message in consumer.consume(num_messages=1000, timeout=0.2):
-                if message.error() is None:
-                    found[message.partition(), message.offset()] = _text(message)
-            if len(found) < count:
-                return False
+        def more(_lacking: bool) -> dict[Place, str]:
+            told = [one for one in consumer.consume(num_messages=1000, timeout=0.2) if one.error() is None]
+            return {(one.partition(), one.offset()): _text(one) for one in told}
+
+        def commit(behind: Mapping[int, int]) -> bool:
             with suppress(self._lib.KafkaException):  # by now the group may be joining again
-                places = [self._lib.TopicPartition(topic, *place) for place in _behind(found).items()]
-                told = consumer.commit(offsets=places, asynchronous=False)
-                return all(one.error is None for one in told)
+                places = [self._lib.TopicPartition(topic, *place) for place in behind.items()]
+                return all(one.error is None for one in consumer.commit(offsets=places, asynchronous=False))
             return False
 
         try:
-            until(done, _PATIENCE_S)
+            return gathered(count, more, commit)
         finally:
             consumer.close()
-        return list(found.values())
 
     def grow(self, topic: str, partitions: int) -> None:
         """As AnyClient."""
@@ -268,14 +266,6 @@ class Librdkafka:
             over.set()
             thread.join()
             assert producer.flush(_PATIENCE_S) == 0
-
-
-def _behind(found: Mapping[tuple[int, int], Any]) -> dict[int, int]:
-    """By partition the offset behind all that was found, by partition and offset."""
-    places: dict[int, int] = {}
-    for partition, offset in found:
-        places[partition] = max(places.get(partition, 0), offset + 1)
-    return places
 
 
 def _text(message: Any) -> str:
@@ -347,19 +337,16 @@ class KafkaPython:
         """As AnyClient."""
         settings = {key.replace(".", "_"): value for key, value in _GROUP.items()}
         consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
-        found: dict[tuple[int, int], str] = {}
 
-        def done() -> bool:
+        def more(lacking: bool) -> dict[Place, str]:
             # Nor may a poll end while the group is being joined.
-            for records in consumer.poll(1000 * _PATIENCE_S if len(found) < count else 1000).values():
-                found.update({(one.partition, one.offset): one.value.decode() for one in records})
-            if len(found) < count:
-                return False
+            told = consumer.poll(1000 * _PATIENCE_S if lacking else 1000).values()
+            return {(one.partition, one.offset): one.value.decode() for records in told for one in records}
+
+        def commit(behind: Mapping[int, int]) -> bool:
+            places = {self._lib.TopicPartition(topic, one): self._place(at, "", -1) for one, at in behind.items()}
             with suppress(self._errors.CommitFailedError, self._errors.RebalanceInProgressError):
-                places = _behind(found).items()
-                consumer.commit(
-                    {self._lib.TopicPartition(topic, one): self._place(offset, "", -1) for one, offset in places}
-                )
+                consumer.commit(places)
                 return True
             return False
 
@@ -367,10 +354,9 @@ class KafkaPython:
             # A member that is told of the partitions while it joins its group can lose what it is assigned.
             assert until(lambda: bool(consumer.partitions_for_topic(topic)), _PATIENCE_S)
             consumer.subscribe([topic])
-            until(done, _PATIENCE_S)
+            return gathered(count, more, commit)
         finally:
             consumer.close()
-        return list(found.values())
 
     def grow(self, topic: str, partitions: int) -> None:
         """As AnyClient."""
