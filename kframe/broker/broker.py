@@ -174,6 +174,10 @@ class Broker:
         elif self.disks.alive[log_dir] and not self.replicas.fail_log_dir(log_dir, now):
             self._stop(now)
 
+    def fail_log(self, key: TopicPartition, now: float) -> None:
+        """A part of a log directory dies, with this partition's log in it; nobody is told. It can be read no more."""
+        self.replicas.fail_log(key, now)
+
     def replace_log_dir(self, log_dir: str) -> None:
         """Put an empty disk where a log directory was. Raises InputError if the broker runs, or has no such one."""
         self._require(BrokerState.DOWN)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 import msgspec
 
+from kframe.model.config import whole
 from kframe.model.protocol import LATEST, InterBrokerProtocol
 
 ALTER_PARTITION_SINCE = InterBrokerProtocol.parse("2.7-IV2")
@@ -37,6 +41,14 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark_waits_for_min_isr: bool = True
     """Whether the high watermark stands still under min.insync.replicas, as in Kafka 3.7 and later"""
 
+    @staticmethod
+    def of(values: Mapping[str, object], source: str = "config") -> BrokerConfig:
+        """Read Kafka's keys; those that are not a broker's are passed over. Raises ConfigError naming the key."""
+        given: dict[str, Any] = {
+            name: read(f"{source} key {key}", values[key]) for key, (name, read) in _KEYS.items() if key in values
+        }
+        return BrokerConfig(**given)
+
     @property
     def alters_partitions(self) -> bool:
         """Whether ISRs are proposed to the controller."""
@@ -46,3 +58,27 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def truncates_on_fetch(self) -> bool:
         """Whether followers learn from Fetch where they diverge."""
         return self.protocol >= TRUNCATION_ON_FETCH_SINCE
+
+
+def _protocol(where: str, value: object) -> InterBrokerProtocol:
+    return InterBrokerProtocol.parse(str(value).strip(), where)
+
+
+def _log_dirs(_where: str, value: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.strip() for one in str(value).split(",") if one.strip())) or ("data",)
+
+
+#: Kafka's keys: the field of each, and what reads it.
+_KEYS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
+    "inter.broker.protocol.version": ("protocol", _protocol),
+    "log.dirs": ("log_dirs", _log_dirs),
+    "min.insync.replicas": ("min_insync_replicas", whole(1)),
+    "replica.lag.time.max.ms": ("replica_lag_time_max_ms", whole(1)),
+    "replica.fetch.wait.max.ms": ("replica_fetch_wait_max_ms", whole(1)),
+    "replica.fetch.backoff.ms": ("replica_fetch_backoff_ms", whole(1)),
+    "replica.high.watermark.checkpoint.interval.ms": ("checkpoint_interval_ms", whole(1)),
+    "controlled.shutdown.max.retries": ("controlled_shutdown_max_retries", whole(1)),
+    "controlled.shutdown.retry.backoff.ms": ("controlled_shutdown_retry_backoff_ms", whole(1)),
+}
+#: Those of them that a controller does not know.
+BROKER_ONLY: Final = frozenset(_KEYS) - {"inter.broker.protocol.version", "min.insync.replicas"}

@@ -59,12 +59,17 @@ class Disks:
         """Delete a log, if it is there."""
         self.logs.pop(key, None)
 
+    def lose(self, key: TopicPartition) -> None:
+        """A log can be read no more."""
+        if key in self.logs:
+            self.lost[key] = self.logs.pop(key)
+
     def fail(self, log_dir: str) -> list[TopicPartition]:
         """A directory dies; the partitions whose logs were in it."""
         self.alive[log_dir] = False
         gone = [key for key, log in self.logs.items() if log.log_dir == log_dir]
         for key in gone:
-            self.lost[key] = self.logs.pop(key)
+            self.lose(key)
         for log in self.logs.values():
             if log.future is not None and log.future.log_dir == log_dir:
                 log.future = None

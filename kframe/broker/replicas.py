@@ -179,6 +179,12 @@ class Replicas:
         self.node.tell(Peer.STORE, 0, NotifyLogDirFailure(self.node.broker_id))
         return True
 
+    def fail_log(self, key: TopicPartition, now: float) -> None:
+        """The log of one partition can be read no more."""
+        self.node.disks.lose(key)
+        if key in self.partitions:
+            self._mark_offline(key, now)
+
     def _mark_offline(self, key: TopicPartition, now: float) -> ErrorCode:
         self.fetcher.stop(key)
         self.offline.add(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -51,6 +51,17 @@ class AnswerTable:
                 else:
                     self._said[broker_id, name, partition] = error
 
+    def mute(self, broker_id: int) -> bool:
+        """Whether the broker answers none of the three."""
+        return all(self._said.get((broker_id, api, None)) == SILENT for api in Api)
+
+    def errors(self, request: Request) -> tuple[ErrorCode, dict[str, ErrorCode]]:
+        """What was said of this request: for the whole of it, and for those of its partitions that were named."""
+        broker_id, api = request["broker"], Api(request["api"])
+        top = self._error(broker_id, api, None, ErrorCode.NONE)
+        own = {name: self._error(broker_id, api, name, ErrorCode.NONE) for name in request["partitions"]}
+        return top, {name: error for name, error in own.items() if error is not ErrorCode.NONE}
+
     def silent(self, request: Request) -> bool:
         """Whether the broker takes this request without answering it."""
         return self._said.get((request["broker"], request["api"], None)) == SILENT
@@ -63,8 +74,8 @@ class AnswerTable:
         """
         request = delivery.request
         broker_id, api = request["broker"], Api(request["api"])
-        top = self._error(broker_id, api, None, ErrorCode.NONE)
-        errors = ((name, self._error(broker_id, api, name, top)) for name in request["partitions"])
+        top, own = self.errors(request)
+        errors = ((name, own.get(name, top)) for name in request["partitions"])
         told = tuple((_split(name), error) for name, error in errors if error is not ErrorCode.NONE)
         match api:
             case Api.LEADER_AND_ISR:
@@ -97,7 +108,7 @@ class Delivery:
 
 
 @dataclass(slots=True)
-class _Channel:
+class Channel:
     """The requests for one registration of a broker, first in, first out; one in flight."""
 
     waiting: deque[tuple[float, Delivery]] = field(default_factory=deque)
@@ -123,7 +134,7 @@ class EmbeddedBrokers:
         self._request_timeout_ms = request_timeout_ms
         self._notify: Notify | None = None
         self._may_act: MayAct = _always
-        self._channels: dict[int, _Channel] = {}
+        self._channels: dict[int, Channel] = {}
         self._answers = AnswerTable()
         self._received: dict[int, list[Request]] = {}
 
@@ -140,7 +151,7 @@ class EmbeddedBrokers:
         """These brokers (indexes) have registered: each gets a new, empty queue."""
         for broker_id in cluster.brokers.ids_of(brokers):
             self._drop(broker_id)
-            self._channels[broker_id] = _Channel()
+            self._channels[broker_id] = Channel()
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """These brokers (indexes) are gone, and what was queued for them with them."""
@@ -149,12 +160,12 @@ class EmbeddedBrokers:
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Queue a batch, with what the columns say now, and let every broker take what it can."""
-        for request in tuple(describe_requests(cluster, requests)):
-            channel = self._channels.get(request["broker"])
+        for delivery in tuple(self._deliveries(cluster, requests)):
+            channel = self._channels.get(delivery.request["broker"])
             if channel is None:
-                drop_unconnected(request)
+                drop_unconnected(delivery.request)
                 continue
-            channel.waiting.append((self._clock.now_ms(), Delivery.of(cluster, request)))
+            channel.waiting.append((self._clock.now_ms(), delivery))
             self._deliver(channel)
 
     def answer(
@@ -191,13 +202,20 @@ class EmbeddedBrokers:
         channels = tuple(self._channels.items())
         return {broker_id: BrokerQueue(len(channel.waiting), channel.times) for broker_id, channel in channels}
 
-    def _deliver(self, channel: _Channel) -> None:
+    def _deliveries(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[Delivery]:
+        return (Delivery.of(cluster, request) for request in describe_requests(cluster, requests))
+
+    def _answer(self, delivery: Delivery) -> Event | None:
+        """The answer to a request that the broker has received."""
+        return self._answers.answer(delivery)
+
+    def _deliver(self, channel: Channel) -> None:
         while channel.waiting and channel.in_flight is None:
             queued_ms, delivery = channel.waiting.popleft()
             channel.times.add(self._clock.now_ms() - queued_ms)
             self._receive(channel, delivery)
 
-    def _receive(self, channel: _Channel, delivery: Delivery) -> None:
+    def _receive(self, channel: Channel, delivery: Delivery) -> None:
         """The broker takes a request: for the first time, or again; none from one who may not act."""
         if not self._may_act():
             channel.in_flight = None
@@ -205,14 +223,14 @@ class EmbeddedBrokers:
         request = delivery.request
         broker_id = request["broker"]
         self._received.setdefault(broker_id, []).append(request)
-        channel.in_flight, channel.answer = delivery, self._answers.answer(delivery)
+        channel.in_flight, channel.answer = delivery, self._answer(delivery)
         if self._answers.silent(request):
             again = partial(self._receive, channel, delivery)
             self._clock.schedule(_timer(broker_id), self._request_timeout_ms, again)
         else:
             self._answered(channel)
 
-    def _answered(self, channel: _Channel) -> None:
+    def _answered(self, channel: Channel) -> None:
         answer, channel.in_flight, channel.answer = channel.answer, None, None
         if answer is not None and self._notify is not None:
             self._notify(answer)

@@ -69,6 +69,8 @@ class Scenario:
     steps: tuple[Step, ...]
     waiting: tuple[Step, ...] = ()
     """What waits in storage when the controller starts (key ``admin``)."""
+    brokers_replicate: bool = False
+    """Whether brokers keep logs, catch up and change ISRs by themselves."""
 
 
 def read_scenario(path: str | Path) -> Scenario:
@@ -98,8 +100,8 @@ def parse_scenario(text: str, source: str) -> Scenario:
     fields = Fields(source, "", document)
     fields.allow("schema", "name", "config", "brokers", "topics", "steps", "brokers_replicate", "admin")
     fields.expect(fields.get("schema") == SCHEMA, "schema", f"schema: {SCHEMA}")
-    expected = "no brokers_replicate: this build of kframe cannot play it yet"
-    fields.expect(not fields.get("brokers_replicate"), "brokers_replicate", expected)
+    replicate = fields.get("brokers_replicate")
+    fields.expect(replicate is None or isinstance(replicate, bool), "brokers_replicate", "true or false")
     brokers = tuple(_broker(source, f"brokers[{i}]", one) for i, one in enumerate(fields.sequence("brokers")))
     _unique(source, "brokers", [broker.broker_id for broker in brokers])
     topics = tuple(_topic(source, f"topics[{i}]", one) for i, one in enumerate(fields.sequence("topics")))
@@ -107,7 +109,8 @@ def parse_scenario(text: str, source: str) -> Scenario:
     steps = tuple(_step(source, i, one) for i, one in enumerate(fields.sequence("steps")))
     fields.expect(bool(steps) and steps[0].kind == "elect", "steps", "a list that begins with elect: {}")
     waiting = tuple(Step(kind, argument) for kind, argument in fields.mapping("admin").items())
-    return Scenario(fields.text("name"), source, fields.mapping("config"), brokers, topics, steps, waiting)
+    config = fields.mapping("config")
+    return Scenario(fields.text("name"), source, config, brokers, topics, steps, waiting, bool(replicate))
 
 
 class Fields:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import kframe
+from kframe.broker.config import BROKER_ONLY, BrokerConfig
 from kframe.core.controller import Controller
 from kframe.core.selection import Selection
-from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, ReplicatingBrokers, VirtualClock
 from kframe.model.cluster import PartitionView
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
@@ -20,6 +21,7 @@ from kframe.model.ids import ElectionKind
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario import steps, trace
 from kframe.scenario.format import Scenario, Step
+from kframe.scenario.replication import Replication
 from kframe.scenario.requests import Action
 from kframe.scenario.storage import StorageFactory
 from kframe.scenario.world import build_cluster, registration
@@ -49,17 +51,29 @@ class ScenarioRunner:
         self.scenario = scenario
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
         waiting = [steps.build_waiting(scenario.source, one) for one in scenario.waiting]
-        config = ControllerConfig(DEFAULTS | dict(scenario.config), f"{scenario.source}: config")
+        where, settings = f"{scenario.source}: config", DEFAULTS | dict(scenario.config)
+        if scenario.brokers_replicate:
+            broker_config = BrokerConfig.of(settings, where)
+            settings = {key: value for key, value in settings.items() if key not in BROKER_ONLY}
+        config = ControllerConfig(settings, where)
         self.storage = make_storage(build_cluster(scenario))
         self.storage.register_brokers(registration(broker) for broker in scenario.brokers)
         self.registrations = {one.broker_id: one for one in self.storage.registrations()}
         """The last registration of every broker that was ever registered."""
         self.clock = VirtualClock()
-        self.brokers = EmbeddedBrokers(self.clock)
+        self.replication: Replication | None = None
+        """What carries the messages of brokers that replicate."""
+        if scenario.brokers_replicate:
+            models = ReplicatingBrokers(self.clock, broker_config)
+            self.brokers: EmbeddedBrokers = models
+            self.replication = Replication(self, models)
+        else:
+            self.brokers = EmbeddedBrokers(self.clock)
         controller = Controller(CONTROLLER_ID, config, Selection(selectors or {}))
         self.loop = ControllerLoop(controller, self.storage.connect(), self.brokers, self.clock)
         for action in waiting:
             action(self)
+        self._follow()
 
     def play(self) -> dict[str, Any]:
         """The whole trace."""
@@ -81,6 +95,7 @@ class ScenarioRunner:
         entries, topics = trace.stored_entries(before), trace.topic_names(before)
         self.brokers.take()
         response = action(self)
+        self._follow()
         self.rest()
         after = self.storage.stored()
         return {
@@ -92,10 +107,14 @@ class ScenarioRunner:
         }
 
     def rest(self) -> None:
-        """Let the controller handle all that waits."""
+        """Let the controller handle all that waits, and brokers that replicate do what they do at this time."""
         self.storage.settle()
-        while self.loop.run_until_idle():
+        while self.loop.run_until_idle() or (self.replication is not None and self.replication.carry()):
             self.storage.settle()
+
+    def _follow(self) -> None:
+        if self.replication is not None:
+            self.replication.follow()
 
     def call(self, event: Callable[[int], Event]) -> Any:
         """Ask the controller, as a client or broker would, and wait for its answer; ``event`` takes the token."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.brokers import Registration
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.scenario import admin, moment, requests, stored
+from kframe.scenario import admin, moment, replication, requests, stored
 from kframe.scenario.format import Fields, ScenarioBroker, Step, broker_ids, broker_spec, topic_partition
 from kframe.scenario.requests import Action
 from kframe.scenario.world import registration
@@ -161,6 +161,7 @@ _READERS: Final[dict[str, Callable[[str, Any], Action]]] = {
     "isr_znode": stored.read_isr_znode,
     "topic_config": stored.read_topic_config,
     "log_dir_failure": stored.read_log_dir_failure,
+    "produce": replication.read_produce,
     "answer": _read_answer,
     "advance": _read_advance,
 }

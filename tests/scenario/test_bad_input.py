@@ -131,11 +131,41 @@ def test_what_waits_in_storage_is_checked_before_anything_is_played(admin: str, 
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["true", "1", "yes please"])
-def test_brokers_that_replicate_are_not_played(value: str) -> None:
-    """Followers that catch up by themselves are in the format, but not in this build."""
-    with pytest.raises(ScenarioError, match="brokers_replicate"):
-        ScenarioRunner(parse_scenario(f"{GOOD}brokers_replicate: {value}\n", "s.yaml"))
+@pytest.mark.parametrize("value", ["0", "yes please", "[true]"])
+def test_brokers_replicate_or_not(value: str) -> None:
+    with pytest.raises(ScenarioError, match=r"brokers_replicate: .* expected true or false"):
+        parse_scenario(f"{GOOD}brokers_replicate: {value}\n", "s.yaml")
+
+
+@pytest.mark.parametrize(
+    "key, value, said",
+    [("replica.lag.time.max.ms", "0", "found 0"), ("replica.lag.max.ms", "1", "replica.lag.max.ms")],
+)
+def test_a_bad_setting_of_brokers_is_named(key: str, value: str, said: str) -> None:
+    text = GOOD.replace("auto.leader.rebalance.enable: false", f"{key}: {value}")
+    with pytest.raises(ConfigError, match=said):
+        ScenarioRunner(parse_scenario(f"{text}brokers_replicate: true\n", "s.yaml"))
+
+
+@pytest.mark.parametrize(
+    "argument, said",
+    [
+        ("{t-0: {records: 0}}", "records"),
+        ("{t-0: {acks: two}}", "acks"),
+        ("{t-9: {records: 1}}", "partition t-9"),
+        ("{t-0: {records: 1, key: x}}", "an unknown field"),
+        ("[t-0]", "a mapping"),
+    ],
+)
+def test_a_bad_produce_step_is_named(argument: str, said: str) -> None:
+    text = f"{GOOD}  - produce: {argument}\nbrokers_replicate: true\n"
+    with pytest.raises(ScenarioError, match=said):
+        ScenarioRunner(parse_scenario(text, "s.yaml")).play()
+
+
+def test_brokers_that_keep_no_logs_take_no_records() -> None:
+    with pytest.raises(ScenarioError, match="brokers_replicate: true"):
+        ScenarioRunner(parse_scenario(f"{GOOD}  - produce: {{t-0: {{records: 1}}}}\n", "s.yaml")).play()
 
 
 @pytest.mark.parametrize(
