@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -53,6 +53,11 @@ class Replication:
         self._produced = 0
         self._rounds = 0
         self._rounds_at = -1.0
+
+    @property
+    def models(self) -> Mapping[int, Broker]:
+        """Every broker that was ever registered, by id."""
+        return self._brokers.models
 
     def follow(self) -> None:
         """Take note of registrations and topic settings, after whatever a step has done."""

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ EXPECTED = {
     ],
 }
 GUIDE = ROOT / "docs" / "embedding.md"
+BROKERS = ROOT / "docs" / "brokers.md"
 
 
 @pytest.mark.parametrize("program", EXPECTED)
@@ -42,12 +44,13 @@ def test_every_program_is_run() -> None:
     assert {path.name for path in (ROOT / "examples" / "embedding").glob("*.py")} == set(EXPECTED)
 
 
-def test_the_guide_runs() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) >= 4
+@pytest.mark.parametrize("guide, least", [(GUIDE, 4), (BROKERS, 2)], ids=["embedding", "brokers"])
+def test_a_guide_runs(guide: Path, least: int) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
+    assert len(blocks) >= least
     names: dict[str, Any] = {}
     for block in blocks:
-        exec(compile(block, str(GUIDE), "exec"), names)
+        exec(compile(block, str(guide), "exec"), names)
 
 
 def test_the_guide_names_every_public_name() -> None:
