@@ -172,7 +172,8 @@ class Broker:
         if not self.running:
             self.disks.fail(log_dir)
         elif self.disks.alive[log_dir] and not self.replicas.fail_log_dir(log_dir, now):
-            self._stop(now)
+            self._end(now)
+            self._node.tell(Peer.STORE, 0, CloseSession(self.broker_id, in_order=False))
 
     def fail_log(self, key: TopicPartition, now: float) -> None:
         """A part of a log directory dies, with this partition's log in it; nobody is told. It can be read no more."""
@@ -250,8 +251,16 @@ class Broker:
         if now >= self._asks_at:
             self._asks_at = NEVER
             self._attempts_left -= 1
+            self._ask_to_stop(now)
+
+    def _ask_to_stop(self, now: float) -> None:
+        """One attempt, which fails if nobody has told who the controller is."""
+        controller_id = self._node.cache.controller_id
+        if controller_id == UNDEFINED:
+            self._shutdown_answered(None, now)
+        else:
             message = ControlledShutdown(self.broker_id, self.broker_epoch)
-            self._node.ask(Peer.CONTROLLER, UNDEFINED, message, self._shutdown_answered)
+            self._node.ask(Peer.CONTROLLER, controller_id, message, self._shutdown_answered)
 
     def _shutdown_answered(self, reply: Reply | None, now: float) -> None:
         """Stop when nothing is led any more, or after the last attempt."""

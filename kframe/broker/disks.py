@@ -49,8 +49,10 @@ class Disks:
         if not held:
             raise StorageError("all log directories are dead")
         wanted = self.preferred.pop(key, None)
-        if wanted in held:
-            return str(wanted)
+        if wanted is not None:
+            if wanted not in held:
+                raise StorageError(f"log directory {wanted} is dead")
+            return wanted
         for log in self.logs.values():
             held[log.log_dir] += 1
         return min(held, key=held.__getitem__)
@@ -81,20 +83,15 @@ class Disks:
         self.lost = {key: log for key, log in self.lost.items() if log.log_dir != log_dir}
         self.alive[log_dir] = True
 
-    def move(self, key: TopicPartition, log_dir: str, hosted: bool) -> ErrorCode:
-        """Begin to copy a replica to another directory (AlterReplicaLogDirs)."""
-        if log_dir not in self.alive:
-            return ErrorCode.LOG_DIR_NOT_FOUND
-        if not self.alive[log_dir] or key in self.lost:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        if not hosted:
-            self.preferred[key] = log_dir
-            return ErrorCode.REPLICA_NOT_AVAILABLE
-        log = self.logs[key]
-        if log.log_dir == log_dir:
+    def move(self, log: Log, log_dir: str) -> ErrorCode:
+        """Begin to copy a log to another directory (AlterReplicaLogDirs); while some directory is dead, nothing is."""
+        if log.future is not None and log.future.log_dir != log_dir:
             log.future = None
-        elif log.future is None or log.future.log_dir != log_dir:
-            log.future = FutureLog(log_dir, log.start)
+        if log.log_dir == log_dir or log.future is not None:
+            return ErrorCode.NONE
+        if self.degraded:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        log.future = FutureLog(log_dir, log.start)
         return ErrorCode.NONE
 
     def copy(self, count: int) -> bool:

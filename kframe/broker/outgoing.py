@@ -108,9 +108,11 @@ class NotifyLogDirFailure(msgspec.Struct, frozen=True):
 
 
 class CloseSession(msgspec.Struct, frozen=True):
-    """The broker has stopped: its registration goes. No answer."""
+    """The broker is down of itself. No answer. Its registration goes at once if it stopped in order; a broker that
+    halted leaves its session to expire."""
 
     broker_id: int
+    in_order: bool = True
 
 
 class Peer(IntEnum):
@@ -138,8 +140,8 @@ Reply: TypeAlias = (
 class Outgoing(msgspec.Struct, frozen=True):
     """A message that the world carries.
 
-    ``peer_id`` is a broker's id; the controller's as this broker has been told, -1 for whoever holds the role in
-    storage now; a late answer's ``correlation``; 0 for storage. ``number`` is what ``Broker.answered`` knows it by; 0:
+    ``peer_id`` is a broker's id; the controller's as this broker has been told; a late answer's ``correlation``; 0 for
+    storage. ``number`` is what ``Broker.answered`` knows it by; 0:
     no answer is waited for.
     """
 

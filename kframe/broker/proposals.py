@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, Protocol
 
-from kframe.broker.messages import UNDEFINED
+from kframe.broker.messages import NO_ID, UNDEFINED
 from kframe.broker.node import Node
 from kframe.broker.outgoing import (
     AlteredPartition,
@@ -70,7 +70,7 @@ class AlterPartitions:
         items = dict(self._unsent)
         asked = {
             key: ProposedIsr(
-                one.leader_epoch, one.partition_epoch, one.isr, RecoveryState.RECOVERED, _topic_id(partition)
+                one.leader_epoch, one.partition_epoch, one.isr, RecoveryState.RECOVERED, self._topic_id(partition)
             )
             for key, (partition, one) in items.items()
         }
@@ -78,6 +78,10 @@ class AlterPartitions:
         self._in_flight = True
         self._node.ask(Peer.CONTROLLER, self._node.cache.controller_id, message, partial(self._answered, items))
         return NEVER
+
+    def _topic_id(self, partition: Partition) -> bytes:
+        log = partition.log
+        return log.topic_id if log is not None and self._node.config.protocol.topic_ids else NO_ID
 
     def _answered(
         self, items: dict[TopicPartition, tuple[Partition, PendingIsr]], reply: Reply | None, now: float
@@ -150,7 +154,3 @@ def _same(stored: WriteState, sent: WriteState) -> bool:
     return (stored.leader, stored.leader_epoch, stored.controller_epoch, stored.isr, stored.recovery) == (
         sent.leader, sent.leader_epoch, sent.controller_epoch, sent.isr, sent.recovery
     )  # fmt: skip
-
-
-def _topic_id(partition: Partition) -> bytes:
-    return partition.log.topic_id if partition.log is not None else bytes(16)

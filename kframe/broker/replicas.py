@@ -159,9 +159,7 @@ class Replicas:
             if partition is not None:
                 del self.partitions[key]
                 partition.clear(now)
-            if key in self.node.disks.lost:
-                return ErrorCode.KAFKA_STORAGE_ERROR
-            self.node.disks.delete(key)
+            self.node.disks.delete(key)  # what is in a dead directory stays there, and nobody is told
         elif partition is not None:
             partition.progress(now)
         return ErrorCode.NONE
@@ -197,10 +195,18 @@ class Replicas:
         return ControlResponse(ErrorCode.NONE, errors)
 
     def _move(self, key: TopicPartition, log_dir: str) -> ErrorCode:
-        if key in self.offline:
+        disks, partition = self.node.disks, self.partitions.get(key)
+        if log_dir not in disks.alive:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if not disks.alive[log_dir] or key in self.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        partition = self.partitions.get(key)
-        return self.node.disks.move(key, log_dir, partition is not None and partition.log is not None)
+        if partition is None and key not in self.node.cache.partitions:
+            disks.preferred[key] = log_dir
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition is None or partition.log is None:
+            disks.preferred[key] = log_dir
+            return ErrorCode.REPLICA_NOT_AVAILABLE
+        return disks.move(partition.log, log_dir)
 
     # -- the sums
 

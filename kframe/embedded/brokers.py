@@ -53,7 +53,7 @@ class AnswerTable:
 
     def mute(self, broker_id: int) -> bool:
         """Whether the broker answers none of the three."""
-        return all(self._said.get((broker_id, api, None)) == SILENT for api in Api)
+        return bool(self._said) and all(self._said.get((broker_id, api, None)) == SILENT for api in Api)
 
     def errors(self, request: Request) -> tuple[ErrorCode, dict[str, ErrorCode]]:
         """What was said of this request: for the whole of it, and for those of its partitions that were named."""

@@ -14,6 +14,7 @@ from kframe.broker.messages import (
     StopReplica,
     UpdateMetadata,
 )
+from kframe.broker.outgoing import CloseSession
 from kframe.errors import ErrorCode
 from kframe.model.ids import LEADER_DURING_DELETE
 from tests.broker.cluster import CONTROLLER_ID, TOPIC_ID, P, live, order, state, stop, told
@@ -230,7 +231,17 @@ def test_a_broker_halts_with_its_last_directory() -> None:
     one.handle(live(1), 0.0)
     one.fail_log_dir("b", 0.0)
     assert one.handle(live(1), 0.0) is None
-    assert [type(out.message).__name__ for out in one.tick(0.0)][-1] == "CloseSession"
+    assert one.tick(0.0)[-1].message == CloseSession(1, in_order=False)
+
+
+def test_a_log_in_a_dead_directory_is_not_deleted_and_nobody_is_told() -> None:
+    """After a restart the broker does not know of it, until a LeaderAndIsr comes."""
+    one = broker(order(hosted(0, is_new=True)), config=TWO_DIRS)
+    one.fail_log_dir("a", 0.0)
+    one.crash(1.0)
+    one.start(60, 1.0)
+    assert told(one, stop(5, True)) is NONE
+    assert P in one.disks.lost
 
 
 def test_a_replaced_disk_is_empty_and_alive() -> None:

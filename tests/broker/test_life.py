@@ -6,7 +6,15 @@ import pytest
 
 from kframe.broker.broker import Broker, BrokerState
 from kframe.broker.config import BrokerConfig
-from kframe.broker.messages import AlterReplicaLogDirs, ControlResponse, Fetch, FetchPartition, Produce
+from kframe.broker.messages import (
+    AlterReplicaLogDirs,
+    ControlResponse,
+    Fetch,
+    FetchPartition,
+    PartitionMetadata,
+    Produce,
+    UpdateMetadata,
+)
 from kframe.broker.outgoing import (
     AlteredPartition,
     AlterPartition,
@@ -21,7 +29,7 @@ from kframe.broker.outgoing import (
 from kframe.errors import ErrorCode, InputError
 from kframe.model.events import TopicPartition
 from kframe.model.protocol import InterBrokerProtocol
-from tests.broker.cluster import CONTROLLER_ID, TOPIC_ID, Cluster, P, live, order, state
+from tests.broker.cluster import CONTROLLER_ID, TOPIC_ID, Cluster, P, live, order, state, told
 
 Q: TopicPartition = ("t", 1)
 OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
@@ -152,13 +160,13 @@ def test_word_is_left_of_written_isrs_when_they_rest() -> None:
     one = leader(OLD)
     (out,) = joins(one, P, 1_000.0)
     one.answered(out.number, WriteStateResponse(True, stored(4)), 1_000.0)
-    told = [
+    notified = [
         (now, out.message.partitions)
         for now in range(1_500, 20_000, 500)
         for out in one.tick(float(now))
         if isinstance(out.message, NotifyIsrChanges)
     ]
-    assert told == [(7_500, (P,))]
+    assert notified == [(7_500, (P,))]
 
 
 # -- controlled shutdown
@@ -197,6 +205,14 @@ def test_a_broker_asks_three_times_and_stops_all_the_same(reply: ControlledShutd
             one.answered(number, reply, float(now))
     assert times == [1_000, 6_000, 11_000]
     assert one.state is BrokerState.DOWN
+
+
+def test_nobody_is_asked_to_stop_while_the_controller_is_not_known() -> None:
+    one = Broker(1)
+    one.start(50, 0.0)
+    one.shut_down(0.0)
+    sent = [type(out.message).__name__ for now in range(0, 12_000, 500) for out in one.tick(float(now))]
+    assert sent == ["CloseSession"]
 
 
 # -- crashes
@@ -319,27 +335,42 @@ def test_a_directory_dies_under_a_copy(dead: str, stays: bool) -> None:
     [
         ("c", P, ErrorCode.LOG_DIR_NOT_FOUND),
         ("a", P, ErrorCode.NONE),
-        ("b", ("t", 9), ErrorCode.REPLICA_NOT_AVAILABLE),
+        ("b", ("t", 8), ErrorCode.REPLICA_NOT_AVAILABLE),
+        ("b", ("t", 9), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
 def test_moves_that_do_nothing_now(log_dir: str, key: TopicPartition, error: ErrorCode) -> None:
     one = leader(DIRS)
+    elsewhere = PartitionMetadata(2, 1, (2,), 0, (2,))
+    one.handle(UpdateMetadata(CONTROLLER_ID, 1, -1, (1, 2), {("t", 8): elsewhere}), 1.0)
     assert move(one, log_dir, key) is error
+    assert copied(one) == ("a", None)
 
 
-def test_a_replica_that_comes_later_is_put_where_it_was_wanted() -> None:
+def test_a_move_that_is_taken_back() -> None:
     one = leader(DIRS)
+    one.handle(Produce(P, "x", 1), 1.0)
+    assert [move(one, "b"), move(one, "b"), move(one, "a")] == [ErrorCode.NONE] * 3
+    assert copied(one) == ("a", None)
+
+
+@pytest.mark.parametrize("dead, error", [(None, ErrorCode.NONE), ("b", ErrorCode.KAFKA_STORAGE_ERROR)])
+def test_a_replica_that_comes_later_is_put_where_it_was_wanted(dead: str | None, error: ErrorCode) -> None:
+    one, later = leader(DIRS), ("t", 9)
     one.disks.logs[P].log_dir = "b"
-    move(one, "b", ("t", 9))
-    one.handle(order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), ("t", 9)), 2.0)
-    assert one.disks.logs["t", 9].log_dir == "b"
+    move(one, "b", later)
+    if dead is not None:
+        one.fail_log_dir(dead, 1.0)
+    assert told(one, order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), later), 2.0) is error
+    assert (later in one.disks.logs) == (dead is None)
+    assert dead or one.disks.logs[later].log_dir == "b"
 
 
-@pytest.mark.parametrize("key, error", [(P, ErrorCode.KAFKA_STORAGE_ERROR), (Q, ErrorCode.KAFKA_STORAGE_ERROR)])
-def test_nothing_moves_from_or_to_a_dead_directory(key: TopicPartition, error: ErrorCode) -> None:
-    one = leader(DIRS)
+@pytest.mark.parametrize("key, log_dir", [(P, "b"), (Q, "a"), (Q, "c")])
+def test_nothing_moves_while_a_directory_is_dead(key: TopicPartition, log_dir: str) -> None:
+    one = leader(BrokerConfig(log_dirs=("a", "b", "c")))
     one.fail_log_dir("a", 1.0)
-    assert move(one, "a" if key == Q else "b", key) is error
+    assert move(one, log_dir, key) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 # -- a whole cluster
