@@ -5,6 +5,7 @@
 #   make test     every check, the whole test suite, and the suite once more on kernels that check every index
 #   make check    format, lint, types, stubs, layers
 #   make bench    the figures, with machine and commit
+#   make search   every state of a small world within 12 steps; minutes
 #   make setup    .venv with kframe, its plugins and the tools; kernels compiled again when they changed
 #   make clean    removes what the build and the tools made; .venv stays
 #
@@ -37,7 +38,7 @@ DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-debug check bench clean
+.PHONY: setup kernels demo test test-release test-debug check bench search clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 
@@ -53,6 +54,9 @@ demo: setup
 
 bench: setup
 	$(PY) -m benchmarks $(ARGS)
+
+search: setup
+	$(PY) -m tests.search $(ARGS)
 
 # In one recipe, so that they run in this order whatever -j says.
 test: setup

@@ -1,0 +1,148 @@
+"""The core, storage or brokers with one rule taken out, to see that the search finds it: edits of single functions."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from kframe.core import (
+    alter_partition,
+    context,
+    controller,
+    failover,
+    leadership,
+    membership,
+    operations,
+    replica_machine,
+    shutdown,
+)
+from tests.search import brokers
+from tests.search.options import Options
+
+TWO: Final = Options(broker_faults=2, controller_faults=1, record=False)
+ALONE: Final = Options(controllers=1, broker_faults=2, controller_faults=0, record=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One defect: what to replace in which function, the law that the search must find broken, and at which depth."""
+
+    function: Any
+    edits: tuple[tuple[str, str], ...]
+    law: str
+    depth: int
+    options: Options = field(default_factory=lambda: TWO)
+
+
+@contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    """Give the function the edited code. Raises ValueError if its source does not read as the edits expect."""
+    function: FunctionType | None = mutant.function
+    if function is None:
+        yield
+        return
+    code = function.__code__
+    function.__code__ = _edited(function, mutant.edits)
+    try:
+        yield
+    finally:
+        function.__code__ = code
+
+
+def _edited(function: FunctionType, edits: tuple[tuple[str, str], ...]) -> CodeType:
+    source = textwrap.dedent(inspect.getsource(function))
+    for old, new in edits:
+        if source.count(old) != 1:
+            raise ValueError(f"{function.__qualname__} has {source.count(old)} times: {old}")
+        source = source.replace(old, new)
+    made: dict[str, Any] = {}
+    exec(compile("from __future__ import annotations\n" + source.replace("@staticmethod\n", ""), "mutant", "exec"),
+         function.__globals__, made)  # fmt: skip
+    code: CodeType = made[function.__name__].__code__
+    return code
+
+
+MUTANTS: dict[str, Mutant] = {
+    "storage does not check the controller epoch": Mutant(None, (), "I2", 5, replace(TWO, fenced=False)),
+    "an election raises no leader epoch": Mutant(
+        leadership._plan, (("isr = Ragged(isr.offsets,", "leader_epoch -= 1; isr = Ragged(isr.offsets,"),), "I8", 2
+    ),
+    "leaving the ISR raises no leader epoch": Mutant(
+        replica_machine._plan_removal, (("p.leader_epoch[changed] + np.int32(1)", "p.leader_epoch[changed]"),), "I8", 2
+    ),
+    "the last member leaves the ISR": Mutant(
+        replica_machine._plan_removal,
+        (
+            (
+                "isr = Ragged(offsets[: count + 1], values[: offsets[count]])",
+                "isr = Ragged(offsets[: count + 1] * (values[:1] != broker), values[: offsets[count]])",
+            ),
+        ),
+        "I5",
+        4,
+        replace(TWO, isr=(1,)),
+    ),
+    "the preferred replica is elected, alive or not": Mutant(
+        context.Context.built_in, (("return leader", "return p.preferred_of(rows)"),), "I4", 2
+    ),
+    "who is not in sync is elected": Mutant(
+        leadership.unclean_allowed,
+        (("if strategy.allow_unclean or not dead.any():", "if True:"),),
+        "I6",
+        3,
+        replace(TWO, isr=(1,)),
+    ),
+    "who is not alive may join the ISR": Mutant(
+        alter_partition._judge, (("(ineligible, not_eligible),", ""),), "I4", 7
+    ),
+    "AlterPartition checks no epoch and overwrites": Mutant(
+        alter_partition._judge,
+        (
+            ("open_: Bool = codes", "request.partition_epoch[:] = p.partition_epoch[rows]; open_: Bool = codes"),
+            ("(newer, ErrorCode.NOT_CONTROLLER),", ""),
+            ("(older_leader, ErrorCode.FENCED_LEADER_EPOCH),", ""),
+        ),
+        "I8",
+        9,
+        ALONE,
+    ),
+    "a bounced broker is not noticed": Mutant(
+        membership.Difference.between,
+        (("if one.broker_epoch > known.get(one.broker_id, one.broker_epoch)", "if False"),),
+        "L6",
+        3,
+    ),
+    "the dead stay registered": Mutant(membership.brokers_changed, (("if found.dead:", "if False:"),), "L6", 2),
+    "a new controller tells nobody who is alive": Mutant(
+        failover.take_over, (("yield from context.announce(registered)", "pass"),), "I14", 4
+    ),
+    "a new broker is told nothing before LeaderAndIsr": Mutant(
+        membership._register, (("yield from context.announce(indexes, context.told_rows())", "pass"),), "I14", 4
+    ),
+    "what storage accepted is not remembered": Mutant(
+        context.Context.write,
+        (("stored.apply(self.cluster, change, result.partition_epoch)", "pass"),),
+        "I9",
+        2,
+    ),
+    "a new leader is told nothing": Mutant(leadership.tell, (("tell_replicas(", "(lambda *a, **b: None)("),), "I12", 2),
+    "a request is not answered": Mutant(operations.operate, (("elif token != NOBODY:", "elif False:"),), "I26", 2),
+    "who has lost the role goes on": Mutant(
+        controller.Controller._follow, (("if self.active and not holder.ours:", "if False:"),), "I3", 2
+    ),
+    "a broker that leaves keeps its leaders": Mutant(
+        shutdown.shut_down, (("brokers.shutting_down[broker] = 1", "pass"),), "I12", 8, ALONE
+    ),
+    "brokers commit without those who are about to join": Mutant(
+        brokers.commits,
+        (("{*broker.isr, *broker.proposed}", "{*broker.isr}"),),
+        "I10",
+        6,
+        replace(ALONE, isr=(1,), record=True),
+    ),
+}
