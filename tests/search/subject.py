@@ -21,7 +21,7 @@ from kframe.core.controller import Controller
 from kframe.core.selection import Selection
 from kframe.core.shutdown import ControlledShutdownResponse
 from kframe.embedded.describe import Api, describe_requests
-from kframe.errors import ControllerFenced, StoreError
+from kframe.errors import ControllerFenced, ErrorCode, StoreError
 from kframe.model import asks, effects, events
 from kframe.model.brokers import Registration
 from kframe.model.changes import StoredStates, WriteCode, WriteResult
@@ -277,6 +277,8 @@ def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | even
                 np.array([request.partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([list(request.isr)]),
                 broker, np.full(len(request.isr), -1, np.int64),
             )  # fmt: skip
+        case ("answered", ErrorCode() as error, broker, controller_epoch):
+            return events.LeaderAndIsrAnswered(broker, error, (), controller_epoch, np.zeros(1, np.int32))
         case ("leave", broker, broker_epoch):
             return events.ControlledShutdownRequested(broker, broker_epoch, 10 + broker)
         case (("Elect" | "ControllerChanged" | "BrokersChanged" | "SessionExpired") as name,):

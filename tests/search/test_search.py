@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from kframe.errors import ErrorCode
 from tests.search import subject
 from tests.search.explore import replay, search, text
 from tests.search.mutants import MUTANTS, planted
 from tests.search.options import Options
-from tests.search.subject import Subject
+from tests.search.subject import Node, Subject
+from tests.search.values import BROKERS, Request
 from tests.search.world import World
 from tests.search.worlds import WORLDS
 
@@ -50,6 +54,46 @@ def test_the_same_states_are_found_when_every_operation_is_given_anew(monkeypatc
     report = search(World(WORLDS["all"].options), 5)
     kept = search(World(WORLDS["all"].options), 5)
     assert report.levels == kept.levels
+
+
+def _searched(depth: int) -> World:
+    world = World(WORLDS["all"].options)
+    assert search(world, depth).found is None
+    return world
+
+
+def test_brokers_answers_change_nothing_here_and_so_are_no_steps() -> None:
+    for one, number, node in _active(_searched(5)):
+        for error in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH):
+            for broker in BROKERS:
+                assert one.step(number, ("answered", error, broker, node.controller_epoch)) == (number, ())
+
+
+def test_a_notification_or_request_that_comes_again_writes_and_sends_nothing_new() -> None:
+    for one, number, node in _active(_searched(5)):
+        reading, _ = one.step(number, ("BrokersChanged",))
+        assert one.step(reading, ("done", "ReadBrokers", node.known)) == (number, ())
+        reading, _ = one.step(number, ("ControllerChanged",))
+        assert one.step(reading, ("done", "ReadController", one.controller, True)) == (number, ())
+        leader, leader_epoch, isr, _, _, partition_epoch = node.state
+        if leader > 0 and node.known[leader - 1]:
+            again = Request(1, node.known[leader - 1], leader_epoch, partition_epoch - 1, isr)
+            told, _ = one.step(number, ("alter", leader, again))
+            ask = one.nodes[told].ask
+            assert ask is not None
+            assert {message[0] for _, message in ask[1]} == {"U"}
+            after, ((kind, *_, response),) = one.step(told, ("done", "send"))
+            assert (after, kind, response) == (number, "reply", (0, 0, leader_epoch, partition_epoch, isr))
+
+
+def _active(world: World) -> Iterator[tuple[Subject, int, Node]]:
+    """The states between two events in which a controller is active."""
+    found = [
+        (one, number, node) for one in world.subjects.values() for number, node in enumerate(one.nodes)
+        if node.ask is None and node.active
+    ]  # fmt: skip
+    assert found
+    yield from found
 
 
 def test_all_that_a_controller_keeps_is_known_to_the_search() -> None:
