@@ -4,6 +4,7 @@
 #   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
 #   make test     every check, the whole test suite, and the suite once more on kernels that check every index
 #   make check    format, lint, types, stubs, layers
+#   make fuzz     bent znodes and frames for every reader, by seeds of their own; longer than in the suite
 #   make bench    the figures, with machine and commit
 #   make search   every state of a small world within 12 steps; minutes
 #   make setup    .venv with kframe, its plugins and the tools; kernels compiled again when they changed
@@ -30,6 +31,9 @@ KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd) $(PLUGIN_KERNELS)
 KERNEL_MODULES := $(patsubst kframe/%.pyx,kframe.%,$(KERNELS)) \
 	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
 
+# Cases of a run of `make fuzz`, for znodes and for frames; the suite has a million of each.
+FUZZ_CASES ?= 10000000
+
 DEBUG_LIB := build/debug/lib
 # Servers, brokers and Spark run no kernels; what the kernels do beside them is in the store's contract on one server.
 DEBUG_LEAVES_OUT := --ignore=tests/spark -m 'not real'
@@ -38,7 +42,7 @@ DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-debug check bench search clean
+.PHONY: setup kernels demo test test-release test-debug check fuzz search bench clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 
@@ -57,6 +61,11 @@ bench: setup
 
 search: setup
 	$(PY) -m tests.search $(ARGS)
+
+# ARGS: --seed, --cases, --jobs.
+fuzz: setup
+	$(PY) -m kframe_zookeeper.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
+	$(PY) -m kframe_kafka_wire.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
 
 # In one recipe, so that they run in this order whatever -j says.
 test: setup

@@ -143,7 +143,9 @@ def endpoints_of(registration: BrokerZnode, where: str) -> list[Endpoint]:
         protocol = protocols.get(listener, listener)
         if protocol not in SECURITY_PROTOCOLS:
             field = f"{where} field listener_security_protocol_map"
-            raise ZnodeError(field, f"{shown(protocol)} for {listener}", f"one of {', '.join(SECURITY_PROTOCOLS)}")
+            raise ZnodeError(
+                field, f"{shown(protocol)} for {shown(listener)}", f"one of {', '.join(SECURITY_PROTOCOLS)}"
+            )
         endpoints.append(Endpoint(listener, parts[2], int(parts[3]), protocol))
     return endpoints
 

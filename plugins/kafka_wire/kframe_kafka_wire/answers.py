@@ -63,7 +63,7 @@ def read_answer(asked: Asked, reply: bytes) -> Event | None:
         raise WireError(f"an answer to request {correlation_id} instead of {asked.correlation_id}")
     if flexible and reply[4] != 0:
         raise WireError("an answer whose header has tagged fields")
-    code = _code(error)
+    code = error_of(error)
     if asked.api_key == UPDATE_METADATA:
         if len(reply) != head + flexible or (flexible and reply[-1] != 0):
             raise WireError(f"an answer to UpdateMetadata of {len(reply)} bytes")
@@ -117,14 +117,14 @@ def _error(
     topic = reply[topic_at : topic_at + topic_length]
     if asked.api_key == STOP_REPLICA or asked.api_version < _BY_TOPIC_ID:
         try:
-            return (topic.decode(), partition), _code(error)
+            return (topic.decode(), partition), error_of(error)
         except UnicodeDecodeError:
             raise WireError("a topic's name that is no UTF-8") from None
     assert asked.told.names is not None
     name = asked.told.names.by_id(topic)
-    return None if name is None else ((name, partition), _code(error))
+    return None if name is None else ((name, partition), error_of(error))
 
 
-def _code(error: int) -> ErrorCode:
-    """An error of Kafka's; one that a controller knows nothing of is like any other failure."""
+def error_of(error: int) -> ErrorCode:
+    """An error of Kafka's by its code; one that a controller knows nothing of is like any other failure."""
     return _CODES.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)

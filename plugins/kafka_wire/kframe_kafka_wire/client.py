@@ -16,7 +16,7 @@ from kframe.model.tables import Targets
 from kframe.snapshot.administration import Moving
 from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
 from kframe.snapshot.snapshot import Snapshot
-from kframe_kafka_wire.answers import WireError
+from kframe_kafka_wire.answers import WireError, error_of
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.security import ListenerSecurity, security_of
@@ -75,7 +75,7 @@ class AdminClient:
         asked = [{"name": name, "partitions": parts} for name, parts in topics.items()]
         told = self._ask(ALTER, timeout=REQUEST_MS, topics=asked)
         codes = {
-            (topic["name"], one["partition_index"]): ErrorCode(one["error_code"])
+            (topic["name"], one["partition_index"]): error_of(one["error_code"])
             for topic in told["responses"]
             for one in topic["partitions"]
         }
@@ -102,7 +102,7 @@ class AdminClient:
         asked = None if partitions is None else [{"topic": name, "partitions": one} for name, one in topics.items()]
         told = self._ask(ELECT, election_type=int(election), topic_partitions=asked, timeout=REQUEST_MS)
         return {
-            (topic["topic"], one["partition_id"]): ErrorCode(one["error_code"])
+            (topic["topic"], one["partition_id"]): error_of(one["error_code"])
             for topic in told["replica_election_results"]
             for one in topic["partition_result"]
         }
@@ -117,7 +117,7 @@ class AdminClient:
             except _BROKEN as error:
                 problem = str(error) or type(error).__name__
             else:
-                code = ErrorCode.NOT_CONTROLLER if _all_refused(told) else ErrorCode(told.get("error_code", 0))
+                code = verdict(told)
                 if code is ErrorCode.NONE:
                     return told
                 if code is not ErrorCode.NOT_CONTROLLER:
@@ -185,6 +185,11 @@ def client_security(config: Mapping[str, str]) -> ListenerSecurity:
     if "sasl.jaas.config" in config:
         given[f"listener.name.{_LISTENER.lower()}.{mechanism.lower()}.sasl.jaas.config"] = config["sasl.jaas.config"]
     return security_of(given, _LISTENER)
+
+
+def verdict(told: Mapping[str, Any]) -> ErrorCode:
+    """What an answer says of the whole question."""
+    return ErrorCode.NOT_CONTROLLER if _all_refused(told) else error_of(told.get("error_code", 0))
 
 
 def _all_refused(told: Mapping[str, Any]) -> bool:

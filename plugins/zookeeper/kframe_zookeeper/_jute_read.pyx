@@ -310,7 +310,8 @@ def parse_states(
                     break
                 if take_byte(&text, 125):
                     parsed[i] = text.at == text.end and seen & NECESSARY == NECESSARY and numbers[VERSION] == 1 and \
-                        numbers[LEADER] >= -1 and 0 <= numbers[RECOVERY] <= 1 and numbers[LEADER_EPOCH] >= 0
+                        numbers[LEADER] >= -1 and 0 <= numbers[RECOVERY] <= 1 and numbers[LEADER_EPOCH] >= 0 and \
+                        numbers[CONTROLLER_EPOCH] >= 0
                     break
                 if not take_byte(&text, 44):
                     break

@@ -217,7 +217,7 @@ def _state(data: bytes) -> dict[str, Any] | None:
         return None
     try:
         pairs = json.loads(data, object_pairs_hook=list)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(pairs, list) or not all(isinstance(one, tuple) for one in pairs):
         return None
@@ -228,6 +228,7 @@ def _state(data: bytes) -> dict[str, Any] | None:
         return None
     if not all(type(value) is int and -(2**31) <= value < 2**31 for value in [*numbers, *members]):
         return None
-    plausible = state["version"] == 1 and state["leader"] >= -1 and state["leader_epoch"] >= 0
+    epochs = min(state["leader_epoch"], state["controller_epoch"])
+    plausible = state["version"] == 1 and state["leader"] >= -1 and epochs >= 0
     sound = len(members) == len(set(members)) <= ISR_MOST and all(member >= 0 for member in members)
     return state if plausible and sound and state.get("leader_recovery_state", 0) in (0, 1) else None

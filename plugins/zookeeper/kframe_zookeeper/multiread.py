@@ -137,7 +137,7 @@ class Results:
         """Whether there is a node. Raises StoreError if it could not be read."""
         code = int(self.code[index])
         if code not in (0, NO_NODE):
-            raise StoreError(f"ZooKeeper refused a read: {EXCEPTIONS[code].__name__}")
+            raise StoreError(f"ZooKeeper refused a read: {error_name(code)}")
         return code == 0
 
 
@@ -308,15 +308,28 @@ def read_children(session: Session, paths: Sequence[str]) -> list[tuple[str, ...
     reads = [_PathRead(paths[i : i + 256], get_children, session.fence) for i in range(0, len(paths), 256)]
     for request, reply in session.ask(reads):
         results = Results.split(reply, request.count)
-        found += [_names(results.data(i) or b"") if results.found(i) else None for i in range(request.count)]
+        found += [names_in(results.data(i)) if results.found(i) else None for i in range(request.count)]
     return found
 
 
-def _names(data: bytes) -> tuple[str, ...]:
-    """The children in a list of them as it stands in an answer that the kernel has gone through."""
+def names_in(data: bytes | None) -> tuple[str, ...]:
+    """The children in a list of them, sorted. Raises StoreError for anything else than such a list, which is what the
+    kernel lets through where a server answers with another operation than it was asked for."""
+    if data is None:
+        raise StoreError("ZooKeeper's answer has no list of children where one was asked for")
     names, at = [], 4
-    for _ in range(int.from_bytes(data[:4], signed=True)):
-        end = at + 4 + max(int.from_bytes(data[at : at + 4], signed=True), 0)
-        names.append(data[at + 4 : end].decode())
-        at = end
+    try:
+        for _ in range(int.from_bytes(data[:4], signed=True)):
+            if at + 4 > len(data):
+                raise StoreError("ZooKeeper's answer has a list of children that breaks off")
+            end = at + 4 + max(int.from_bytes(data[at : at + 4], signed=True), 0)
+            names.append(data[at + 4 : end].decode())
+            at = end
+    except UnicodeDecodeError:
+        raise StoreError("ZooKeeper's answer names a child in no UTF-8") from None
     return tuple(sorted(names))
+
+
+def error_name(code: int) -> str:
+    """Name of one of ZooKeeper's errors; for messages, so that a code that nobody knows has one too."""
+    return EXCEPTIONS[code].__name__ if code in EXCEPTIONS else f"error {code}"

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from kazoo.exceptions import EXCEPTIONS, BadVersionError, KazooException, RolledBackError, RuntimeInconsistency
+from kazoo.exceptions import BadVersionError, KazooException, RolledBackError, RuntimeInconsistency
 from numpy.typing import NDArray
 
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
-from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut
+from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut, error_name
 from kframe_zookeeper.requests import MultiWrite, Reply
 from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session, SessionOver
 
@@ -148,7 +148,7 @@ def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, I
     if fenced and code[0]:
         if code[0] == BadVersionError.code:
             raise ControllerFenced("another controller has claimed the role")
-        raise StoreError(f"the controller epoch cannot be checked: {EXCEPTIONS[int(code[0])].__name__}")
+        raise StoreError(f"the controller epoch cannot be checked: {error_name(int(code[0]))}")
     return code, version, mzxid
 
 
@@ -175,4 +175,4 @@ def require(fates: Fates, *tolerated: int) -> None:
     """Raise StoreError for the first write that was refused with a code that is not ``tolerated``."""
     for code in np.unique(fates.code):
         if code and code not in tolerated:
-            raise StoreError(f"ZooKeeper refused a write: {EXCEPTIONS[int(code)].__name__}")
+            raise StoreError(f"ZooKeeper refused a write: {error_name(int(code))}")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kazoo.exceptions import EXCEPTIONS, BadVersionError, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Sync
 
 from kframe.errors import StoreError, ZnodeError
-from kframe_zookeeper.multiread import Node, read_nodes
+from kframe_zookeeper.multiread import Node, error_name, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, require, write_all, write_once
 from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH
 from kframe_zookeeper.requests import EPHEMERAL, check, create, delete, set_data
@@ -81,7 +81,7 @@ class Candidate:
             if code == LOST:
                 self.session.await_connection()
             elif code not in _REFUSED:
-                raise StoreError(f"ZooKeeper refused the claim: {EXCEPTIONS[code].__name__}")
+                raise StoreError(f"ZooKeeper refused the claim: {error_name(code)}")
         if code == LOST:
             raise RequestLost("whether the role was won is not known")
         raise StoreError(f"{TRIES_MOST} claims were refused, and still nobody holds the role")

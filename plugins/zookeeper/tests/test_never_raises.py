@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from kframe_zookeeper import znodes
+from kframe_zookeeper.testing.fuzz.znodes import DECODERS, PIECES
 from kframe_zookeeper.znodes import NO_EXTRA, strict
 
 from kframe.errors import ZnodeError
@@ -21,28 +22,6 @@ VECTORS: Final = [
     line.split("\t", 1)[1].encode()
     for line in (Path(__file__).parent / "vectors" / "zkdata.tsv").read_text("utf-8").split("\n")[:-1]
 ]
-DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
-    "broker": lambda raw: znodes.decode_broker("1", raw, 5),
-    "cluster id": znodes.decode_cluster_id,
-    "config": lambda raw: znodes.decode_config(raw, "/config/topics/t"),
-    "config change": lambda raw: znodes.decode_config_change(raw, "/config/changes/x"),
-    "controller": znodes.decode_controller,
-    "controller epoch": znodes.decode_controller_epoch,
-    "features": znodes.decode_features,
-    "log dir event": lambda raw: znodes.decode_log_dir_event(raw, "/x"),
-    "partitions": znodes.decode_partitions,
-    "producer ids": znodes.decode_producer_ids,
-    "state": lambda raw: znodes.decode_state(raw, "/x/state"),
-    "targets": znodes.decode_targets,
-    "topic": lambda raw: znodes.decode_topic("t", raw),
-}
-#: Pieces that break parsers.
-NASTY: Final = [
-    b"\xff", b"\xed\xa0\x80", b"\\ud800", b"NaN", b"Infinity", b"1e999", b"-0", b"9" * 400, b"9" * 5000, b"2147483648",
-    b"null", b"true", b"{", b"}", b"[", b"]", b"[" * 3000, b'{"a":' * 3000, b'"', b",", b":", b'"leader":',
-    b'"version":1,',
-    b'"0":[1],', b"\x00", b"\xef\xbb\xbf", b"\\", b"\n", b'"\\u0000"', b" " * 100,
-]  # fmt: skip
 
 
 @st.composite
@@ -52,7 +31,7 @@ def bent(draw: st.DrawFn) -> bytes:
     for _ in range(draw(st.integers(1, 4))):
         begin = draw(st.integers(0, len(raw)))
         end = min(len(raw), begin + draw(st.integers(0, 12)))
-        piece = draw(st.sampled_from(NASTY) | st.just(raw[begin:end] * 2) | st.binary(max_size=4))
+        piece = draw(st.sampled_from(PIECES) | st.just(raw[begin:end] * 2) | st.binary(max_size=4))
         raw = raw[:begin] + piece + raw[end:]
     return raw
 

@@ -1,0 +1,66 @@
+"""Logins by SASL: what a client makes of a server's tokens, and a server of a client's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kframe.testing.fuzz import Batch, Outcome
+from kframe_kafka_wire.answers import WireError
+from kframe_kafka_wire.sasl import authenticate
+from kframe_kafka_wire.sasl_server import PlainExchange, SaslError, ScramExchange, make_credential
+from kframe_kafka_wire.security import Credentials
+from kframe_kafka_wire.testing.fuzz.frames import FrameTarget
+
+_PLAIN: Final = "PLAIN"
+_CREDENTIAL: Final = make_credential("SCRAM-SHA-256", "p", b"salt")
+_NONCE: Final = "x"
+
+
+class ClientLogins(FrameTarget):
+    """Replies to a client that logs in, each behind a byte with its length. A kind is a mechanism."""
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """Logged in or not."""
+        return [_client(batch[i], batch.kinds[i]) for i in range(len(batch))]
+
+
+class ServerLogins(FrameTarget):
+    """Tokens of a client that logs in, likewise."""
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """Let in or not."""
+        return [_server(batch[i], batch.kinds[i]) for i in range(len(batch))]
+
+
+def _parts(raw: bytes) -> Iterator[bytes]:
+    """Messages, each behind its length; empty ones for ever when there are no more."""
+    at = 0
+    while True:
+        length = raw[at] if at < len(raw) else 0
+        yield raw[at + 1 : at + 1 + length]
+        at += 1 + length
+
+
+def _client(raw: bytes, mechanism: str) -> Outcome:
+    replies = _parts(raw)
+    try:
+        authenticate(Credentials(mechanism, "u", "p"), "client", lambda _: next(replies))
+    except WireError as error:
+        return str(error)
+    return None
+
+
+def _server(raw: bytes, mechanism: str) -> Outcome:
+    tokens = _parts(raw)
+    exchange: PlainExchange | ScramExchange
+    if mechanism == _PLAIN:
+        exchange = PlainExchange({"user_u": "p"})
+    else:
+        exchange = ScramExchange(mechanism, lambda _, user: _CREDENTIAL if user == "u" else None, lambda: _NONCE)
+    try:
+        while exchange.user is None:
+            exchange.answer(next(tokens))
+    except SaslError as error:
+        return str(error)
+    return None

@@ -1,0 +1,102 @@
+"""Replies that we make something of: brokers' to control requests, and a cluster's to its administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.errors import KframeError
+from kframe.model.columns import Ragged
+from kframe.model.events import ElectionType
+from kframe.model.tables import Targets
+from kframe.testing.fuzz import Batch, Outcome
+from kframe.wire import header_version
+from kframe_kafka_wire import _naive_answers, codec, kernels
+from kframe_kafka_wire.answers import Asked, WireError, read_answer
+from kframe_kafka_wire.client import ALTER, ELECT, LIST, METADATA, AdminClient, verdict
+from kframe_kafka_wire.security import ListenerSecurity
+from kframe_kafka_wire.testing.fuzz.frames import FrameTarget
+from kframe_kafka_wire.told import LEADER_AND_ISR, UPDATE_METADATA, Told, TopicNames
+
+#: Partitions that the requests told of.
+_PARTITIONS: Final = 4
+_CORRELATION: Final = 7
+
+
+class ControlReplies(FrameTarget):
+    """Brokers' replies to control requests, as the transport reads them. A kind is an API and a version."""
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """The kernel finds what its twin does, and the reader makes an event of it or ends the connection."""
+        return [_control(batch[i], *map(int, batch.kinds[i].split())) for i in range(len(batch))]
+
+
+class AdminReplies(FrameTarget):
+    """Replies to what an administrator asks a cluster for. A kind is an API by its key."""
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """What is made of them, or why it cannot be."""
+        return [_admin(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
+
+
+def _control(raw: bytes, api_key: int, version: int) -> Outcome:
+    flexible = header_version(api_key, version) == 2
+    head = 7 if flexible else 6
+    if api_key != UPDATE_METADATA and len(raw) >= head:
+        grouped = api_key == LEADER_AND_ISR and version >= 5
+        assert _scanned(kernels, raw, head, flexible, grouped) == _scanned(_naive_answers, raw, head, flexible, grouped)
+    try:
+        read_answer(_asked(api_key, version), raw)
+    except WireError as error:
+        return str(error)
+    return None
+
+
+def _scanned(module: Any, raw: bytes, head: int, flexible: bool, grouped: bool) -> tuple[Any, ...]:
+    found, counts = np.zeros((min(_PARTITIONS, len(raw) // 6), 4), np.int32), np.zeros(2, np.int32)
+    end = module.scan_answer(raw, head, flexible, grouped, _PARTITIONS, found, counts)
+    return (end, found[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (end,)
+
+
+def _asked(api_key: int, version: int) -> Asked:
+    numbers = np.arange(_PARTITIONS, dtype=np.int32)
+    names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
+    told = Told(api_key, numbers, np.zeros_like(numbers), numbers, np.ones(_PARTITIONS, np.uint8), numbers, names)
+    return Asked(1, 1, api_key, version, _CORRELATION, told, slice(0, _PARTITIONS))
+
+
+def _admin(raw: bytes, api_key: int) -> Outcome:
+    try:
+        _QUESTIONS[api_key](_Answered(raw))
+    except KframeError as error:
+        return str(error)
+    return None
+
+
+class _Answered(AdminClient):
+    """A client whose question has been answered with these bytes, and every other with nothing to tell."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__([("broker", 9092)], ListenerSecurity("CLIENT", "PLAINTEXT", None, sasl=False, config={}))
+        self._raw: bytes | None = raw
+
+    def _ask(self, api: tuple[int, int], **fields: Any) -> dict[str, Any]:
+        if self._raw is None:
+            return {"topics": []}
+        raw, self._raw = self._raw, None
+        _, told = codec.decode_response(*api, raw)
+        verdict(told)
+        return told
+
+
+_TARGETS: Final = Targets(
+    ("t",), np.zeros(1, np.int32), np.zeros(1, np.int32), Ragged.of([[1, 2]]), np.zeros(1, np.bool_)
+)
+_QUESTIONS: Final[Mapping[int, Any]] = {
+    METADATA[0]: AdminClient.capture,
+    ALTER[0]: lambda client: client.reassign(_TARGETS),
+    LIST[0]: AdminClient.reassignments,
+    ELECT[0]: lambda client: client.elect(ElectionType.PREFERRED, [("t", 0)]),
+}

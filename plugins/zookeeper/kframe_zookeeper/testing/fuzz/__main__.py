@@ -1,0 +1,11 @@
+"""The command."""
+
+from __future__ import annotations
+
+import sys
+
+from kframe.testing.fuzz import main
+from kframe_zookeeper.testing.fuzz.targets import CORPUS, targets
+
+if __name__ == "__main__":
+    sys.exit(main("kframe_zookeeper.testing.fuzz", targets, CORPUS))

@@ -1,0 +1,94 @@
+"""Answers of ZooKeeper to multi requests: the kernels that tell results apart, their twins, and what is made of it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.errors import StoreError
+from kframe.testing.fuzz import Base, Batch, Outcome
+from kframe_zookeeper import _jute_read, _naive_jute
+from kframe_zookeeper.multiread import Results, names_in
+from kframe_zookeeper.requests import Reply
+
+#: Pieces that break readers of ZooKeeper's layouts.
+PIECES: Final = [
+    *(struct.pack(">i", number) for number in (-1, 0, 1, 4, 2**31 - 1, -(2**31))),
+    *(_naive_jute.HEADER.pack(operation, False, 0) for operation in (-1, 1, 2, 4, 5, 8, 13, 99)),
+    _naive_jute.HEADER.pack(-1, True, -1), _naive_jute.STAT.pack(*range(11)), b"\xff", b"\x00" * 8,
+    struct.pack(">i", -101), struct.pack(">i", 1) + struct.pack(">i", 1) + b"a",
+]  # fmt: skip
+
+
+class MultiReads:
+    """Answers to reads of data and children. The kind says how many reads there were."""
+
+    name = "multi read"
+    pieces: Sequence[bytes] = PIECES
+    share = 1
+
+    def __init__(self, bases: Sequence[Base]) -> None:
+        self.bases = bases
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """Refused is what the whole answer or one of its results is refused for."""
+        return [_reads(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
+
+
+class MultiWrites:
+    """Answers to writes. The kind says how many operations there were."""
+
+    name = "multi write"
+    pieces: Sequence[bytes] = PIECES
+    share = 1
+
+    def __init__(self, bases: Sequence[Base]) -> None:
+        self.bases = bases
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """Refused is what the kernel finds no sense in."""
+        return [_writes(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
+
+
+def _reads(raw: bytes, count: int) -> Outcome:
+    data = np.frombuffer(raw, np.uint8)
+    twin = Results.room(data, count)
+    twin_found = _naive_jute.split_reads(data, 0, *_columns(twin))
+    try:
+        results = Results.split(Reply(data, 0), count)
+    except StoreError as error:
+        assert twin_found != count, twin_found
+        return str(error)
+    assert twin_found == count
+    for mine, other in zip(_columns(results), _columns(twin), strict=True):
+        assert np.array_equal(mine, other)
+    try:
+        for i in range(count):
+            if results.found(i):
+                # Lists of children are those that have no stat.
+                _ = results.node(i) if results.version[i] != -1 or results.mzxid[i] != -1 else names_in(results.data(i))
+    except StoreError as error:
+        return str(error)
+    return None
+
+
+def _columns(results: Results) -> tuple[Any, ...]:
+    return (
+        results.code, results.data_at, results.data_length, results.version, results.czxid, results.mzxid,
+        results.owner,
+    )  # fmt: skip
+
+
+def _writes(raw: bytes, count: int) -> Outcome:
+    told = []
+    for module in (_jute_read, _naive_jute):
+        code, version, mzxid = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int64)
+        found = module.split_results(np.frombuffer(raw, np.uint8), 0, code, version, mzxid)
+        # What was written before an answer broke off is nobody's to read.
+        known = max(found, 0)
+        told.append((found, code[:known].tolist(), version[:known].tolist(), mzxid[:known].tolist()))
+    assert told[0] == told[1]
+    return None if told[0][0] == count else f"an answer to {count} writes with {told[0][0]} results"

@@ -1,0 +1,20 @@
+"""What is fuzzed: a target for each kind of znode, and for each kind of answer to a multi request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from kframe.testing.fuzz import Target, bases_of, read_corpus
+from kframe_zookeeper.testing.fuzz.replies import MultiReads, MultiWrites
+from kframe_zookeeper.testing.fuzz.znodes import DECODERS, StateZnodes, Znodes
+
+CORPUS: Final = Path(__file__).with_name("corpus.tsv")
+
+
+def targets() -> Sequence[Target]:
+    """All targets, with the corpus as what their cases are made of."""
+    kept = read_corpus(CORPUS)
+    znodes = [(StateZnodes if name == "state" else Znodes)(name, bases_of(kept, name)) for name in DECODERS]
+    return [*znodes, MultiReads(bases_of(kept, MultiReads.name)), MultiWrites(bases_of(kept, MultiWrites.name))]

@@ -1,0 +1,112 @@
+"""Znodes: the strict decoder of each kind, and the kernel and its twin that read states many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.errors import ZnodeError
+from kframe.model.columns import offsets_of
+from kframe.testing.fuzz import Base, Batch, Outcome
+from kframe_zookeeper import _jute_read, _naive_jute, znodes
+
+#: The decoder of each kind of znode.
+DECODERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
+    "broker": lambda raw: znodes.decode_broker("1", raw, 5),
+    "cluster id": znodes.decode_cluster_id,
+    "config": lambda raw: znodes.decode_config(raw, "/config/topics/t"),
+    "config change": lambda raw: znodes.decode_config_change(raw, "/config/changes/x"),
+    "controller": znodes.decode_controller,
+    "controller epoch": znodes.decode_controller_epoch,
+    "features": znodes.decode_features,
+    "log dir event": lambda raw: znodes.decode_log_dir_event(raw, "/x"),
+    "partitions": znodes.decode_partitions,
+    "producer ids": znodes.decode_producer_ids,
+    "state": lambda raw: znodes.decode_state(raw, "/x/state"),
+    "targets": znodes.decode_targets,
+    "topic": lambda raw: znodes.decode_topic("t", raw),
+}
+#: Pieces that break parsers of JSON.
+PIECES: Final = [
+    b"\xff", b"\xed\xa0\x80", b"\\ud800", b"NaN", b"Infinity", b"1e999", b"-0", b"9" * 400, b"9" * 5000, b"2147483648",
+    b"null", b"true", b"{", b"}", b"[", b"]", b"[" * 3000, b'{"a":' * 3000, b'"', b",", b":", b'"leader":',
+    b'"version":1,', b'"0":[1],', b"\x00", b"\xef\xbb\xbf", b"\\", b"\n", b'"\\u0000"', b" " * 100, b"-1", b"1.0",
+    b',"x":{"y":[1]}', b"18446744073709551616", b"\\u0061",
+]  # fmt: skip
+#: Longest reason of a refusal: it stands in logs.
+_REASON_MOST: Final = 1000
+#: No longer ISR is read by the kernel.
+_ISR_MOST: Final = _naive_jute.ISR_MOST
+
+
+class Znodes:
+    """One kind of znode."""
+
+    pieces: Sequence[bytes] = PIECES
+    share = 1
+
+    def __init__(self, name: str, bases: Sequence[Base]) -> None:
+        self.name = name
+        self.bases = bases
+        self._decode = DECODERS[name]
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """What is refused has a reason that names the znode."""
+        return [self._outcome(batch[i]) for i in range(len(batch))]
+
+    def _outcome(self, raw: bytes) -> Outcome:
+        try:
+            self._decode(raw)
+        except ZnodeError as error:
+            reason = str(error)
+            assert reason.startswith("/"), reason
+            assert len(reason) <= _REASON_MOST, len(reason)
+            return reason
+        return None
+
+
+class StateZnodes(Znodes):
+    """States, by the decoder and the kernel: what the kernel reads, the decoder reads as well and as the same; what
+    Kafka itself would write the kernel reads."""
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """The decoder's outcomes: what the kernel does not read is left to the decoder."""
+        read, twin = (_parsed(module, batch) for module in (_jute_read, _naive_jute))
+        assert read == twin
+        return [self._both(batch[i], read[i]) for i in range(len(batch))]
+
+    def _both(self, raw: bytes, read: tuple[Any, ...] | None) -> Outcome:
+        try:
+            state, extra = znodes.decode_state(raw, "/x/state")
+        except ZnodeError as error:
+            assert read is None, read
+            return str(error)
+        told = (state.leader, state.leader_epoch, state.controller_epoch, state.leader_recovery_state, state.isr)
+        if read is None:
+            again = znodes.encode_state(
+                state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
+            )
+            assert again != raw or len(state.isr) > _ISR_MOST, "the kernel does not read what Kafka writes"
+        else:
+            assert read == told
+            assert not extra
+        return None
+
+
+def _parsed(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
+    """What ``parse_states`` makes of each case, None where it leaves it to the decoder."""
+    k = len(batch)
+    leader, leader_epoch, controller_epoch, counts = (np.zeros(k, np.int32) for _ in range(4))
+    recovery, parsed = np.zeros(k, np.uint8), np.zeros(k, np.uint8)
+    isr, lengths = np.zeros(len(batch.data) // 2, np.int32), np.diff(batch.at).astype(np.int32)
+    used = module.parse_states(
+        batch.data, batch.at[:-1], lengths, leader, leader_epoch, controller_epoch, recovery, counts, isr, parsed
+    )
+    at = offsets_of(counts).tolist()
+    assert at[-1] == used
+    columns = (leader.tolist(), leader_epoch.tolist(), controller_epoch.tolist(), recovery.tolist())
+    return [
+        (*(column[i] for column in columns), isr[at[i] : at[i + 1]].tolist()) if parsed[i] else None for i in range(k)
+    ]

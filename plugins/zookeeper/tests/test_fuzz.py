@@ -1,0 +1,94 @@
+"""A million bent znodes: each is decoded or refused with a reason, by decoder and kernel; and ZooKeeper's replies.
+
+``python -m kframe_zookeeper.testing.fuzz`` runs the same, longer if it is told to, and makes single cases again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from kframe_zookeeper import _jute_read, _naive_jute
+from kframe_zookeeper.multiread import error_name, names_in
+from kframe_zookeeper.testing.fuzz.targets import CORPUS, targets
+from kframe_zookeeper.testing.fuzz.znodes import DECODERS
+from kframe_zookeeper.znodes import decode_broker
+
+from kframe.errors import StoreError, ZnodeError
+from kframe.testing.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, read_corpus, report, run, signature
+
+SEED = 20
+REPLIES = ["multi read", "multi write"]
+KEPT = read_corpus(CORPUS)
+
+
+@pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", REPLIES)])
+def test_a_million_cases(name: str, only: list[str]) -> None:
+    cases = CASES if name == "znodes" else CASES // 10
+    tallies = run(targets, SEED, cases, only=only)
+    told = report("kframe_zookeeper.testing.fuzz", SEED, tallies)
+    assert [one.target for one in tallies if one.escaped] == [], told
+    assert sum(one.cases for one in tallies) == cases, told
+    assert [one.target for one in tallies if min(one.decoded, one.refused) < one.cases / 50] == [], told
+    assert max(one.peak_bytes for one in tallies) <= PEAK_BYTES_MAX, told
+
+
+def test_the_corpus_covers_every_target() -> None:
+    decoded = {one.target for one in KEPT if one.outcome == "decoded"}
+    refused = {one.target for one in KEPT if one.outcome != "decoded"}
+    assert decoded == refused == {one.name for one in targets()}
+
+
+@pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
+def test_the_corpus_has_the_outcomes_that_it_had(target: Target) -> None:
+    kept = [one for one in KEPT if one.target == target.name]
+    outcomes = target.judge(Batch.of([Base(one.kind, one.raw) for one in kept]))
+    assert [one._replace(outcome=signature(told)) for one, told in zip(kept, outcomes, strict=True)] == kept
+
+
+# What the fuzz has found, each by itself.
+
+
+@pytest.mark.parametrize("module", [_jute_read, _naive_jute], ids=["kernel", "twin"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"controller_epoch":-1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}',
+        b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":' + b"[" * 100_000,
+    ],
+    ids=["epoch below 0", "very deep"],
+)
+def test_what_the_decoder_refuses_the_kernel_does_not_read(module: object, raw: bytes) -> None:
+    numbers = [np.zeros(1, np.int32) for _ in range(3)]
+    recovery, counts, parsed = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.ones(1, np.uint8)
+    parse: Callable[..., int] = module.parse_states  # type: ignore[attr-defined]
+    data, at, length = np.frombuffer(raw, np.uint8), np.zeros(1, np.int64), np.array([len(raw)], np.int32)
+    assert parse(data, at, length, *numbers, recovery, counts, np.zeros(len(raw), np.int32), parsed) == 0
+    assert parsed[0] == 0
+
+
+def test_the_reason_of_a_refusal_is_short() -> None:
+    raw = b'{"version":2,"endpoints":["' + b"A" * 100_000 + b'://h:1"]}'
+    with pytest.raises(ZnodeError) as caught:
+        decode_broker("1", raw, 5)
+    assert len(str(caught.value)) < 400
+
+
+def test_an_error_that_nobody_knows_has_a_name() -> None:
+    assert error_name(-101) == "NoNodeError"
+    assert error_name(-4711) == "error -4711"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, b"\x7f\xff\xff\xff", b"\0\0\0\2\0\0\0\1a", b"\0\0\0\1\0\0\0\1\xff"],
+    ids=["nothing", "many claimed", "one missing", "no UTF-8"],
+)
+def test_what_is_no_list_of_children_is_refused(data: bytes | None) -> None:
+    with pytest.raises(StoreError):
+        names_in(data)
+
+
+def test_lists_of_children_are_sorted() -> None:
+    assert names_in(b"\0\0\0\2\0\0\0\1b\0\0\0\1a") == ("a", "b")
