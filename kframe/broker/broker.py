@@ -243,8 +243,7 @@ class Broker:
                 partition.shrink(now)
         if now >= self._checkpoints_at:
             self._checkpoints_at = now + self.config.checkpoint_interval_ms
-            if self.replicas.told:
-                self.disks.checkpoint()
+            self.disks.checkpoint()
         if now >= self._copies_at:
             copying = self.disks.copy(self.config.fetch_records_max)
             self._copies_at = now + COPY_EVERY_MS if copying else NEVER

@@ -140,7 +140,7 @@ class Fetcher:
             for key, one in ready.items()
         }
         message = Fetch(self._node.broker_id, asked)
-        self._node.ask(Peer.BROKER, leader, message, partial(self._fetched, leader, ready, asked))
+        self._node.ask(Peer.BROKER, leader, message, partial(self._fetched, leader, ready))
 
     def _epochs_answered(
         self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float
@@ -157,14 +157,11 @@ class Fetcher:
                 self._diverges(follow, told[1])
         self._drop_idle(leader, link)
 
-    def _fetched(
-        self, leader: int, follows: dict[TopicPartition, _Follow], asked: dict[TopicPartition, FetchPartition],
-        reply: Reply | None, now: float,
-    ) -> None:  # fmt: skip
+    def _fetched(self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float) -> None:
         link, moved = self._links[leader], False
         link.in_flight = False
-        for key, follow in follows.items():
-            if link.follows.get(key) is not follow or follow.offset != asked[key].fetch_offset:
+        for key, follow in asked.items():
+            if link.follows.get(key) is not follow:
                 continue  # another epoch has begun meanwhile
             told = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
             if told is None:

@@ -39,8 +39,6 @@ class Replicas:
         self.fetcher = Fetcher(node)
         self.proposals: Proposals = AlterPartitions(node) if node.config.alters_partitions else StoredIsrs(node, now)
         self.shutting_down = False
-        self.told = False
-        """Whether a LeaderAndIsr has come: only then are high watermarks written down."""
 
     def find(self, key: TopicPartition) -> Partition | ErrorCode:
         """A partition that is here, or why it cannot be asked for."""
@@ -95,7 +93,6 @@ class Replicas:
                 self._follow(partition, state, topic_id, now)
             except StorageError:
                 errors[partition.key] = self._mark_offline(partition.key, now)
-        self.told = True
         return ControlResponse(ErrorCode.NONE, errors)
 
     def _judge(self, partition: Partition, state: LeaderState, topic_id: bytes) -> ErrorCode:

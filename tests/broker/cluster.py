@@ -147,8 +147,8 @@ class Cluster:
 
     def _deliver(self, sender: Broker, out: Outgoing) -> None:
         if out.peer is Peer.CLIENT:
-            assert isinstance(out.message, ProduceResponse)
-            self.acked[out.peer_id] = out.message
+            if isinstance(out.message, ProduceResponse):
+                self.acked[out.peer_id] = out.message
         elif out.peer is Peer.BROKER:
             cut = {sender.broker_id, out.peer_id} & self.unreachable
             reply = None if cut else self.brokers[out.peer_id].handle(out.message, self.now)  # type: ignore[arg-type]

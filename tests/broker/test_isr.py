@@ -141,6 +141,15 @@ def test_the_high_watermark_stands_still_under_min_isr_since_3_7(waits: bool, ex
     assert high_watermark(leader((1,), config=config)) == expected
 
 
+def test_the_high_watermark_waits_for_nobody_who_cannot_join() -> None:
+    """Caught up by time, not a member, and not alive as far as the controller has told."""
+    one = leader((1, 2))
+    one.partitions[P].replicas[3].caught_up_at = 20_000.0
+    one.handle(live(1, 2), 20_000.0)
+    fetch(one, 2, 8, 20_000.0)
+    assert high_watermark(one) == 8
+
+
 def test_min_isr_is_never_more_than_there_are_replicas() -> None:
     assert high_watermark(leader((1,), replicas=(1,))) == 10
 
@@ -167,7 +176,7 @@ def test_a_follower_joins_only_within_the_leader_epoch() -> None:
     """Below the start of the epoch may be committed records that it lacks, whatever the high watermark says."""
     one = leader((1, 2))
     one.handle(order(state(1, (1, 2), 6, 4)), 1.0)
-    assert one.partitions[P].epoch_start == 10
+    assert (one.partitions[P].epoch_start, one.disks.logs[P].epochs) == (10, [(5, 0), (6, 10)])
     fetch(one, 3, 9, 1.0, leader_epoch=6)
     assert proposal(one, 1.0) is None
     fetch(one, 3, 10, 2.0, leader_epoch=6)
@@ -314,6 +323,7 @@ def test_gauges_of_a_follower_are_zero() -> None:
     one = leader()
     one.handle(order(state(2, (2,), 6, 4)), 1.0)
     assert set(one.partitions[P].gauges().values()) == {0}
+    assert (one.partitions[P].epoch_start, one.partitions[P].isr, one.partitions[P].replicas) == (None, (), {})
 
 
 def test_the_sums_of_a_broker() -> None:

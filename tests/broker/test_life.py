@@ -248,7 +248,10 @@ def test_an_answer_to_an_earlier_life_is_passed_over() -> None:
     one.start(60, 2.0)
     one.handle(live(1, 2), 2.0)
     one.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
-    one.answered(first.number, accepted(first), 3.0)
+    one.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 2.0)
+    assert [type(out.message) for out in one.tick(2.0)] == [AlterPartition]
+    answer = AlteredPartition(ErrorCode.NONE, 1, 6, (1, 2), 0, 5)
+    one.answered(first.number, AlterPartitionResponse(ErrorCode.NONE, {P: answer}), 3.0)
     assert one.partitions[P].isr == (1,)
 
 

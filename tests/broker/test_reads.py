@@ -11,6 +11,7 @@ from kframe.broker.config import BrokerConfig
 from kframe.broker.log import Log
 from kframe.broker.messages import (
     CONSUMER,
+    DeleteRecords,
     EpochEnd,
     EpochQuestion,
     Fetch,
@@ -246,6 +247,31 @@ def test_a_follower_finds_the_last_common_epoch_step_by_step() -> None:
     cluster.lead(1, (1,))
     cluster.advance(3_000)
     assert cluster[1].disks.logs[P].records == cluster[2].disks.logs[P].records == log_of(1, 3, 3, 5).records
+
+
+@pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
+def test_a_follower_keeps_nothing_of_an_epoch_that_its_leader_never_had(protocol: str) -> None:
+    """Epoch 1 ends later at the leader than here, where epoch 2 stands in its place."""
+    cluster = Cluster((1, 2), BrokerConfig(protocol=InterBrokerProtocol.parse(protocol)))
+    cluster[1].disks.logs[P] = log_of(1, 1, 1, 1, 3)
+    cluster[2].disks.logs[P] = log_of(1, 1, 2)
+    cluster.states[P] = state(1, (1,), 3, 4, replicas=(1, 2))
+    cluster.lead(1, (1,))
+    cluster.advance(3_000)
+    assert cluster[2].disks.logs[P].records == log_of(1, 1, 1, 1, 3).records
+
+
+def test_followers_drop_what_their_leader_has_deleted() -> None:
+    cluster = Cluster((1, 2))
+    cluster.lead(1, (1, 2), is_new=True)
+    for number in range(4):
+        cluster.produce(number, acks=1)
+    cluster.advance(1_500)
+    cluster[1].handle(DeleteRecords(P, 3), cluster.now)
+    cluster.advance(1_500)
+    assert [(broker.disks.logs[P].start, broker.disks.logs[P].end) for broker in cluster.brokers.values()] == [
+        (3, 4)
+    ] * 2
 
 
 @pytest.mark.parametrize("start, end", [(2, 5), (9, 12)])
