@@ -199,6 +199,13 @@ def test_an_epoch_that_began_at_the_end_is_forgotten_when_nothing_else_is() -> N
     assert log.epochs == [(1, 0)]
 
 
+def test_a_record_takes_the_place_of_an_epoch_that_began_there_without_one() -> None:
+    log = log_of(1, 1)
+    log.begin_epoch(4, 2)
+    log.append(Record(5, None))
+    assert log.epochs == [(1, 0), (5, 2)]
+
+
 def test_truncation_below_the_start_begins_anew() -> None:
     log = log_of(1, 1, start=10)
     log.truncate(7)
@@ -272,6 +279,20 @@ def test_followers_drop_what_their_leader_has_deleted() -> None:
     assert [(broker.disks.logs[P].start, broker.disks.logs[P].end) for broker in cluster.brokers.values()] == [
         (3, 4)
     ] * 2
+
+
+@pytest.mark.parametrize("start, end, left", [(0, 1, (0, 1)), (0, 5, (0, 3)), (4, 5, (4, 4))])
+def test_a_follower_that_is_out_of_range(start: int, end: int, left: tuple[int, int]) -> None:
+    """The leader's log ends before ours, reaches beyond it, or begins after it."""
+    one = Broker(2)
+    one.start(50, 0.0)
+    one.disks.logs[P] = log_of(1, 1, 1)
+    one.handle(live(1, 2), 0.0)
+    one.handle(order(state(1, (1,), 5)), 0.0)
+    (out,) = one.tick(0.0)
+    told = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
+    one.answered(out.number, FetchResponse({P: told}), 1.0)
+    assert (one.disks.logs[P].start, one.disks.logs[P].end) == left
 
 
 @pytest.mark.parametrize("start, end", [(2, 5), (9, 12)])
