@@ -7,6 +7,8 @@ asks more of kframe than time would allow to happen, not less.
 
 from __future__ import annotations
 
+from typing import Any
+
 from kframe.errors import ErrorCode
 from tests.search.values import UNTOLD, Broker, Message, Request
 
@@ -44,18 +46,28 @@ def take(own: int, broker: Broker, sender: int, message: Message) -> Broker:
             return broker._replace(live=message[3])
         case "L":
             return _led(own, broker, message)
-    return broker._replace(stopped=True) if message[3] < 0 or message[3] >= broker.leader_epoch else broker
+    if 0 <= message[3] < broker.leader_epoch:
+        return broker
+    return _deleted(broker) if message[4] else broker._replace(stopped=True)
+
+
+def _deleted(broker: Broker) -> Broker:
+    """The replica and its log are gone; the process, and what it knows of others, stay."""
+    return broker._replace(
+        leader=UNTOLD, leader_epoch=-1, partition_epoch=0, isr=(), replicas=(), proposed=(), stuck=False, stopped=False,
+        has=False, fetched=(),
+    )  # fmt: skip
 
 
 def _led(own: int, broker: Broker, message: Message) -> Broker:
-    _, _, _, leader, leader_epoch, isr, partition_epoch = message
+    _, _, _, leader, leader_epoch, isr, partition_epoch, replicas = message
     if leader_epoch <= broker.leader_epoch or partition_epoch < broker.partition_epoch:
         return broker
     if leader != own and leader not in broker.live:
         return broker  # a leader that is not known to live is not followed, and the epoch not recorded
     return broker._replace(
         leader=leader, leader_epoch=leader_epoch, partition_epoch=partition_epoch, isr=isr if leader == own else (),
-        proposed=(), stuck=False, stopped=False, fetched=(),
+        replicas=replicas if leader == own else (), proposed=(), stuck=False, stopped=False, fetched=(),
     )  # fmt: skip
 
 
@@ -80,6 +92,23 @@ def propose(broker: Broker, isr: tuple[int, ...]) -> Broker:
     """It asks the controller that it knows for this ISR."""
     asked = Request(broker.controller, broker.epoch, broker.leader_epoch, broker.partition_epoch, isr)
     return broker._replace(proposed=isr, asked=asked)
+
+
+def at_work(broker: Broker, own: int, what: str) -> Broker:
+    """A request is being handled: nobody takes it a second time."""
+    if what == "leave":
+        return broker._replace(leaving=(-own, broker.leaving[1]))
+    assert broker.asked is not None
+    return broker._replace(asked=broker.asked._replace(controller=-own))
+
+
+def answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
+    """A broker to which a controller has replied; a process that has started since has asked for nothing."""
+    if token < 10:
+        mine = broker.asked is not None and broker.asked.broker_epoch == broker.epoch and broker.up
+        return broker._replace(asked=None, answer=response if mine else ())
+    done = broker.leaving[1] == broker.epoch and broker.up and response[0] == 0
+    return broker._replace(leaving=(0, broker.epoch) if done else (0, 0))
 
 
 def hear(broker: Broker) -> Broker:
@@ -108,6 +137,7 @@ def produce(broker: Broker) -> Broker:
 def fetches(leader: Broker, broker: Broker, own: int, other: int) -> bool:
     """Whether follower ``own`` fetches from ``other``, and that changes anything."""
     following = broker.up and leader.up and not broker.stopped and broker.leader == other == leader.leader
+    following = following and own in leader.replicas
     return (
         following and broker.leader_epoch == leader.leader_epoch
         and (own not in leader.fetched or broker.has != leader.has)

@@ -110,7 +110,7 @@ def _said(one: Any) -> str:
     match one:
         case ("U", _, _, live):
             return f"UpdateMetadata({list(live)} live)"
-        case ("L", controller_epoch, _, leader, leader_epoch, isr, _):
+        case ("L", controller_epoch, _, leader, leader_epoch, isr, *_):
             return f"LeaderAndIsr(leader {leader}, epoch {leader_epoch}, ISR {list(isr)}, by epoch {controller_epoch})"
         case ("S", _, _, leader_epoch, _):
             return f"StopReplica(epoch {leader_epoch})"

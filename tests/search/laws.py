@@ -1,8 +1,8 @@
 """Laws of the small world (``reliability.md`` section 2), each a function that names what is broken.
 
-Held in every state or at every step: I1 to I6, I8 to I10, I14 to I18, I25, I26, I28; at rest: I12, L1 and L2. With
-unclean elections on, I7 takes the place of I6 and I10. Not shown here: I11 (there is one record), I13 (channels are
-queues by construction), I19 to I23 (topics and assignments do not change), I27 and I30 (time).
+Held in every state or at every step: I1 to I6, I8 to I10, I14 to I18, I21, I22, I25, I26, I28, I29; at rest: I12, L1 to
+L3, L6. With unclean elections on, I7 takes the place of I6 and I10. Not shown here: I11 (there is one record), I13
+(channels are queues by construction), I19, I20 and I23 (topics do not come, go or grow), I27 and I30 (time).
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from kframe.model.ids import PartitionState
 from tests.search.subject import Node
 from tests.search.values import BROKERS, NOBODY, Broker, Message, Seat, Stored
 
-#: The replicas, preferred one first.
-ASSIGNED: Final = BROKERS
 #: Reasons for which a core gives the role up without having failed.
 _SOUND: Final = {"our session with storage expired", "our session does not hold the role any more"}
 
@@ -42,8 +40,17 @@ def written(before: Stored, after: Stored, seat: Seat, node: Node, unclean: bool
         yield from _elected(before, after, node, unclean)
 
 
+def _last(after: Stored) -> bool:
+    """The last member stays in the ISR even where it has left the assignment, as in Kafka."""
+    return after.leader == NOBODY and len(after.isr) == 1
+
+
 def _members(after: Stored) -> Iterator[str]:
-    if not after.isr or len(set(after.isr)) != len(after.isr) or not set(after.isr) <= set(ASSIGNED):
+    if (
+        not after.isr
+        or len(set(after.isr)) != len(after.isr)
+        or (not set(after.isr) <= set(after.assigned) and not _last(after))
+    ):
         yield f"I5: ISR {after.isr}"
     elif after.leader != NOBODY and after.leader not in after.isr:
         yield f"I4, I5: leader {after.leader} is not in ISR {after.isr}"
@@ -57,13 +64,33 @@ def _elected(before: Stored, after: Stored, node: Node, unclean: bool) -> Iterat
     eligible = _eligible(node)
     if after.leader not in eligible:
         yield f"I4: leader {after.leader} is elected, eligible are {eligible}"
-    clean = [one for one in ASSIGNED if one in eligible and one in before.isr]
-    if clean and after.leader != clean[0]:
+    clean = [one for one in before.assigned if one in eligible and one in before.isr]
+    staying = [one for one in clean if one in node.assigned[0]]
+    if clean and after.leader not in (clean[0], *staying[:1]):
         yield f"I6: leader {after.leader} is elected, the first eligible of ISR {before.isr} is {clean[0]}"
     if not clean and not unclean:
         yield f"I6: leader {after.leader} is elected from outside ISR {before.isr}"
     if not clean and (after.isr != (after.leader,) or after.recovery != 1):
         yield f"I7: after an unclean election ISR {after.isr}, recovery {after.recovery}"
+
+
+def assigned(before: Stored, after: Stored, seat: Seat, target: tuple[int, ...]) -> Iterator[str]:
+    """I21 and I22: the assignment changes when an operator asks, and when its target is in sync."""
+    has, now = _assignment(before), _assignment(after)
+    if has == now:
+        return
+    given_up = not after.adding and set(after.assigned) == set(before.assigned) - set(before.adding)
+    ended = not after.adding and not after.removing and not given_up
+    if seat.task != 20 and not ended:
+        yield f"I21: assignment {has} becomes {now}"
+    if ended and after.assigned != target:
+        yield f"I21: assignment {has} ends as {now}, asked for was {target}"
+    if ended and not set(target) <= set(before.isr):
+        yield f"I22: assignment {has} ends with ISR {before.isr}"
+
+
+def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
+    return stored.assigned, stored.adding, stored.removing
 
 
 def told(messages: Sequence[tuple[int, Message]], node: Node, seat: Seat, unheard: set[int]) -> Iterator[str]:
@@ -85,15 +112,16 @@ def _message(broker: int, message: Message, node: Node, seat: Seat, first: bool)
         yield f"I14: the first request for broker {broker} is {message}, alive are {sorted(alive)}"
     if kind == "U" and not set(message[3]) <= alive:
         yield f"I17: brokers {message[3]} are told to be alive, known are {node.known}"
-    if kind == "L" and (message[3:7] != _as_told(node)):
+    if kind == "L" and (message[3:8] != _as_told(node)):
         yield f"I12: broker {broker} is told {message}, remembered is {node.state}"
-    if kind == "S" and message[4]:
-        yield f"I18: broker {broker} is to delete its replica, assigned are {ASSIGNED}"
+    replicas, _, removing = node.assigned
+    if kind == "S" and message[4] and ((broker in replicas and broker not in removing) or broker in node.state[2]):
+        yield f"I18: broker {broker} is to delete its replica, assigned are {replicas}, in sync {node.state[2]}"
 
 
 def _as_told(node: Node) -> tuple[Any, ...]:
     leader, leader_epoch, isr, _, _, partition_epoch = node.state
-    return leader, leader_epoch, tuple(isr), partition_epoch
+    return leader, leader_epoch, tuple(isr), partition_epoch, node.assigned[0]
 
 
 def moved(before: Node, after: Node) -> Iterator[str]:
@@ -103,16 +131,17 @@ def moved(before: Node, after: Node) -> Iterator[str]:
     (partition, replicas), (partition_now, replicas_now) = before.moves, after.moves
     if partition != PartitionState.NON_EXISTENT and not _may(PARTITION_MOVES, partition, partition_now):
         yield f"I25: the partition goes from {partition.name} to {partition_now.name}"
-    for broker, one, now in zip(ASSIGNED, replicas, replicas_now, strict=True):
-        if one.name != "NON_EXISTENT" and not _may(REPLICA_MOVES, one, now):
+    for broker, one in replicas:
+        now = dict(replicas_now).get(broker)
+        if now is not None and one.name != "NON_EXISTENT" and not _may(REPLICA_MOVES, one, now):
             yield f"I25: the replica on {broker} goes from {one.name} to {now.name}"
 
 
 def _may(moves: Any, start: Any, end: Any) -> bool:
-    """Whether legal moves lead there; none of them by way of a deletion, since nothing is deleted here."""
+    """Whether legal moves lead there; none of them by way of nothing, since what is deleted has left its place."""
     reached, left = {start}, [start]
     while left:
-        fresh = {one for one in moves[left.pop()] - reached if one.name in ("NEW", "ONLINE", "OFFLINE")}
+        fresh = {one for one in moves[left.pop()] - reached if one.name != "NON_EXISTENT"}
         reached |= fresh
         left += fresh
     return end in reached
@@ -141,8 +170,8 @@ def remembered(node: Node, seat: Seat, stored: Stored) -> Iterator[str]:
     if not node.active or stored.state_epoch != node.controller_epoch or seat.claim != node.controller_epoch:
         return
     has = (stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.state_epoch, stored.version)
-    if node.state != has:
-        yield f"I9: stored is {has}, its writer remembers {node.state}"
+    if node.state != has or node.assigned != _assignment(stored):
+        yield f"I9: stored is {has} {_assignment(stored)}, its writer remembers {node.state} {node.assigned}"
 
 
 def kept(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
@@ -163,7 +192,11 @@ def at_rest(stored: Stored, brokers: Sequence[Broker], node: Node | None) -> Ite
         yield f"L1: leader {stored.leader}, although {able} of the ISR are able"
     if stored.leader == NOBODY or not stored.registered[stored.leader - 1]:
         return
-    for one, broker in zip(BROKERS, brokers, strict=True):
+    target = {one for one in stored.assigned if one not in stored.removing}
+    if (stored.adding or stored.removing) and target <= set(stored.isr):
+        yield f"L3: {_assignment(stored)} does not end, ISR {stored.isr}"
+    for one in stored.assigned:
+        broker = brokers[one - 1]
         has = (broker.leader, broker.leader_epoch)
         if stored.registered[one - 1] and one not in node.leaving and has != (stored.leader, stored.leader_epoch):
             yield f"I12: broker {one} follows {has}, stored is {(stored.leader, stored.leader_epoch)}"

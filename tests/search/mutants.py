@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from kframe.core import (
     alter_partition,
+    assignment,
     context,
     controller,
     failover,
     leadership,
     membership,
     operations,
+    reassignment,
     replica_machine,
     shutdown,
 )
@@ -26,6 +28,10 @@ from tests.search.options import Options
 
 TWO: Final = Options(broker_faults=2, controller_faults=1, record=False)
 ALONE: Final = Options(controllers=1, broker_faults=2, controller_faults=0, record=False)
+
+MOVES: Final = Options(
+    controllers=1, broker_faults=0, controller_faults=0, record=False, assigned=(1, 2), isr=(1, 2), target=(3, 2)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,27 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "a broker that leaves keeps its leaders": Mutant(
         shutdown.shut_down, (("brokers.shutting_down[broker] = 1", "pass"),), "I12", 8, ALONE
+    ),
+    "a reassignment ends before its target is in sync": Mutant(
+        assignment.targets_in_sync,
+        (("return ~target.any(~members(target, isr))", "return target.any(members(target, isr))"),),
+        "I22",
+        4,
+        MOVES,
+    ),
+    "the end of a reassignment is not stored": Mutant(
+        reassignment._complete,
+        (("yield from topics.store(context, rows)", "pass"),),
+        "I9",
+        9,
+        MOVES,
+    ),
+    "replicas that leave stay in the ISR": Mutant(
+        reassignment._complete,
+        (("yield from stop(context, behind(context, rows, departed))", "pass"),),
+        "I5",
+        13,
+        MOVES,
     ),
     "brokers commit without those who are about to join": Mutant(
         brokers.commits,

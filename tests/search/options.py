@@ -25,6 +25,10 @@ class Options:
     """Whether sending is a step of its own."""
     isr: tuple[int, ...] = BROKERS
     """The ISR at the root; its members have fetched all, the others have not."""
+    assigned: tuple[int, ...] = BROKERS
+    """The replicas at the root."""
+    target: tuple[int, ...] = ()
+    """What an operator may ask to reassign the partition to, once, and to give that up, once."""
     unclean: bool = False
     min_isr: int = 1
     fenced: bool = True

@@ -46,9 +46,11 @@ class _Turn:
 class Seats:
     """The rules of all seats; ``subjects`` by controller."""
 
-    def __init__(self, subjects: dict[int, Subject], fenced: bool, fine: bool, unclean: bool) -> None:
+    def __init__(
+        self, subjects: dict[int, Subject], fenced: bool, fine: bool, unclean: bool, target: tuple[int, ...]
+    ) -> None:
         self.subjects = subjects
-        self._fenced, self._fine, self._unclean = fenced, fine, unclean
+        self._fenced, self._fine, self._unclean, self._target = fenced, fine, unclean, target
 
     def waiting(self, seat: Seat) -> list[str]:
         """The notifications that it can take now."""
@@ -74,6 +76,10 @@ class Seats:
         if isinstance(asked, Request):
             return self._take(own, _Turn(stored, seat._replace(task=broker)), ("alter", broker, asked))
         return self._take(own, _Turn(stored, seat._replace(task=10 + broker)), ("leave", broker, asked))
+
+    def move(self, own: int, stored: Stored, seat: Seat, *replicas: int) -> Step:
+        """It takes an operator's request to reassign the partition, or without replicas to give that up."""
+        return self._take(own, _Turn(stored, seat._replace(task=20)), ("move", *replicas))
 
     def call(self, own: int, stored: Stored, seat: Seat) -> Step:
         """It does what its core waits for."""
@@ -105,6 +111,7 @@ class Seats:
         called = storage.call(own, before, turn.seat, node.ask, self._fenced)
         if called.wrote:
             turn.broken += laws.written(before, called.stored, turn.seat, node, self._unclean)
+        turn.broken += laws.assigned(before, called.stored, turn.seat, self._target)
         turn.stored, turn.seat = called.stored, called.seat
         turn.told += [called.told] if called.told else []
         self._run(own, turn, called.answer)
@@ -121,6 +128,8 @@ class Seats:
             turn.broken += laws.moved(before, node)
             turn.broken += laws.silent(given, node, turn.seat)
             turn.broken += laws.acted(done, turn.seat, given[0] == "failed", node.ask is None)
+            if any(kind == "reply" for kind, *_ in done):
+                turn.seat = turn.seat._replace(task=0)  # what follows is the controller's own
             for kind, *content in done:
                 turn.unheard |= set(content[0]) if kind == "open" else set()
             self._resigned(own, turn, done)

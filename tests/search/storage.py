@@ -45,7 +45,9 @@ def call(own: int, stored: Stored, seat: Seat, ask: tuple[Any, ...], fenced: boo
             return Called(stored, seat, ("done", ask[0], stored))
     if not seat.claim or (fenced and seat.claim != stored.controller_epoch):
         return Called(stored, seat, ("failed", "fenced"))
-    if ask[0] == "Prepare":
+    if ask[0] == "assign":
+        stored = stored._replace(assigned=ask[1], adding=ask[2], removing=ask[3])
+    if ask[0] in ("Prepare", "assign"):
         return Called(stored, seat, ("done", ask[0]))
     return _write(stored, seat, ask)
 

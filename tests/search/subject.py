@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kframe.core.admin import ReassignmentResponse
 from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.core.context import Context
 from kframe.core.controller import Controller
@@ -28,6 +29,8 @@ from kframe.model.changes import StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
+from kframe.model.ids import ReplicaFlag
+from kframe.model.tables import Targets
 from tests.search.values import BROKERS, Message, Request, Stored
 
 TOPIC: Final = "t"
@@ -68,7 +71,9 @@ class Node:
     state: tuple[Any, ...] = ()
     """Leader, leader epoch, ISR, recovery, controller epoch and partition epoch, as it remembers them."""
     moves: tuple[Any, ...] = ()
-    """Its PartitionState and ReplicaStates."""
+    """Its PartitionState, and each replica's broker and ReplicaState."""
+    assigned: tuple[tuple[int, ...], ...] = ()
+    """Replicas, those being added, those being removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,8 @@ def look(controller: Controller, ask: tuple[Any, ...] | None) -> Node:
     state = (view.leader, view.leader_epoch, view.isr, int(view.recovery), view.controller_epoch, view.partition_epoch)
     return Node(
         ask, True, controller.controller_epoch, tuple(known.tolist()), tuple(leaving), state,
-        (view.state, view.replica_states),
+        (view.state, tuple(zip(view.replicas, view.replica_states, strict=True))),
+        (view.replicas, view.adding_replicas, view.removing_replicas),
     )  # fmt: skip
 
 
@@ -207,6 +213,8 @@ def _act(effect: effects.Effect, controller: Controller) -> tuple[Any, ...]:
             return "reply", token, (int(error), *_answered(codes, states, controller))
         case effects.Reply(token=token, response=ControlledShutdownResponse(error=error)):
             return "reply", token, (int(error),)
+        case effects.Reply(token=token, response=ReassignmentResponse(error=error, codes=codes)):
+            return "reply", token, (int(error), *codes.tolist())
         case effects.Resigned(reason=reason, release=release):
             return "resigned", reason, release
     raise NotImplementedError(f"{type(effect).__name__} in the small world")
@@ -233,6 +241,9 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
                 "write", leader, int(change.leader_epoch[0]), tuple(isr), int(change.recovery[0]),
                 int(change.expected[0]), change.controller_epoch,
             )  # fmt: skip
+        case asks.WriteAssignments(table=table):
+            lists = table.replicas, table.adding, table.removing
+            return "assign", *(tuple(one.values.tolist()) for one in lists)
         case asks.Claim(takeover=takeover):
             return "claim", takeover
         case asks.ReadController() | asks.Prepare() | asks.Load() | asks.ReadBrokers() | asks.ReadStates():
@@ -247,7 +258,15 @@ def _message(request: dict[str, Any], broker_epoch: int) -> Message:
             return "U", *epochs, tuple(request["live_brokers"])
         case Api.LEADER_AND_ISR:
             assert told is not None
-            return "L", *epochs, told["leader"], told["leader_epoch"], tuple(told["isr"]), told["partition_epoch"]
+            return (
+                "L",
+                *epochs,
+                told["leader"],
+                told["leader_epoch"],
+                tuple(told["isr"]),
+                told["partition_epoch"],
+                tuple(told["replicas"]),
+            )
     assert told is not None
     return "S", *epochs, told["leader_epoch"], told["delete_partition"]
 
@@ -269,6 +288,11 @@ def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | even
             return events.Done(_read(stored))
         case ("done", "write", code, version):
             return events.Done(WriteResult(np.array([code], np.uint8), np.array([version], np.int32)))
+        case ("done", "assign"):
+            return events.Done((WriteCode.OK,))
+        case ("move", *replicas):
+            wanted = Targets.of([((TOPIC, 0), replicas or None)])
+            return events.ReassignmentRequested(wanted, 20)
         case ("done", _, *value):
             return events.Done(value[0] if value else None)
         case ("alter", broker, Request() as request):
@@ -310,7 +334,10 @@ def cluster_of(stored: Stored) -> ClusterState:
     cluster.brokers.index_of(BROKERS)
     names = ("leader", "leader_epoch", "controller_epoch", "partition_epoch", "recovery")
     values = {name: getattr(read, name) for name in names}
-    cluster.add_topics([TOPIC], np.array([1], np.int32), Ragged.of([[0, 1, 2]]), read.isr, values, [TOPIC_ID])
+    replicas = Ragged.of([[one - 1 for one in stored.assigned]])
+    cluster.add_topics([TOPIC], np.array([1], np.int32), replicas, read.isr, values, [TOPIC_ID])
+    for flag, flagged in ((ReplicaFlag.ADDING, stored.adding), (ReplicaFlag.REMOVING, stored.removing)):
+        cluster.flag_replicas(0, np.array([one - 1 for one in flagged], np.int32), flag)
     cluster.brokers.register(tuple(_registrations(stored.registered)))
     return cluster
 

@@ -15,10 +15,11 @@ from tests.search.values import BROKERS, Broker, Seat, Stored
 
 STORED = Stored((1, 1, 1), 1, 1, 1, 3, BROKERS, 0, 1, 4)
 SEAT = Seat(0, 0, 1, 0)
-ONLINE = (PartitionState.ONLINE, (ReplicaState.ONLINE,) * 3)
-NODE = Node(None, True, 1, (1, 1, 1), (), (1, 3, BROKERS, 0, 1, 4), ONLINE)
+ONLINE = (PartitionState.ONLINE, tuple((one, ReplicaState.ONLINE) for one in BROKERS))
+NODE = Node(None, True, 1, (1, 1, 1), (), (1, 3, BROKERS, 0, 1, 4), ONLINE, (BROKERS, (), ()))
 FOLLOWS = Broker(True, 1, leader=1, leader_epoch=3, has=True)
-LEADER_AND_ISR = ("L", 1, 1, 1, 3, BROKERS, 4)
+LEADER_AND_ISR = ("L", 1, 1, 1, 3, BROKERS, 4, BROKERS)
+MOVING = STORED._replace(assigned=(3, 2, 1), adding=(3,), removing=(1,))
 
 
 def sent(message: tuple[Any, ...], node: Node = NODE) -> Iterator[str]:
@@ -35,10 +36,18 @@ CASES = {
     "I1": (sent(("U", 2, 1, BROKERS)), sent(("U", 1, 1, BROKERS))),
     "I7": (elected(1, (1,), 0), elected(1, (1,), 1)),
     "I10": (laws.kept(STORED, [FOLLOWS._replace(has=False)]), laws.kept(STORED, [FOLLOWS])),
-    "I12": (sent((*LEADER_AND_ISR[:4], 2, BROKERS, 4)), sent(LEADER_AND_ISR)),
+    "I12": (sent((*LEADER_AND_ISR[:4], 2, *LEADER_AND_ISR[5:])), sent(LEADER_AND_ISR)),
     "I15": (sent(("U", 1, 2, BROKERS)), sent(("U", 1, 1, BROKERS))),
     "I17": (sent(("U", 1, 1, BROKERS), replace(NODE, known=(1, 1, 0))), sent(("U", 1, 1, (1, 2)))),
     "I18": (sent(("S", 1, 1, 3, True)), sent(("S", 1, 1, 3, False))),
+    "I21": (
+        laws.assigned(MOVING, STORED._replace(assigned=(2, 3)), SEAT, (3, 2)),
+        laws.assigned(MOVING, STORED._replace(assigned=(3, 2)), SEAT, (3, 2)),
+    ),
+    "I22": (
+        laws.assigned(MOVING._replace(isr=(1, 2)), STORED._replace(assigned=(3, 2)), SEAT, (3, 2)),
+        laws.assigned(STORED, MOVING, SEAT._replace(task=20), (3, 2)),
+    ),
     "I25": (
         laws.moved(NODE, replace(NODE, moves=(PartitionState.NEW, ONLINE[1]))),
         laws.moved(NODE, replace(NODE, moves=(PartitionState.OFFLINE, ONLINE[1]))),
@@ -51,6 +60,7 @@ CASES = {
         laws.at_rest(STORED._replace(leader=-1), [FOLLOWS] * 3, NODE),
         laws.at_rest(STORED._replace(leader=-1, isr=(2,)), [FOLLOWS] * 3, replace(NODE, leaving=(2,))),
     ),
+    "L3": (laws.at_rest(MOVING, [FOLLOWS] * 3, NODE), laws.at_rest(MOVING._replace(isr=(1, 2)), [FOLLOWS] * 3, NODE)),
     "L2": (laws.at_rest(STORED, [FOLLOWS] * 3, None), laws.at_rest(STORED, [FOLLOWS] * 3, NODE)),
 }
 

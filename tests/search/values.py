@@ -30,8 +30,8 @@ EXPIRED: Final = 32
 #: There is no process.
 DOWN: Final = 64
 
-#: ("U", controller epoch, broker epoch, live brokers), ("L", ce, be, leader, leader epoch, ISR, partition epoch) or
-#: ("S", ce, be, leader epoch, delete).
+#: ("U", controller epoch, broker epoch, live brokers), ("L", ce, be, leader, leader epoch, ISR, partition epoch,
+#: replicas) or ("S", ce, be, leader epoch, delete).
 Message: TypeAlias = tuple[Any, ...]
 #: What happens in a step: who, does what, and to what.
 Label: TypeAlias = tuple[Any, ...]
@@ -54,6 +54,9 @@ class Stored(NamedTuple):
     state_epoch: int
     """Controller epoch in the state."""
     version: int
+    assigned: tuple[int, ...] = BROKERS
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 class Seat(NamedTuple):
@@ -65,7 +68,8 @@ class Seat(NamedTuple):
     claim: int
     """Controller epoch of the role that its session has won, 0 if none; it fences writes."""
     task: int
-    """Whose request is handled: a broker's AlterPartition, or 10 + a broker's ControlledShutdown; 0 for none."""
+    """Whose request is handled: a broker's AlterPartition, 10 + a broker's ControlledShutdown, or 20 for a
+    reassignment; 0 for none."""
 
 
 class Request(NamedTuple):
@@ -95,6 +99,8 @@ class Broker(NamedTuple):
     partition_epoch: int = 0
     isr: tuple[int, ...] = ()
     """As committed; only of a leader."""
+    replicas: tuple[int, ...] = ()
+    """As it was told; only of a leader."""
     proposed: tuple[int, ...] = ()
     """The ISR that it has asked for."""
     stuck: bool = False
@@ -117,6 +123,8 @@ class Facts(NamedTuple):
     committed: bool
     broker_faults: int
     controller_faults: int
+    moves: int = 0
+    """How often an operator may still ask for the reassignment, or for its end."""
 
 
 class Pool:

@@ -74,7 +74,7 @@ class World:
         })  # fmt: skip
         self._numbered = CONTROLLERS[: options.controllers]
         self.subjects = {own: Subject(storage.IDS[own], config) for own in self._numbered}
-        self._seats = Seats(self.subjects, options.fenced, options.fine, options.unclean)
+        self._seats = Seats(self.subjects, options.fenced, options.fine, options.unclean, options.target)
         self.pools = {kind: Pool() for kind in ("stored", "seat", "channel", "broker", "facts")}
         kinds = ["stored"] + ["seat"] * 2 + ["channel"] * 6 + ["broker"] * 3 + ["facts"]
         self._pool = [self.pools[kind] for kind in kinds]
@@ -94,10 +94,11 @@ class World:
     def opening(self) -> Iterator[Successor]:
         """The steps to the root, the last of them: controller 1 has taken over a cluster, and all is quiet."""
         options = self.options
-        stored = Stored((1, 1, 1), 0, 0, 1, 0, options.isr, 0, 0, 0)
+        stored = Stored((1, 1, 1), 0, 0, 1, 0, options.isr, 0, 0, 0, options.assigned)
         seats = [self._started(own) for own in self._numbered]
         seats += [Seat(0, DOWN, 0, 0)] * (2 - len(seats))
-        facts = Facts(False, False, options.broker_faults, options.controller_faults)
+        moves = 2 if options.target else 0
+        facts = Facts(False, False, options.broker_faults, options.controller_faults, moves)
         values = [stored, *seats, *[None] * 6, *[Broker(True, 1)] * 3, facts]
         state = tuple(pool.number(value) for pool, value in zip(self._pool, values, strict=True))
         while quiet := next(self._protocol(state, self.values(state)), None):
@@ -121,6 +122,7 @@ class World:
         values = self.values(state)
         successors = list(self._protocol(state, values))
         rest = None if successors else self._at_rest(values)
+        successors += self._operator(state, values)
         successors += self._replication(state, values)
         successors += self._broker_faults(state, values)
         successors += self._controller_faults(state, values)
@@ -156,6 +158,15 @@ class World:
                 key = "leave", one, broker.leaving[1]
                 yield self._stepped(state, values, own, key, self._seats.serve, one, broker.leaving[1])
 
+    def _operator(self, state: State, values: list[Any]) -> Iterator[Successor]:
+        """The controller is asked to reassign the partition, and later perhaps to give that up."""
+        facts, own = values[_FACTS], values[0].owner
+        if facts.moves and own and self._seats.resting(own, values[own]) and not values[own].flags & EXPIRED:
+            replicas = self.options.target if facts.moves == 2 else ()
+            step = self._stepped(state, values, own, ("move", *replicas), self._seats.move, *replicas)
+            spent = {_FACTS: self._number(_FACTS, facts._replace(moves=facts.moves - 1))}
+            yield self._go(step.state, step.label, spent, step.broken)
+
     def _stepped(
         self, state: State, values: list[Any], own: int, what: tuple[Any, ...], do: Callable[..., Step], *arguments: Any
     ) -> Successor:
@@ -174,13 +185,15 @@ class World:
             self._drop_requests(values, own, changes)
         elif what[0] in ("alter", "leave"):
             place = _BROKERS + what[1] - 1
-            changes[place] = self._number(place, _at_work(values[place], own, what[0]))
+            changes[place] = self._number(place, rules.at_work(values[place], own, what[0]))
         for place, operation in done.channels:
             changes[place] = self._operated(state[place], operation)
         for token, response in done.replies:
+            if token == 20:
+                continue
             place = _BROKERS + token % 10 - 1
             broker = self._pool[place].values[changes.get(place, state[place])]
-            changes[place] = self._number(place, _answered(broker, token, response))
+            changes[place] = self._number(place, rules.answered(broker, token, response))
         return self._go(state, done.label, changes, done.step.broken)
 
     def _do(self, values: list[Any], own: int, what: tuple[Any, ...], step: Step, arguments: tuple[Any, ...]) -> _Done:
@@ -372,21 +385,9 @@ class World:
 
 
 def _named(what: tuple[Any, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    return {"take": (), "alter": ("AlterPartition of",), "leave": ("ControlledShutdown of",)}[what[0]] + arguments
-
-
-def _at_work(broker: Broker, own: int, what: str) -> Broker:
-    """A request is being handled: nobody takes it a second time."""
-    if what == "leave":
-        return broker._replace(leaving=(-own, broker.leaving[1]))
-    assert broker.asked is not None
-    return broker._replace(asked=broker.asked._replace(controller=-own))
-
-
-def _answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
-    """A broker to which a controller has replied; a process that has started since has asked for nothing."""
-    if token < 10:
-        mine = broker.asked is not None and broker.asked.broker_epoch == broker.epoch and broker.up
-        return broker._replace(asked=None, answer=response if mine else ())
-    done = broker.leaving[1] == broker.epoch and broker.up and response[0] == 0
-    return broker._replace(leaving=(0, broker.epoch) if done else (0, 0))
+    return {
+        "take": (),
+        "alter": ("AlterPartition of",),
+        "leave": ("ControlledShutdown of",),
+        "move": ("reassignment to",),
+    }[what[0]] + arguments
