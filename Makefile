@@ -5,6 +5,7 @@
 #   make test     every check, the whole test suite, and the suite once more on kernels that check every index
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     bent znodes and frames for every reader, by seeds of their own; longer than in the suite
+#   make sanitize the kernels' tests and the fuzz on kernels that AddressSanitizer and UBSan look over
 #   make bench    the figures, with machine and commit
 #   make search   every state of a small world within 12 steps; minutes
 #   make setup    .venv with kframe, its plugins and the tools; kernels compiled again when they changed
@@ -41,10 +42,18 @@ DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 
+SANITIZE_LIB := build/sanitize/lib
+SANITIZED := tests/kernels tests/wire tests/fuzz tests/plug/test_native.py plugins/zookeeper/tests/test_jute.py \
+	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_answers.py plugins/kafka_wire/tests/test_fuzz.py
+SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLOC=malloc KFRAME_FUZZ_CASES=100000 \
+	HYPOTHESIS_PROFILE=brief ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1 \
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
+
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-debug check fuzz search bench clean
+.PHONY: setup kernels demo test test-release test-debug check fuzz sanitize search bench clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
+unexport KFRAME_SANITIZE
 
 # A second make, because the first would not see that the installation has built the kernels already.
 setup: $(VENV)/.installed
@@ -84,6 +93,15 @@ test-debug: setup build/debug/.settings
 		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
 	$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_LEAVES_OUT) $(ARGS)
 	$(if $(ARGS),,$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_REAL))
+
+# ASan wants to be there first, and Python's own allocator to stand aside, lest it see one block where there are many.
+# Python never gives back all that it holds; a quarantine of the usual size would count as memory that a case takes.
+sanitize: setup build/sanitize/.settings
+	@if [ -d $(SANITIZE_LIB) ]; then find $(SANITIZE_LIB) -name '*.py' -delete; fi
+	KFRAME_SANITIZE=1 $(PY) setup.py --quiet build --build-lib $(SANITIZE_LIB)
+	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "sanitizing build of $$plugin"; \
+		(cd $$plugin && KFRAME_SANITIZE=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(SANITIZE_LIB)); done
+	$(SANITIZE_ENV) $(PY) -m pytest $(SANITIZED) $(ARGS)
 
 check: setup
 	$(PY) -m ruff format --check .

@@ -1,6 +1,7 @@
 """The Cython kernels and the KFRAME_DEBUG switch; everything else about the build stands in pyproject.toml.
 
-``KFRAME_DEBUG=1`` checks every index, memoryview and None, and keeps assertions. Each mode has a build folder of its
+``KFRAME_DEBUG=1`` checks every index, memoryview and None, and keeps assertions; ``KFRAME_SANITIZE=1`` checks no more
+than a release, and lets AddressSanitizer and UBSan see what that comes to. Each mode has a build folder of its
 own for C, objects and modules, because Cython would otherwise take the other mode's C for up to date and the switch
 would silently do nothing. There is no ``-march``: a wheel must run on any machine of its platform.
 """
@@ -12,8 +13,14 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 DEBUG = os.environ.get("KFRAME_DEBUG", "0") not in ("", "0")
-BUILD_BASE = "build/debug" if DEBUG else "build/release"
-COMPILE_ARGS = ["-O1", "-g", "-UNDEBUG"] if DEBUG else ["-O3", "-g0"]
+SANITIZE = os.environ.get("KFRAME_SANITIZE", "0") not in ("", "0")
+MODE = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+COMPILE_ARGS = {
+    "release": ["-O3", "-g0"],
+    "debug": ["-O1", "-g", "-UNDEBUG"],
+    "sanitize": ["-O1", "-g", *SANITIZERS],
+}
 MACROS: list[tuple[str, str | None]] = [("KFRAME_DEBUG", "1")] if DEBUG else []
 
 #: The same arithmetic in both modes; only the checks differ.
@@ -35,13 +42,14 @@ setup(
             [source],
             include_dirs=["."],
             define_macros=MACROS,
-            extra_compile_args=COMPILE_ARGS,
+            extra_compile_args=COMPILE_ARGS[MODE],
+            extra_link_args=SANITIZERS if SANITIZE else [],
             depends=glob("kframe/*.h"),
         )
         for source in sorted(glob("kframe/_*.pyx"))
     ],
     options={
-        "build": {"build_base": BUILD_BASE},
+        "build": {"build_base": f"build/{MODE}"},
         "build_ext": {"cython_c_in_temp": True, "cython_directives": DIRECTIVES},
     },
 )

@@ -14,6 +14,7 @@ from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missin
 
 # As kframe's own tests: the same examples in every run, and none fails for being slow.
 hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
+hypothesis_settings.register_profile("brief", max_examples=20, derandomize=True, deadline=None)
 hypothesis_settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 

@@ -37,6 +37,8 @@ PIECES: Final = [
 ]  # fmt: skip
 #: Longest reason of a refusal: it stands in logs.
 _REASON_MOST: Final = 1000
+#: Every so many states the kernel reads one alone, with nothing behind it: what it reads beyond a sanitizer sees.
+_ALONE: Final = 8
 #: No longer ISR is read by the kernel.
 _ISR_MOST: Final = _naive_jute.ISR_MOST
 
@@ -75,6 +77,8 @@ class StateZnodes(Znodes):
         """The decoder's outcomes: what the kernel does not read is left to the decoder."""
         read, twin = (_parsed(module, batch) for module in (_jute_read, _naive_jute))
         assert read == twin
+        for i in range(0, len(batch), _ALONE):
+            assert _parsed(_jute_read, batch.part(i, i + 1)) == [read[i]]
         return [self._both(batch[i], read[i]) for i in range(len(batch))]
 
     def _both(self, raw: bytes, read: tuple[Any, ...] | None) -> Outcome:
