@@ -6,91 +6,35 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
-from kframe_kafka_wire.testing.served import FakeRecords, Served, user_record
+from kframe_kafka_wire.testing.secured import LET_IN, certificates, login, secured, tls
+from kframe_kafka_wire.testing.served import Served
 from kframe_kafka_wire.testing.tools import Tools
-from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.java import missing
-from kframe_zookeeper.testing.servers import free_ports
 
-from kframe.model.brokers import Endpoint, Registration
 from kframe.testing.clusters import healthy
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
-PLAIN_SERVER = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-SCRAM_SERVER = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
-#: Who may do anything; everybody else may do nothing.
-FRIENDS = "User:CN=client;User:alice;User:carol;User:dave"
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("certificates")
-    authority = Authority(folder, "authority")
-    authority.issue("server", "127.0.0.1")
-    authority.issue("client")
-    Authority(folder, "other").issue("stranger")
-    return folder
+    return certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="module")
 def world(folder: Path) -> Iterator[Served]:
-    ports = dict(zip(PROTOCOLS, free_ports(len(PROTOCOLS)), strict=True))
-    config = {
-        "listeners": ",".join(f"{one}://127.0.0.1:{port}" for one, port in ports.items()),
-        "inter.broker.listener.name": "SASL_SSL",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(folder / "server.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(folder / "authority.pem"),
-        "listener.name.ssl.ssl.client.auth": "required",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{PLAIN_SERVER} user_alice="secret" user_eve="x";',
-        "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN_SERVER} user_alice="secret";',
-        "authorizer.class.name": ACL_AUTHORIZER,
-        "super.users": FRIENDS,
-    }
-    users = {
-        "/config/users/carol": user_record("SCRAM-SHA-256", "pencil"),
-        "/config/users/dave": user_record("SCRAM-SHA-512", "pencil"),
-    }
-    endpoints = tuple(Endpoint(one, "127.0.0.1", port, one) for one, port in ports.items())
-    with Served({"t": [healthy(1)]}, [Registration(1, 100, endpoints)], config, FakeRecords(users)) as world:
+    with secured(folder, {"t": [healthy(1)]}) as world:
         yield world
-
-
-def login(mechanism: str, user: str, password: str) -> dict[str, str]:
-    module = PLAIN_SERVER if mechanism == "PLAIN" else SCRAM_SERVER
-    return {
-        "sasl.mechanism": mechanism,
-        "sasl.jaas.config": f'{module} username="{user}" password="{password}";',
-    }
-
-
-def tls(folder: Path, key: str = "") -> dict[str, str]:
-    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(folder / "authority.pem")}
-    own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / f"{key}.pem")}
-    return trust | (own if key else {})
-
-
-#: (listener, settings of the login, certificate) of who is let in.
-LET_IN: Mapping[str, tuple[str, dict[str, str], str]] = {
-    "a certificate": ("SSL", {}, "client"),
-    "PLAIN": ("SASL_PLAINTEXT", login("PLAIN", "alice", "secret"), ""),
-    "SCRAM-SHA-256": ("SASL_PLAINTEXT", login("SCRAM-SHA-256", "carol", "pencil"), ""),
-    "SCRAM-SHA-512 over TLS": ("SASL_SSL", login("SCRAM-SHA-512", "dave", "pencil"), ""),
-    "PLAIN over TLS": ("SASL_SSL", login("PLAIN", "alice", "secret"), ""),
-}
 
 
 def tools(world: Served, folder: Path, at: Path, listener: str, more: Mapping[str, str], key: str) -> Tools:
     secure = tls(folder, key) if listener.endswith("SSL") else {}
+    # Who is hung up on while he says hello is not told why, and goes on trying.
+    told = listener != "SSL" or key == "client"
     settings = {
         "security.protocol": listener,
-        "default.api.timeout.ms": "20000",
-        "request.timeout.ms": "15000",
+        "default.api.timeout.ms": "60000" if told else "6000",
+        "request.timeout.ms": "5000",
         **secure,
         **more,
     }

@@ -23,9 +23,12 @@ class Instance(Process):
         self, place: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {},
         session_ms: int = 30_000,
     ) -> None:  # fmt: skip
-        """Start it under id ``number``, at HOST:PORT/CHROOT, with more of Kafka's ``settings``; ``folder`` is made for
-        what it reads and says. ``session_ms`` is how long it may be silent: a machine that is busy with brokers that
-        start keeps anybody silent for seconds."""
+        """Start it under id ``number``, at HOST:PORT/CHROOT, with more of Kafka's ``settings``, ``{address}`` in them
+        being where it is; ``folder`` is made for what it reads and says.
+
+        ``session_ms`` is how long it may be silent: a machine that is busy with brokers that start keeps anybody silent
+        for seconds.
+        """
         super().__init__()
         folder.mkdir(parents=True)
         self.folder = folder
@@ -36,7 +39,8 @@ class Instance(Process):
             "zookeeper.connect": place, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
             "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
         }  # fmt: skip
-        (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+        lines = "".join(f"{key}={value}\n" for key, value in keys.items())
+        (folder / "server.properties").write_text(lines.replace("{address}", self.address))
         self._launch(
             [sys.executable, "-m", "kframe", "controller", "run", "--config", str(folder / "server.properties"),
              "--metrics-listen", "0", "--log-dir", str(folder / "logs"), *arguments],

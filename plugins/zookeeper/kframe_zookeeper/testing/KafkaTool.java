@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
+import java.io.FileReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.time.Duration;
@@ -11,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
@@ -48,7 +50,8 @@ import org.apache.zookeeper.data.Stat;
 
 /**
  * Kafka's own clients, and its own encoders of znodes, asked through a pipe: one JSON document a line, {"do": verb, ...},
- * answered by one line {"answer": ...} or {"error": text}. Run from source; the argument is the bootstrap address.
+ * answered by one line {"answer": ...} or {"error": text}. Run from source; the arguments are the bootstrap address and
+ * a file with properties of clients.
  */
 public final class KafkaTool {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -56,12 +59,20 @@ public final class KafkaTool {
     private static final Duration PATIENCE = Duration.ofSeconds(120);
 
     private final Admin admin;
-    private final String bootstrap;
+    private final Map<String, Object> common = new HashMap<>();
     private KafkaProducer<String, String> producer;
 
-    private KafkaTool(String bootstrap) {
-        this.bootstrap = bootstrap;
-        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "default.api.timeout.ms", millis()));
+    private KafkaTool(String bootstrap, Properties properties) {
+        properties.forEach((key, value) -> common.put((String) key, value));
+        common.put("bootstrap.servers", bootstrap);
+        this.admin = Admin.create(with(Map.of("default.api.timeout.ms", millis())));
+    }
+
+    /** Settings of a client, with those that all of them have. */
+    private Map<String, Object> with(Map<String, ?> settings) {
+        Map<String, Object> all = new HashMap<>(common);
+        all.putAll(settings);
+        return all;
     }
 
     private static int millis() {
@@ -71,8 +82,8 @@ public final class KafkaTool {
     private KafkaProducer<String, String> producer() {
         if (producer == null) {
             producer = new KafkaProducer<>(
-                Map.of("bootstrap.servers", bootstrap, "acks", "all", "delivery.timeout.ms", millis(), "linger.ms", 0,
-                       "max.block.ms", millis(), "request.timeout.ms", 10_000, "metadata.max.age.ms", 1_000),
+                with(Map.of("acks", "all", "delivery.timeout.ms", millis(), "linger.ms", 0,
+                            "max.block.ms", millis(), "request.timeout.ms", 10_000, "metadata.max.age.ms", 1_000)),
                 new StringSerializer(), new StringSerializer());
         }
         return producer;
@@ -81,7 +92,11 @@ public final class KafkaTool {
     public static void main(String[] args) throws Exception {
         PrintStream out = new PrintStream(System.out, true);
         System.setOut(System.err);
-        KafkaTool tool = new KafkaTool(args[0]);
+        Properties properties = new Properties();
+        try (FileReader reader = new FileReader(args[1])) {
+            properties.load(reader);
+        }
+        KafkaTool tool = new KafkaTool(args[0], properties);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             Map<String, Object> reply = new HashMap<>();
@@ -230,7 +245,7 @@ public final class KafkaTool {
 
     /** One transaction that is aborted, and one that is committed. */
     private Object transact(JsonNode ask) throws Exception {
-        Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap, "transactional.id", ask.get("id").asText());
+        Map<String, Object> settings = with(Map.of("transactional.id", ask.get("id").asText()));
         try (KafkaProducer<String, String> transactional = new KafkaProducer<>(
                 settings, new StringSerializer(), new StringSerializer())) {
             transactional.initTransactions();
@@ -248,9 +263,9 @@ public final class KafkaTool {
     /** The next so many committed values of the topic for the group, whose place is committed behind them. A member that
      *  has to join again before it has committed is given the same records again: each counts once. */
     private Object group(JsonNode ask) {
-        Map<String, Object> settings = Map.of(
-            "bootstrap.servers", bootstrap, "group.id", ask.get("group").asText(), "auto.offset.reset", "earliest",
-            "isolation.level", "read_committed", "enable.auto.commit", false);
+        Map<String, Object> settings = with(Map.of(
+            "group.id", ask.get("group").asText(), "auto.offset.reset", "earliest",
+            "isolation.level", "read_committed", "enable.auto.commit", false));
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
                 settings, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(ask.get("topic").asText()));
@@ -284,7 +299,7 @@ public final class KafkaTool {
     /** All values of the topic, by partition, from the first offset to the end. */
     private Object consume(String topic) {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
-                Map.of("bootstrap.servers", bootstrap), new StringDeserializer(), new StringDeserializer())) {
+                with(Map.of()), new StringDeserializer(), new StringDeserializer())) {
             List<TopicPartition> all = consumer.partitionsFor(topic).stream()
                 .map(one -> new TopicPartition(topic, one.partition())).toList();
             Map<TopicPartition, Long> ends = consumer.endOffsets(all, PATIENCE);

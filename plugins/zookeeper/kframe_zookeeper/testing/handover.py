@@ -38,7 +38,7 @@ USUAL: Final = re.compile(
             r"\[RequestSendThread controllerId=\d\] Controller \d epoch \d+ fails to send request",
             r"\[ReplicaFetcher .+\] Error in response for fetch request",
             # One broker has heard of a change, another has not yet.
-            r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_ID from the leader",
+            r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader",
             r"\[ReplicaFetcher .+\] Partition .+ marked as failed",
             # Nobody who is alive has the partition, or its topic is half deleted.
             r"\[Broker .+\] Received LeaderAndIsrRequest .+ partition (lone|risky|doomed)-.+ leader -1 is unavailable",

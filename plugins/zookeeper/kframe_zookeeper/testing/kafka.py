@@ -175,14 +175,16 @@ def running_cluster(folder: Path, settings: Mapping[str, str] = {}) -> Iterator[
 class Tool:
     """Kafka's own admin client, producer, consumer and encoders of znodes, in a JVM that lives until ``close``."""
 
-    def __init__(self, folder: Path, address: str) -> None:
+    def __init__(self, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
+        """``settings`` are those of all its clients."""
         folder.mkdir(parents=True)
         (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
+        (folder / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         source = Path(__file__).parent / "KafkaTool.java"
         with (folder / "log.txt").open("wb") as log:
             self._process = subprocess.Popen(
                 ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
-                 "-cp", f"{jars()}/*", str(source), address],
+                 "-cp", f"{jars()}/*", str(source), address, "client.properties"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=folder,
             )  # fmt: skip
         self._log = folder / "log.txt"

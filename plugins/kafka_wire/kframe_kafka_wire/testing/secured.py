@@ -1,0 +1,84 @@
+"""A controller behind listeners with TLS and SASL, on loopback, and the settings of clients that come there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.servers import free_ports
+
+from kframe.model.brokers import Endpoint, Registration
+from kframe.testing.clusters import PartitionSpec
+from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.testing.served import FakeRecords, Served, user_record
+
+PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+PROTOCOLS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
+#: Who may do anything; everybody else may do nothing.
+FRIENDS: Final = "User:CN=client;User:alice;User:carol;User:dave"
+
+
+def certificates(folder: Path) -> Path:
+    """Put files of an authority, a server, a client and a stranger into a folder."""
+    authority = Authority(folder, "authority")
+    authority.issue("server", "127.0.0.1")
+    authority.issue("client")
+    Authority(folder, "other").issue("stranger")
+    return folder
+
+
+def secured(folder: Path, topics: Mapping[str, Sequence[PartitionSpec]], brokers: Sequence[int] = (1,)) -> Served:
+    """One listener for each of PROTOCOLS, on which brokers are said to be as well; not started before it is made.
+
+    Users: alice (PLAIN, "secret"), carol and dave (SCRAM-SHA-256 and 512, "pencil"); eve (PLAIN, "x") has no rights.
+    """
+    ports = dict(zip(PROTOCOLS, free_ports(len(PROTOCOLS)), strict=True))
+    config = {
+        "listeners": ",".join(f"{one}://127.0.0.1:{port}" for one, port in ports.items()),
+        "inter.broker.listener.name": "SASL_SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "server.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "authority.pem"),
+        "listener.name.ssl.ssl.client.auth": "required",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{PLAIN_MODULE} user_alice="secret" user_eve="x";',
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN_MODULE} user_alice="secret";',
+        "authorizer.class.name": ACL_AUTHORIZER,
+        "super.users": FRIENDS,
+    }
+    users = {
+        "/config/users/carol": user_record("SCRAM-SHA-256", "pencil"),
+        "/config/users/dave": user_record("SCRAM-SHA-512", "pencil"),
+    }
+    endpoints = tuple(Endpoint(one, "127.0.0.1", port, one) for one, port in ports.items())
+    return Served(topics, [Registration(one, 100 * one, endpoints) for one in brokers], config, FakeRecords(users))
+
+
+def login(mechanism: str, user: str, password: str) -> dict[str, str]:
+    """What a client says of who it is."""
+    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+    return {
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f'{module} username="{user}" password="{password}";',
+    }
+
+
+def tls(folder: Path, key: str = "", authority: str = "authority") -> dict[str, str]:
+    """Whom a client trusts, and the certificate that it shows, if any."""
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(folder / f"{authority}.pem")}
+    own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / f"{key}.pem")}
+    return trust | (own if key else {})
+
+
+#: (listener, settings of the login, certificate) of who is let in.
+LET_IN: Final[Mapping[str, tuple[str, dict[str, str], str]]] = {
+    "a certificate": ("SSL", {}, "client"),
+    "PLAIN": ("SASL_PLAINTEXT", login("PLAIN", "alice", "secret"), ""),
+    "SCRAM-SHA-256": ("SASL_PLAINTEXT", login("SCRAM-SHA-256", "carol", "pencil"), ""),
+    "SCRAM-SHA-512 over TLS": ("SASL_SSL", login("SCRAM-SHA-512", "dave", "pencil"), ""),
+    "PLAIN over TLS": ("SASL_SSL", login("PLAIN", "alice", "secret"), ""),
+}
