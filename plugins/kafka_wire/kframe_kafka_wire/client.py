@@ -5,6 +5,7 @@ It asks a bootstrap broker who is controller, and asks that; when it is not any 
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -19,6 +20,7 @@ from kframe.snapshot.snapshot import Snapshot
 from kframe_kafka_wire.answers import WireError, error_of
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.sasl import LoginRefused
 from kframe_kafka_wire.security import ListenerSecurity, security_of
 from kframe_kafka_wire.shapes import CodecError
 
@@ -116,6 +118,8 @@ class AdminClient:
                 told = self._exchange(connection, api, fields)
             except _BROKEN as error:
                 problem = str(error) or type(error).__name__
+                if _for_good(error):
+                    raise StoreError(f"no controller can be reached: {problem}") from error
             else:
                 code = verdict(told)
                 if code is ErrorCode.NONE:
@@ -190,6 +194,12 @@ def client_security(config: Mapping[str, str]) -> ListenerSecurity:
 def verdict(told: Mapping[str, Any]) -> ErrorCode:
     """What an answer says of the whole question."""
     return ErrorCode.NOT_CONTROLLER if _all_refused(told) else error_of(told.get("error_code", 0))
+
+
+def _for_good(error: Exception) -> bool:
+    """Whether it would be the same the next time: a login or a certificate is refused, ours or the broker's."""
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    return isinstance(error, LoginRefused) or "CERTIFICATE" in reason or "UNKNOWN_CA" in reason
 
 
 def _all_refused(told: Mapping[str, Any]) -> bool:

@@ -29,8 +29,12 @@ _Steps: TypeAlias = Generator[bytes, bytes, None]
 _ROUNDS_MAX: Final = 1_000_000
 
 
+class LoginRefused(WireError):
+    """The broker will have none of this login, however often it is tried."""
+
+
 def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
-    """Log in. Raises WireError if the broker refuses, or is not one that knows the password itself."""
+    """Log in. Raises LoginRefused if the broker refuses, and WireError if it is not one that knows the password."""
     mechanism = credentials.mechanism
     header = request_header(1, _HANDSHAKE, 1, -1, client_id)
     reply = say(header + struct.pack(">h", len(mechanism)) + mechanism.encode())
@@ -38,7 +42,7 @@ def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
         raise WireError("no answer to a SASL handshake: is SASL spoken on this port?")
     (error,) = struct.unpack_from(">h", reply, 4)
     if error:
-        raise WireError(f"the broker does not offer {mechanism} (error {error})")
+        raise LoginRefused(f"the broker does not offer {mechanism} (error {error})")
     steps = _plain(credentials) if mechanism == "PLAIN" else _scram(credentials)
     message = next(steps)
     try:
@@ -61,7 +65,7 @@ def _authenticate(message: bytes, mechanism: str, client_id: str, say: Say) -> b
     except (struct.error, IndexError):
         raise WireError("an answer to a SASL login that breaks off") from None
     if error:
-        raise WireError(f"the broker refuses the login by {mechanism}: {text[:200].decode(errors='replace')!r}")
+        raise LoginRefused(f"the broker refuses the login by {mechanism}: {text[:200].decode(errors='replace')!r}")
     return answer
 
 

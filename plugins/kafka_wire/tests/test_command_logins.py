@@ -1,0 +1,109 @@
+"""``kframe reassign``, ``elect`` and ``plan`` on listeners with TLS and SASL, by the properties of Kafka's clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from kframe_kafka_wire.testing.secured import LET_IN, certificates, login, secured, tls
+from kframe_kafka_wire.testing.served import Served
+
+from kframe.cli.app import cli
+from kframe.testing.clusters import healthy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def world(folder: Path) -> Iterator[Served]:
+    with secured(folder, {"t": [healthy(1, 2)]}, (1, 2)) as world:
+        yield world
+
+
+class Operator:
+    """Who gives commands, with these settings in a file."""
+
+    def __init__(self, world: Served, at: Path, listener: str, settings: Mapping[str, str]) -> None:
+        self._at = at
+        self._address = world.server.addresses[listener]
+        lines = {"security.protocol": listener, **settings}
+        (at / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+
+    def tries(self, *arguments: object) -> Result:
+        more = ("--bootstrap-server", self._address, "--command-config", str(self._at / "client.properties"))
+        return CliRunner().invoke(cli, [*map(str, arguments), *more], prog_name="kframe")
+
+    def does(self, *arguments: object) -> Result:
+        done = self.tries(*arguments)
+        assert done.exit_code == 0, done.output
+        return done
+
+    def rows(self, *arguments: object) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.does(*arguments, "-o", "json").stdout)["rows"]
+        return found
+
+
+def secrets(folder: Path, listener: str, more: Mapping[str, str], key: str) -> dict[str, str]:
+    return {**(tls(folder, key) if listener.endswith("SSL") else {}), **more}
+
+
+def assigned(world: Served) -> tuple[list[int], int]:
+    """Replicas and leader of the only partition."""
+
+    def look(cluster: Any) -> tuple[list[int], int]:
+        view = cluster["t", 0]
+        return list(view.replicas), view.leader
+
+    return world.controller.inspect(look).result(30)
+
+
+@pytest.mark.parametrize("name", LET_IN)
+def test_who_may_come_in_moves_and_elects(name: str, world: Served, folder: Path, tmp_path: Path) -> None:
+    listener, more, key = LET_IN[name]
+    operator = Operator(world, tmp_path, listener, secrets(folder, listener, more, key))
+    assert operator.rows("reassign", "list") == []
+    operator.does("reassign", "start", "t-0=2,1")
+    assert assigned(world) == ([1, 2], 1), "nothing happens without --execute"
+    operator.does("reassign", "start", "t-0=2,1", "--execute", "--rollback", tmp_path / "first.json")
+    assert assigned(world) == ([2, 1], 1)
+    elected = operator.rows("elect", "preferred", "--partition", "t-0", "--execute")
+    assert [one["error"] for one in elected] == ["NONE"]
+    assert assigned(world) == ([2, 1], 2)
+
+    plan, back = tmp_path / "plan.json", tmp_path / "back.json"
+    parts = [{"topic": "t", "partition": 0, "replicas": [1, 2]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": parts}))
+    operator.does("plan", "apply", plan, "--execute", "--rollback", back)
+    assert json.loads(back.read_text())["partitions"][0]["replicas"] == [2, 1]
+    operator.does("elect", "preferred", "--all", "--execute")
+    assert assigned(world) == ([1, 2], 1)
+
+
+#: The same of who may not, with what is said; each at once, however patiently a controller is looked for otherwise.
+LEFT_OUT: Mapping[str, tuple[str, dict[str, str], str, str, str]] = {
+    "a wrong password": ("SASL_PLAINTEXT", login("PLAIN", "alice", "x"), "", "authority", "refuses the login by PLAIN"),
+    "a wrong proof": (
+        "SASL_SSL", login("SCRAM-SHA-512", "dave", "x"), "", "authority", "refuses the login by SCRAM-SHA-512"
+    ),
+    "no rights": ("SASL_PLAINTEXT", login("PLAIN", "eve", "x"), "", "authority", "CLUSTER_AUTHORIZATION_FAILED"),
+    "another authority": (
+        "SASL_SSL", login("PLAIN", "alice", "secret"), "", "other", "CERTIFICATE_VERIFY_FAILED"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_who_may_not_is_told_why(name: str, world: Served, folder: Path, tmp_path: Path) -> None:
+    listener, more, key, authority, said = LEFT_OUT[name]
+    settings = {**(tls(folder, key, authority) if listener.endswith("SSL") else {}), **more}
+    done = Operator(world, tmp_path, listener, settings).tries("reassign", "start", "t-0=2,1", "--execute")
+    assert done.exit_code == 1, done.output
+    assert said in done.output
+    assert assigned(world) == ([1, 2], 1)
