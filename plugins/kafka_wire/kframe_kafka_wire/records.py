@@ -63,7 +63,12 @@ def sanitized(name: str) -> str:
 
 def settings_of_user(records: Records, user: str) -> dict[str, str]:
     """What stands in ``/config/users/NAME``; nothing if that is not there or cannot be read."""
-    config = decode_record(records.read_record(f"/config/users/{sanitized(user)}")).get("config")
+    return settings_at(records, f"/config/users/{sanitized(user)}")
+
+
+def settings_at(records: Records, path: str) -> dict[str, str]:
+    """The settings of an entity whose record stands at a path; nothing if that is not there or cannot be read."""
+    config = decode_record(records.read_record(path)).get("config")
     return {str(key): str(value) for key, value in config.items()} if isinstance(config, dict) else {}
 
 

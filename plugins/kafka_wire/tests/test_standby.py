@@ -15,7 +15,7 @@ from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import NEWEST
 from kframe_kafka_wire.server import WireServer
 from kframe_kafka_wire.testing.messages import draw, request_class
-from kframe_kafka_wire.testing.served import PLAIN, Served
+from kframe_kafka_wire.testing.served import PLAIN, FakeRecords, Served
 
 from kframe.errors import ConfigError
 from kframe.testing.clusters import healthy
@@ -45,7 +45,6 @@ SHAPES: list[tuple[int, Mapping[str, Any], tuple[str | int, ...], int]] = [
     (57, {"feature_updates": [{"feature": "f", "max_version_level": 1}]}, ("error_code",), 41),
     (33, {"resources": [{"resource_type": 2, "resource_name": "t"}]}, ("responses", 0, "error_code"), 41),
     (44, {"resources": [{"resource_type": 4, "resource_name": ""}]}, ("responses", 0, "error_code"), 41),
-    (32, {"resources": [{"resource_type": 2, "resource_name": "t"}]}, ("results", 0, "error_code"), 41),
     (22, {"transactional_id": None}, ("error_code",), 15),
 ]
 
@@ -60,6 +59,23 @@ def test_refusals_stand_where_clients_look_for_them(
             for step in place:
                 answer = answer[step]
             assert answer == code, version
+
+
+def test_settings_are_told_from_storage_as_any_broker_would() -> None:
+    records = FakeRecords({
+        "/brokers/topics/t": "{}", "/config/topics/t": '{"version":1,"config":{"retention.ms":"5"}}',
+        "/config/brokers/<default>": '{"version":1,"config":{"log.segment.bytes":"77"}}',
+    })  # fmt: skip
+    asked = [(2, "t", ["retention.ms", "segment.bytes"]), (2, "none", None), (2, "..", None), (4, "", None)]
+    resources = [
+        {"resource_type": kind, "resource_name": name, "configuration_keys": keys} for kind, name, keys in asked
+    ]
+    with Served({"t": [healthy(1)]}, standby=True, records=records) as world, world.client() as client:
+        told = client.ask(32, 4, resources=resources)["results"]
+        assert [one["error_code"] for one in told] == [0, 3, 3, 0]
+        found = [[(each["name"], each["value"], each["config_source"]) for each in one["configs"]] for one in told]
+        assert found[0] == [("retention.ms", "5", 1), ("segment.bytes", "77", 3)]
+        assert found[3] == [("log.segment.bytes", "77", 3)]
 
 
 def test_refusals_say_who_is_controller(world: Served) -> None:

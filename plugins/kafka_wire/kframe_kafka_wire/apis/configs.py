@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -9,11 +10,15 @@ from typing import Any, Final
 
 from kframe import ClusterState, ErrorCode, KframeError
 from kframe.model.admin import ConfigChange, ConfigOperation
+from kframe.model.topics import topic_name_problem
 from kframe_kafka_wire.apis.topic_settings import TOPIC_SETTINGS, Type, of_broker
 from kframe_kafka_wire.authorizer import Kind, Operation
 from kframe_kafka_wire.calls import Call, reason
+from kframe_kafka_wire.records import NoRecords, Records, settings_at
 
 Fields = Mapping[str, Any]
+#: A code, the settings of a topic, and those of all brokers.
+_Stored = tuple[int, Mapping[str, str], Mapping[str, str]]
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 #: Where a value comes from (``DescribeConfigsResponse.ConfigSource``).
 _OF_TOPIC, _OF_ALL_BROKERS, _STATIC, _DEFAULT = 1, 3, 4, 5
@@ -131,7 +136,7 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
         return ErrorCode.NONE, [_entry(call, key, value, _STATIC, read_only=True) for key, value in shown.items()]
     store = call.desk.controller.store
 
-    def look(cluster: ClusterState | None) -> tuple[int, Mapping[str, str], Mapping[str, str]]:
+    def look(cluster: ClusterState | None) -> _Stored:
         if cluster is None:
             return ErrorCode.NOT_CONTROLLER, {}, {}
         if kind == TOPIC and cluster.topics.find(name) is None:
@@ -140,6 +145,8 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
 
     try:
         code, of_topic, of_brokers = await call.desk.look(look)
+        if code == ErrorCode.NOT_CONTROLLER:
+            code, of_topic, of_brokers = await asyncio.to_thread(_looked_up, call.desk.records, kind, name)
     except KframeError:
         return ErrorCode.UNKNOWN_SERVER_ERROR, []
     if code:
@@ -147,6 +154,16 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
     if kind == BROKER:
         return code, [_entry(call, key, value, _OF_ALL_BROKERS) for key, value in sorted(of_brokers.items())]
     return code, [_topic_entry(call, key, of_topic, of_brokers) for key in TOPIC_SETTINGS]
+
+
+def _looked_up(records: Records, kind: int, name: str) -> _Stored:
+    """The same from storage alone: who stands by answers as any broker would, where its store shows records."""
+    if isinstance(records, NoRecords):
+        return ErrorCode.NOT_CONTROLLER, {}, {}
+    if kind == TOPIC and (topic_name_problem(name) or records.read_record(f"/brokers/topics/{name}") is None):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {}, {}
+    of_topic = settings_at(records, f"/config/topics/{name}") if kind == TOPIC else {}
+    return ErrorCode.NONE, of_topic, settings_at(records, "/config/brokers/<default>")
 
 
 async def configs_of(call: Call, given: Mapping[str, Mapping[str, str]]) -> tuple[int, dict[str, list[Fields]]]:
