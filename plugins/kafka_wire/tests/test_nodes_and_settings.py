@@ -97,11 +97,15 @@ def test_what_may_be_done_is_told_to_who_asks(client: Client) -> None:
 @pytest.mark.parametrize("protocol, has_one", [("2.4", False), ("2.8", True), ("", True)])
 def test_topics_have_ids_where_brokers_know_them(protocol: str, has_one: bool) -> None:
     """A client that learnt an id from us would fetch by it, and brokers that were not told of it serve nothing."""
-    with Served({}, (1,), {"inter.broker.protocol.version": protocol}) as world, world.client() as client:
+    config = {"inter.broker.protocol.version": protocol} if protocol else {}
+    with Served({}, (1,), config, controller_config=config) as world, world.client() as client:
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
-        client.ask(19, 7, topics=[topic], timeout_ms=0, validate_only=False)
+        (made,) = client.ask(19, 7, topics=[topic], timeout=9000, validate_only=False)["topics"]
         (told,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
         assert (told["error_code"], told["topic_id"] != bytes(16)) == (0, has_one)
+        assert (made["error_code"], made["topic_id"]) == (0, told["topic_id"])
+        known = world.controller.inspect(lambda cluster: cluster is not None and bool(cluster.topics.ids.any()))
+        assert known.result(30) is has_one
 
 
 def test_topics_that_no_broker_has_heard_of_are_not_told() -> None:
