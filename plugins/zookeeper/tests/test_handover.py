@@ -31,7 +31,9 @@ from kframe_zookeeper.testing.servers import ServerHandle
 def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Three brokers, Kafka's own controller among them."""
     folder = tmp_path_factory.mktemp("handover")
-    with running_world(f"{zookeeper.address}/handover", folder) as world:
+    # A broker that is frozen stays registered while kframe starts; one that is killed is missed a little later.
+    settings = {"zookeeper.session.timeout.ms": "20000"}
+    with running_world(f"{zookeeper.address}/handover", folder, settings) as world:
         yield world
 
 
