@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, free_ports
 @contextmanager
 def client(address: str, **options: Any) -> Iterator[KazooClient]:
     """A connected client."""
-    one = KazooClient(address, timeout=4.0, **options)
+    one = KazooClient(address, timeout=30.0, **options)
     try:
         one.start(10)
         yield one
