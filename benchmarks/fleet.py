@@ -1,4 +1,4 @@
-"""Failovers of a fleet on Spark against the engine alone: ``python -m benchmarks.fleet --partitions 1000000``.
+"""A fleet on Spark against the engine alone: ``python -m benchmarks.fleet``, of failovers or with ``--sweep``.
 
 Times are wall times in seconds. ``engine`` is one machine, one cluster after another, from tables in memory to the
 changed partitions as a table. ``start`` is a session's start; ``first`` the same failover of a cluster of a thousand
@@ -6,6 +6,9 @@ partitions, which costs what Spark costs whatever the rows: planning, compiling,
 rows through ``mapInArrow`` and back. ``failover`` should stay within ``limit``: three times ``engine`` and ``no_op``.
 ``peak`` is the memory that this process, the JVM and the Python workers hold together (proportional set size), sampled
 while the failover runs once more: looking slows what it looks at.
+
+With ``--sweep`` every broker, every two brokers and every rack fail instead: ``sweep`` in place of ``failover``, its
+``limit`` two minutes, ``engine`` what ``kframe.whatif.sweep`` takes for the same.
 """
 
 from __future__ import annotations
@@ -17,22 +20,27 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.snapshot import Snapshot
 from kframe.snapshot.generate import generate
-from kframe.spark import failover
+from kframe.spark import failover, sweeping
 from kframe.spark.rows import rows_of
 from kframe.spark.scenarios import one_scenario
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
 from kframe.spark.session import session
-from kframe.whatif import WhatIf
+from kframe.whatif import WhatIf, sweep
 from kframe.whatif.export import partitions_table
+from kframe.whatif.sweep_export import failures_table
+
+#: The most that a sweep of 100 brokers and a million partitions may take.
+SWEEP_SECONDS_MAX: Final = 120
 
 
 def main() -> None:
@@ -43,28 +51,64 @@ def main() -> None:
     options.add_argument("--brokers", type=int, default=100)
     options.add_argument("--master", default="local[2]")
     options.add_argument("--driver-memory", default="1g")
+    options.add_argument("--sweep", action="store_true", help="sweep all failures instead of a failover")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        found: dict[str, Any] = {**vars(given), "engine": 0.0, "changed": 0}
+        work = SWEEP if given.sweep else FAILOVER
+        found: dict[str, Any] = {**vars(given), "engine": 0.0, "rows": 0}
         for number in range(given.clusters):
             snapshot = generate(given.partitions, given.brokers, racks=4, seed=number)
             _write(snapshot, f"cluster-{number:03d}", Path(place) / "whole")
-            seconds, rows = _timed(partial(_alone, snapshot))
+            seconds, rows = _timed(partial(work.alone, snapshot))
             found["engine"] += seconds
-            found["changed"] += rows
+            found["rows"] += rows
         del snapshot
         _write(generate(1_000, given.brokers, racks=4), "small", Path(place) / "small")
-        found |= _on_spark(Path(place), given)
-    found["limit"] = 3 * found["engine"] + found["no_op"]
+        found |= _on_spark(Path(place), given, work)
+    found["limit"] = SWEEP_SECONDS_MAX if given.sweep else 3 * found["engine"] + found["no_op"]
     print(json.dumps({name: round(value, 2) if isinstance(value, float) else value for name, value in found.items()}))
 
 
-def _alone(snapshot: Snapshot) -> int:
+@dataclass(frozen=True)
+class Work:
+    """What is measured: on one machine, on Spark; both give the number of rows that come of it."""
+
+    name: str
+    alone: Callable[[Snapshot], int]
+    on_spark: Callable[[Any, Sequence[Any]], int]
+
+
+def _fail_alone(snapshot: Snapshot) -> int:
     rows: int = partitions_table(WhatIf(snapshot).fail([7])).num_rows
     return rows
 
 
-def _on_spark(place: Path, given: argparse.Namespace) -> dict[str, Any]:
+def _fail_on_spark(spark: Any, tables: Sequence[Any]) -> int:
+    partitions, brokers, clusters = tables
+    rows: int = failover.failover(partitions, brokers, clusters, one_scenario(spark, "broker-7", brokers=[7])).count()
+    return rows
+
+
+def _sweep_alone(snapshot: Snapshot) -> int:
+    swept = sweep(snapshot)
+    rows: int = failures_table(swept, swept.ranked()).num_rows
+    return rows
+
+
+def _sweep_on_spark(_: Any, tables: Sequence[Any]) -> int:
+    """All rows of all columns are worked out, which a count alone would not need."""
+    partitions, brokers, clusters = tables
+    swept = sweeping.sweep(partitions, brokers, clusters).persist()
+    rows: int = swept.count()
+    swept.unpersist()
+    return rows
+
+
+FAILOVER: Final = Work("failover", _fail_alone, _fail_on_spark)
+SWEEP: Final = Work("sweep", _sweep_alone, _sweep_on_spark)
+
+
+def _on_spark(place: Path, given: argparse.Namespace, work: Work) -> dict[str, Any]:
     conf = {"spark.driver.memory": given.driver_memory, "spark.sql.shuffle.partitions": 2,
             "spark.local.dir": str(place / "local")}  # fmt: skip
     start, spark = _timed(lambda: session(given.master, conf=conf))
@@ -81,20 +125,13 @@ def _on_spark(place: Path, given: argparse.Namespace) -> dict[str, Any]:
     def carry() -> None:
         partitions.mapInArrow(same, partitions.schema).write.format("noop").mode("overwrite").save()
 
-    scenario = one_scenario(spark, "broker-7", brokers=[7])
-
-    def fail(tables: Sequence[Any]) -> int:
-        partitions, brokers, clusters = tables
-        rows: int = failover.failover(partitions, brokers, clusters, scenario).count()
-        return rows
-
-    first, _ = _timed(lambda: fail(read(place / "small")))
+    first, _ = _timed(lambda: work.on_spark(spark, read(place / "small")))
     no_op, _ = _timed(carry)
-    seconds, rows = _timed(lambda: fail((partitions, brokers, clusters)))
+    seconds, rows = _timed(lambda: work.on_spark(spark, (partitions, brokers, clusters)))
     with _Memory() as memory:
-        fail((partitions, brokers, clusters))
+        work.on_spark(spark, (partitions, brokers, clusters))
     spark.stop()
-    return {"start": start, "first": first, "no_op": no_op, "failover": seconds, "failover_rows": rows,
+    return {"start": start, "first": first, "no_op": no_op, work.name: seconds, f"{work.name}_rows": rows,
             "peak_mib": memory.peak // 2**20}  # fmt: skip
 
 

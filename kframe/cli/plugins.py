@@ -145,8 +145,8 @@ def _findings(registry: Registry, spec: SelectorSpec, plugins: PluginSettings) -
     from kframe.plug.specs import Tier
 
     if spec.tier is Tier.NATIVE:
-        return check_isolated(spec.name, plugins.disabled, plugins.plugins_dir)
-    return run_checks(lambda: registry.selector(spec.name), spec.kinds)
+        return check_isolated(spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=spec.row_by_row)
+    return run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
 
 
 def _find(registry: Registry, name: str) -> Plugin:
@@ -202,7 +202,10 @@ def _selector(spec: SelectorSpec) -> dict[str, Any]:
         {"name": one.name, "type": one.type.__name__, "default": one.default, "doc": one.doc} for one in spec.options
     ]
     kinds = [kind.name for kind in spec.kinds]
-    return {"name": spec.name, "tier": spec.tier, "kinds": kinds, "options": options, "doc": spec.doc}
+    return {
+        "name": spec.name, "tier": spec.tier, "kinds": kinds, "row_by_row": spec.row_by_row, "options": options,
+        "doc": spec.doc,
+    }  # fmt: skip
 
 
 def _offers(plugin: Plugin) -> list[str]:

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import click
 
+from kframe.cli.findings import FOUND
 from kframe.cli.output import Table, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, spark_options
 
-FOUND: Final = 3
 #: How many violations a table shows unless told otherwise; data has them all.
 _SHOWN: Final = 50
 _PATH: Final = click.Path(file_okay=False)
@@ -68,12 +68,12 @@ def validate(
     DIR is a fleet that kframe spark ingest wrote, or whatever that takes. An error is what no cluster should come to; a
     warning is a partition without a leader, under its min ISR and the like.
     """
-    from kframe.spark.fleet import open_fleet
+    from kframe.spark.opening import open_fleet
     from kframe.spark.rules import VIOLATIONS
     from kframe.spark.validate import validate as validated
 
     session = spark.session()
-    found = validated(open_fleet(session, place))
+    found = validated(open_fleet(session, place).tables)
     if out is not None:
         found.write.mode("overwrite" if force else "errorifexists").partitionBy("cluster").parquet(out)
         found = session.read.schema(VIOLATIONS.ddl).parquet(out).select(*VIOLATIONS.schema.names)

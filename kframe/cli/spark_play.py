@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import click
 
+from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.output import Table, emit_rows, output_option
+from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.spark_session import SparkSettings, spark_options
-from kframe.cli.studies import broker_ids, config_pairs, selector_option
+from kframe.cli.spark_telling import rows_with, tell
+from kframe.cli.studies import broker_ids, config_option, config_pairs, selector_option
 
-FOUND: Final = 3
 _PATH: Final = click.Path(file_okay=False)
 
 
@@ -32,7 +34,7 @@ class Asked:
 
     def frame(self, session: Any, brokers: Any) -> Any:
         """The scenarios as rows of SCENARIOS. Raises UsageError if there is none."""
-        from kframe.spark.scenarios import each_broker, each_rack, one_scenario
+        from kframe.spark.scenarios import each_broker, each_rack, one_scenario, read_scenarios
         from kframe.spark.schema import SCENARIOS
 
         found = []
@@ -45,7 +47,7 @@ class Asked:
         if self.each_rack:
             found.append(each_rack(brokers, self.verb))
         if self.scenarios is not None:
-            found.append(session.read.schema(SCENARIOS.ddl).json(self.scenarios))
+            found.append(session.createDataFrame(read_scenarios(self.scenarios), SCENARIOS.ddl))
         if not found:
             raise click.UsageError("no scenario: give --brokers, --racks, --each-broker, --each-rack or --scenarios")
         return functools.reduce(lambda left, right: left.unionByName(right), found)
@@ -55,12 +57,19 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say what happens, as ``asked``, and how controllers are configured."""
     fields = tuple(Asked.__dataclass_fields__)
 
+    @plugin_options
     @functools.wraps(command)
-    def with_asked(*args: Any, config: tuple[str, ...], selectors: tuple[str, ...], **kwargs: Any) -> Any:
+    def with_asked(
+        *args: Any, config: tuple[str, ...], selectors: tuple[str, ...], plugins: PluginSettings, **kwargs: Any
+    ) -> Any:
         from kframe.spark.play import Engine
 
         asked = Asked(**{name: kwargs.pop(name) for name in fields})
-        return command(*args, asked=asked, engine=Engine(config_pairs(config), selectors), **kwargs)
+        if plugins.trace:
+            plugins.registry()  # of this machine; executors have nobody to tell
+        place = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
+        engine = Engine(config_pairs(config), selectors, plugins_dir=place, disabled=plugins.disabled)
+        return command(*args, asked=asked, engine=engine, **kwargs)
 
     options = (
         click.argument("place", metavar="DIR"),
@@ -68,12 +77,13 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
         click.option("--each-broker", is_flag=True, help="A scenario for each registered broker."),
         click.option("--each-rack", is_flag=True, help="A scenario for each rack."),
-        click.option("--scenarios", type=click.Path(), metavar="FILE", help="Scenarios as JSON lines."),
-        click.option("--verb", type=click.Choice(("fail", "shutdown", "elect")), default="fail", show_default=True,
-                     help="What happens to them."),
+        click.option("--scenarios", type=click.Path(dir_okay=False), metavar="FILE",
+                     help="Scenarios as JSON lines, or as a table FILE.parquet."),
+        click.option("--verb", type=click.Choice(("fail", "restart", "shutdown", "elect")), default="fail",
+                     show_default=True, help="What happens to them."),
         click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
         click.option("--type", "election", type=click.Choice(("preferred", "unclean")), help="Kind of election."),
-        click.option("--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key."),
+        config_option,
         selector_option,
     )  # fmt: skip
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_asked)
@@ -83,19 +93,21 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_scenario_options
 @click.option("--out", type=_PATH, metavar="DIR", help="Write all tables as Parquet by cluster and scenario to DIR.")
 @click.option("--force", is_flag=True, help="Play again what is in the DIR of --out already.")
+@fail_on_option
 @spark_options
 @output_option
 def failover(
-    place: str, asked: Asked, engine: Any, out: str | None, force: bool, spark: SparkSettings, output: str
-) -> None:
+    place: str, asked: Asked, engine: Any, out: str | None, force: bool, fail_on: tuple[str, ...],
+    spark: SparkSettings, output: str,
+) -> None:  # fmt: skip
     """Say what scenarios come to in every cluster of the fleet in DIR, in numbers of partitions.
 
     With --out, changed partitions, what brokers carry, conditions and impacts are written too; clusters and scenarios
     that are there already are not played again.
     """
-    from kframe.spark.stages import FAILOVER
+    from kframe.spark.stages import FAILOVER, Writing
 
-    _run(FAILOVER, place, asked, engine, Writing(out, force), spark, output)
+    _run(FAILOVER, place, asked, engine, Writing(out, force), spark, output, fail_on)
 
 
 @click.command()
@@ -110,36 +122,28 @@ def requests(
     output: str,
 ) -> None:  # fmt: skip
     """Say what each broker of the fleet in DIR is sent in scenarios: requests, entries and bytes by kind."""
-    from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
+    from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED, Writing
 
     _run(REQUESTED_ENCODED if encoded else REQUESTED, place, asked, engine, Writing(out, force), spark, output)
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """Where a stage is to be written, if anywhere, and whether what is there is to be replaced."""
-
-    out: str | None
-    force: bool
-
-
 def _run(
-    stage: Any, place: str, asked: Asked, engine: Any, writing: Writing, spark: SparkSettings, output: str
-) -> None:
-    from kframe.spark.fleet import open_fleet
+    stage: Any, place: str, asked: Asked, engine: Any, writing: Any, spark: SparkSettings, output: str,
+    fail_on: tuple[str, ...] = (),
+) -> None:  # fmt: skip
+    from kframe.spark.opening import open_fleet
 
     session = spark.session()
-    fleet = open_fleet(session, place)
-    scenarios = asked.frame(session, fleet["brokers"])
-    with stage.played(session, fleet, scenarios, engine, writing.out, force=writing.force) as found:
+    fleet = open_fleet(session, place, fingerprints=writing.out is not None)
+    scenarios = asked.frame(session, fleet.tables["brokers"])
+    with stage.played(session, fleet, scenarios, engine, writing) as found:
         names = stage.shown.schema.names
         rows = found.shown.select(*names).orderBy(*stage.shown.key).toLocalIterator()
         emit_rows(Table(f"kframe.spark-{stage.shown.name}/v1", names, (_plain(row.asDict()) for row in rows)), output)
-        problems = [row.asDict() for row in found.problems.collect()]
-    for one in problems:
-        click.echo(f"cluster {one['cluster']}, scenario {one['scenario'] or '-'}: {one['problem']}", err=True)
-    if problems:
-        click.get_current_context().exit(FOUND)
+        problems = [row.asDict() for row in found.problems.orderBy("cluster", "scenario", "problem").collect()]
+        bad = findings(fail_on, lambda what: rows_with(found.shown, f"found_{str(what).replace('-', '_')}"))
+    told = (f"cluster {one['cluster']}, scenario {one['scenario'] or '-'}: {one['problem']}" for one in problems)
+    tell(found.changed, told, bad, "scenario")
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

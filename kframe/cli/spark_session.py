@@ -13,7 +13,7 @@ import click
 from kframe.cli.output import BadInput
 
 #: Errors of kframe in an executor arrive as text, at the end of a traceback.
-_IN_EXECUTOR: Final = re.compile(r"kframe\.errors\.(?:InputError|SnapshotError|ZnodeError): (.+)")
+_IN_EXECUTOR: Final = re.compile(r"kframe\.errors\.(?:Config|Input|Plugin|Scenario|Snapshot|Znode)Error: (.+)")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

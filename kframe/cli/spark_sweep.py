@@ -2,72 +2,60 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.output import Table, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, spark_options
-from kframe.cli.studies import FOUND, config_pairs
-from kframe.cli.sweep import COLUMNS, SORT_BY, WIDE, shown
-from kframe.errors import InputError
+from kframe.cli.spark_telling import rows_with, tell
+from kframe.cli.studies import config_option, config_pairs
+from kframe.cli.sweep import COLUMNS, WIDE, Swept, failure_options, shown
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
+#: What a failure alone brings about, as ``Sweep.found``.
+_BROUGHT: Final = {"offline": "newly_offline", "under-min-isr": "newly_under_min_isr", "loss": "unclean_elections"}
 
 
 @click.command()
 @click.argument("place", metavar="DIR")
-@click.option("--depth", type=click.IntRange(1, 2), default=2, show_default=True, help="Brokers that fail together.")
-@click.option("--racks/--no-racks", default=True, help="Whether whole racks fail, too (default).")
-@click.option("--sort-by", type=click.Choice(SORT_BY), default=SORT_BY[0], show_default=True,
-              help="What the worst is judged by first.")  # fmt: skip
+@failure_options
 @click.option("--top", type=click.IntRange(min=0), default=5, show_default=True,
               help="Failures of each kind that a table lists for each cluster; data has them all.")  # fmt: skip
-@click.option("--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key.")
+@config_option
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR",
               help="Also write all failures as Parquet by cluster to DIR.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace failures that are in the DIR of --out already.")
+@click.option("--force", is_flag=True, help="Sweep again what is in the DIR of --out already.")
+@fail_on_option
 @spark_options
 @output_option
 def sweep(
-    place: str, depth: int, racks: bool, sort_by: str, top: int, config: tuple[str, ...], out: str | None, force: bool,
-    spark: SparkSettings, output: str,
+    place: str, swept: Swept, top: int, config: tuple[str, ...], out: str | None, force: bool,
+    fail_on: tuple[str, ...], spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Every broker dies, every two brokers together, and every rack, in each cluster of the fleet in DIR.
 
-    Each time it is the cluster as it stands that is hit. The built-in rule elects the leaders.
+    Each time it is the cluster as it stands that is hit. The built-in rule elects the leaders. With --out, clusters
+    that are there already are not swept again.
     """
-    from kframe.spark.fleet import open_fleet
+    from kframe.spark import stages
+    from kframe.spark.opening import open_fleet
     from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
-    from kframe.spark.sweeping import FAILURES
-    from kframe.spark.sweeping import sweep as swept
-    from kframe.whatif import SortBy
+    from kframe.spark.sweeping import Sweeping
 
-    if out is not None and Path(out).exists() and not force:
-        raise InputError(out, "something already there", "a new directory, or --force to replace it")
     session = spark.session()
-    fleet = open_fleet(session, place, (PARTITIONS, BROKERS, CLUSTERS))
-    found = swept(fleet["partitions"], fleet["brokers"], fleet["clusters"], config_pairs(config), depth=depth,
-                  racks=racks, by=SortBy(sort_by))  # fmt: skip
-    if out is not None:
-        found.write.mode("overwrite" if force else "errorifexists").partitionBy("cluster").parquet(out)
-        found = session.read.schema(FAILURES.ddl).parquet(out).select(*FAILURES.schema.names)
-    else:
-        found = found.persist()
-    try:
-        _emit(found, top, output)
-        problems = [row.asDict() for row in found.where("problem is not null").orderBy("cluster").collect()]
-    finally:
-        found.unpersist()
-    for one in problems:
-        click.echo(f"cluster {one['cluster']}: {one['problem']}", err=True)
-    if problems:
-        click.get_current_context().exit(FOUND)
+    fleet = open_fleet(session, place, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
+    how = Sweeping(config_pairs(config), swept.depth, swept.racks, swept.by)
+    with stages.swept(session, fleet, how, stages.Writing(out, force)) as found:
+        _emit(found.shown, top, output)
+        problems = [row.asDict() for row in found.problems.orderBy("cluster", "problem").collect()]
+        bad = findings(fail_on, lambda what: rows_with(found.shown, _BROUGHT[what]))
+    tell(found.changed, (f"cluster {one['cluster']}: {one['problem']}" for one in problems), bad, "failure")
 
 
 def _emit(found: Any, top: int, output: str) -> None:
-    ordered = found.where("problem is null").orderBy("cluster", "rank")
+    ordered = found.orderBy("cluster", "rank")
     columns = ["cluster", "rank", *COLUMNS]
     table = output in ("table", "wide")
     chosen = ordered.where(f"rank_of_kind <= {top}") if table else ordered

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from kframe.whatif import WhatIf
 
 PATH: Final = click.Path(path_type=Path)
-#: The values of ``kframe.whatif.FailOn``, written out so that ``--help`` does not wait for numpy.
-FAIL_ON: Final = ("offline", "under-min-isr", "loss")
-#: Exit code of a what-if that found what it was asked for.
-FOUND: Final = 3
 
 
 def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
@@ -91,6 +87,9 @@ def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[Elec
         raise BadInput(str(problem)) from problem
 
 
+config_option: Final = click.option(
+    "--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key; may be repeated."
+)
 selector_option: Final = click.option(
     "--selector", "selectors", multiple=True, metavar="NAME", help="Leader selector to use; may be repeated."
 )
@@ -108,9 +107,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.argument("source", metavar="SNAPSHOT", type=PATH),
         click.option("--from", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of SNAPSHOT."),
-        click.option(
-            "--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key; may be repeated."
-        ),
+        config_option,
     )
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_cluster)
 

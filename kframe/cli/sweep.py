@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.findings import end_with, fail_on_option, findings
 from kframe.cli.output import BadInput, Table, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
-from kframe.cli.studies import FAIL_ON, FOUND, PATH, ClusterSettings, cluster_options
+from kframe.cli.studies import PATH, ClusterSettings, cluster_options
 
 if TYPE_CHECKING:
     from kframe.model.columns import Int64
     from kframe.snapshot import Snapshot
+    from kframe.whatif import FailOn, SortBy
     from kframe.whatif.sweep import Sweep
 
 #: The values of ``kframe.whatif.SortBy``.
@@ -31,72 +35,80 @@ WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "leaders_most",
 _BROKERS_SHOWN: Final = 10
 
 
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Which failures are tried, and what the worst are judged by, as a command's options say it."""
+
+    depth: int
+    racks: bool
+    by: SortBy
+
+
+def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say which failures are tried and how they are ranked, as ``swept``."""
+
+    @functools.wraps(command)
+    def with_swept(*args: Any, depth: int, racks: bool, sort_by: str, **kwargs: Any) -> Any:
+        from kframe.whatif import SortBy
+
+        return command(*args, swept=Swept(depth, racks, SortBy(sort_by)), **kwargs)
+
+    options = (
+        click.option("--depth", type=click.IntRange(1, 2), default=2, show_default=True,
+                     help="Brokers that fail together."),
+        click.option("--racks/--no-racks", default=True, help="Whether whole racks fail, too (default)."),
+        click.option("--sort-by", type=click.Choice(SORT_BY), default=SORT_BY[0], show_default=True,
+                     help="What the worst is judged by first."),
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_swept)
+
+
 @click.command("sweep")
 @cluster_options
-@click.option("--depth", type=click.IntRange(1, 2), default=2, show_default=True, help="Brokers that fail together.")
-@click.option("--racks/--no-racks", default=True, help="Whether whole racks fail, too (default).")
-@click.option("--sort-by", type=click.Choice(SORT_BY), default=SORT_BY[0], show_default=True,
-              help="What the worst is judged by first.")  # fmt: skip
+@failure_options
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
               help="Failures of each kind that a table lists; data has them all.")  # fmt: skip
 @click.option("--out", type=PATH, metavar="FILE", help="Also write all failures as Parquet to FILE.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Also draw the pairs as a heat map: FILE.svg or FILE.png.")
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
-@click.option("--fail-on", multiple=True, type=click.Choice(FAIL_ON),
-              help="Exit with 3 if any failure brings this about; may be repeated.")  # fmt: skip
+@fail_on_option
 @output_option
 def sweep(
-    cluster: ClusterSettings, depth: int, racks: bool, sort_by: str, top: int, out: Path | None, plot: Path | None,
-    force: bool, fail_on: tuple[str, ...], output: str,
+    cluster: ClusterSettings, swept: Swept, top: int, out: Path | None, plot: Path | None, force: bool,
+    fail_on: tuple[str, ...], output: str,
 ) -> None:  # fmt: skip
     """Every broker dies, every two brokers together, and every rack.
 
     Each time it is the cluster of SNAPSHOT that is hit, as whatif fail would. The built-in rule elects the leaders.
     """
-    from kframe.whatif import SortBy
     from kframe.whatif import sweep as play
     from kframe.whatif.files import PICTURES, check_file
     from kframe.whatif.sweep_export import write_plot, write_table
 
-    if plot is not None and depth == 1:
+    if plot is not None and swept.depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
     for file, endings in ((out, ()), (plot, PICTURES)):
         if file is not None:
             check_file(file, endings, force=force)
-    snapshot, by = cluster.read(), SortBy(sort_by)
+    snapshot, by = cluster.read(), swept.by
     with progress("sweeping") as tick:
-        swept = play(snapshot, cluster.config, depth=depth, racks=racks, progress=tick)
-    found = _found(swept, fail_on)
+        every = play(snapshot, cluster.config, depth=swept.depth, racks=swept.racks, progress=tick)
+    found = findings(fail_on, lambda what: _bringing(every, what))
     if out is not None:
-        write_table(swept, swept.ranked(by), out)
+        write_table(every, every.ranked(by), out)
     if plot is not None:
-        write_plot(swept, by, plot)
+        write_plot(every, by, plot)
     if output in ("table", "wide"):
-        _emit_tables(swept, snapshot, by, output, top)
+        _emit_tables(every, snapshot, by, output, top)
     else:
-        _emit_data(swept, snapshot, swept.ranked(by), output)
-    for what, count in found.items():
-        click.echo(f"--fail-on {what}: {count:,} failure{'s' if count > 1 else ''}", err=True)
-    if found:
-        click.get_current_context().exit(FOUND)
+        _emit_data(every, snapshot, every.ranked(by), output)
+    end_with(found, "failure")
 
 
-def _found(swept: Sweep, fail_on: tuple[str, ...]) -> dict[str, int]:
-    """How many failures bring about what was asked for. Raises BadInput if the snapshot lacks what decides it."""
-    import numpy as np
-
-    from kframe.whatif import FailOn
-
-    found = {}
-    for what in dict.fromkeys(fail_on):
-        partitions = swept.found(FailOn(what))
-        if partitions is None:
-            raise BadInput(
-                f"--fail-on {what}: found a snapshot without topic settings, expected one that has min.insync.replicas"
-            )
-        if partitions.any():
-            found[what] = int(np.count_nonzero(partitions))
-    return found
+def _bringing(swept: Sweep, what: FailOn) -> int | None:
+    """How many failures bring this about; None if the snapshot lacks what decides it."""
+    partitions = swept.found(what)
+    return None if partitions is None else int((partitions > 0).sum())
 
 
 def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
@@ -106,13 +118,12 @@ def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
     from kframe.whatif import FailOn
     from kframe.whatif.sweep import KINDS
 
-    bring = {what: swept.found(what) for what in FailOn}
     return {
         "snapshot": {"format": snapshot.source.format, "name": snapshot.source.name, "partitions": len(snapshot)},
         "registered_brokers": len(swept.brokers),
         "failures": {str(kind): int((swept.kind == number).sum()) for number, kind in enumerate(KINDS)},
         "before": {**swept.before, "leader_skew": asdict(swept.before_skew)},
-        "findings": {str(what): None if one is None else int((one > 0).sum()) for what, one in bring.items()},
+        "findings": {str(what): _bringing(swept, what) for what in FailOn},
         "assumptions": list(snapshot.assumptions),
     }
 

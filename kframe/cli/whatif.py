@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kframe.cli.output import BadInput, ReportingGroup, output_option
+from kframe.cli.findings import end_with, fail_on_option, findings
+from kframe.cli.output import ReportingGroup, output_option
 from kframe.cli.progress import progress
-from kframe.cli.studies import FAIL_ON, FOUND, PATH, StudySettings, broker_ids, replica_lists, study_options
+from kframe.cli.studies import PATH, StudySettings, broker_ids, replica_lists, study_options
 from kframe.cli.sweep import sweep
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--out", type=PATH, metavar="DIR", help="Also write the outcome as Parquet tables to DIR."),
         click.option("--force", is_flag=True, help="Replace an outcome that is in DIR already."),
-        click.option("--fail-on", multiple=True, type=click.Choice(FAIL_ON),
-                     help="Exit with 3 if this is found; may be repeated."),
+        fail_on_option,
         click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True,
                      help="Changed partitions that a table lists; data has them all."),
     )  # fmt: skip
@@ -206,27 +206,8 @@ def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], 
     with progress("playing") as tick:
         whatif.step_progress = tick
         outcome = act(whatif)
-    found = _found(outcome, reporting.fail_on)
+    found = findings(reporting.fail_on, outcome.found)
     if reporting.out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
     emit_outcome(outcome, whatif, reporting.output, reporting.limit)
-    for what, count in found.items():
-        click.echo(f"--fail-on {what}: {count:,} partition{'s' if count > 1 else ''}", err=True)
-    if found:
-        click.get_current_context().exit(FOUND)
-
-
-def _found(outcome: Outcome, fail_on: tuple[str, ...]) -> dict[str, int]:
-    """What was asked for and found. Raises BadInput if the snapshot lacks what decides it."""
-    from kframe.whatif import FailOn
-
-    found = {}
-    for what in dict.fromkeys(fail_on):
-        count = outcome.found(FailOn(what))
-        if count is None:
-            raise BadInput(
-                f"--fail-on {what}: found a snapshot without topic settings, expected one that has min.insync.replicas"
-            )
-        if count:
-            found[what] = count
-    return found
+    end_with(found, "partition")

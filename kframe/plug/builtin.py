@@ -20,7 +20,7 @@ from kframe.plug.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
 def kframe_leader_selectors() -> Iterator[SelectorSpec]:
     """Kafka's rules by name."""
     for selector, kinds in SHIPPED.items():
-        yield SelectorSpec(selector.name, Tier.BULK, _giving(selector), kinds, _summary(selector))
+        yield SelectorSpec(selector.name, Tier.BULK, _giving(selector), kinds, _summary(selector), row_by_row=True)
 
 
 @hookimpl

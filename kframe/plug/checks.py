@@ -39,9 +39,10 @@ class Finding:
     problem: str | None
 
 
-def run_checks(make: Maker, kinds: Sequence[ElectionKind]) -> Iterator[Finding]:
-    """Run every check and report each as it ends; a selector or maker that raises has not passed."""
-    for check in CHECKS:
+def run_checks(make: Maker, kinds: Sequence[ElectionKind], *, row_by_row: bool = False) -> Iterator[Finding]:
+    """Run every check, and with ``row_by_row`` that of this promise (``SelectorSpec``); report each as it ends. A
+    selector or maker that raises has not passed."""
+    for check in checks_of(row_by_row):
         problem = None
         try:
             check(make, kinds)
@@ -115,7 +116,17 @@ def check_small_and_odd_batches(make: Maker, kinds: Sequence[ElectionKind]) -> N
         _require(not elected.any(), f"in {kind.name} elections it elects where nobody is eligible")
 
 
-#: Every check, in the order in which they are worth running.
+def check_row_by_row(make: Maker, kinds: Sequence[ElectionKind]) -> None:
+    """It chooses for a partition alone as it does in a batch, whatever the seed and the numbers of topics."""
+    selector = make()
+    for batch in _batches(kinds):
+        together = _chosen(selector, batch)
+        apart = np.concatenate([_chosen(selector, _only(batch, position)) for position in range(len(batch))])
+        wrong = np.flatnonzero(together != apart)
+        _require(not len(wrong), f"in {batch.kind.name} elections it answers otherwise for {len(wrong)} partitions")
+
+
+#: Every check that any selector has to pass, in the order in which they are worth running.
 CHECKS: Final[tuple[Check, ...]] = (
     check_is_named,
     check_keeps_to_its_array,
@@ -124,6 +135,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_leaves_the_batch_alone,
     check_small_and_odd_batches,
 )
+
+
+def checks_of(row_by_row: bool) -> tuple[Check, ...]:
+    """The checks of a selector that promises this or not."""
+    return (*CHECKS, check_row_by_row) if row_by_row else CHECKS
 
 
 def _require(holds: bool, problem: str) -> None:
@@ -147,6 +163,19 @@ def _chosen(selector: LeaderSelector, batch: ElectionBatch) -> Int32:
         return run_selector(selector.name, selector, batch)
     except SelectorFault as fault:
         raise AssertionError(f"in {batch.kind.name} elections it {fault.problem}") from fault
+
+
+def _only(batch: ElectionBatch, position: int) -> ElectionBatch:
+    """One partition of a batch, as part of another cluster's batch would have it: with another seed and topic index."""
+    row = slice(position, position + 1)
+    slots = slice(*batch.candidates.offsets[position : position + 2].tolist())
+    names = {"rows", "partition", "leader", "leader_epoch", "unclean_allowed"}
+    columns: dict[str, Any] = {name: getattr(batch, name)[row] for name in names}
+    return replace(
+        batch, **columns, topic=np.ones(1, np.int32), topic_names=("", batch.topic_names[batch.topic[position]]),
+        candidates=batch.candidates.take(np.array([position])), isr=batch.isr.take(np.array([position])),
+        eligible=batch.eligible[slots], in_sync=batch.in_sync[slots], seed=batch.seed ^ 0x5AFF,
+    )  # fmt: skip
 
 
 def _nobody_eligible(batch: ElectionBatch) -> ElectionBatch:

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.plug.checks import CHECKS, Finding, check_doc, check_name, run_checks
+from kframe.plug.checks import Finding, check_doc, check_name, checks_of, run_checks
 from kframe.plug.registry import build_registry
 
 #: A selector that has not finished its checks by then hangs; they take well under a second.
@@ -25,9 +25,10 @@ TIMEOUT_S: Final = 60.0
 
 
 def check_isolated(
-    name: str, disabled: Collection[str] = (), plugins_dir: Path | None = None, timeout_s: float = TIMEOUT_S
-) -> list[Finding]:
-    """Run all checks on the selector called ``name`` in a child process; return a finding for each.
+    name: str, disabled: Collection[str] = (), plugins_dir: Path | None = None, timeout_s: float = TIMEOUT_S, *,
+    row_by_row: bool = False,
+) -> list[Finding]:  # fmt: skip
+    """Run all checks (``run_checks``) on the selector called ``name`` in a child process; return a finding for each.
 
     The check during which the child crashed or was stopped has that for its problem, and those after it "not run".
     """
@@ -39,6 +40,7 @@ def check_isolated(
             "disabled": list(disabled),
             "plugins_dir": None if plugins_dir is None else str(plugins_dir.resolve()),
             "report": str(report),
+            "row_by_row": row_by_row,
         }
         command = [sys.executable, "-m", "kframe.plug.isolated", json.dumps(settings)]
         try:
@@ -47,7 +49,7 @@ def check_isolated(
         except subprocess.TimeoutExpired:
             end = f"the process was stopped after {timeout_s:g} s"
         findings = [Finding(**json.loads(line)) for line in report.read_text().splitlines()]
-    for check in CHECKS[len(findings) :]:
+    for check in checks_of(row_by_row)[len(findings) :]:
         findings.append(Finding(check_name(check), check_doc(check), end))
         end = "not run"
     return findings
@@ -59,9 +61,9 @@ def main(argument: str) -> None:
     plugins_dir = Path(settings["plugins_dir"]) if settings["plugins_dir"] is not None else None
     registry = build_registry(settings["disabled"], plugins_dir)
     name = settings["selector"]
-    kinds = registry.selectors[name].kinds
+    kinds, row_by_row = registry.selectors[name].kinds, settings["row_by_row"]
     with Path(settings["report"]).open("a") as report:
-        for finding in run_checks(lambda: registry.selector(name), kinds):
+        for finding in run_checks(lambda: registry.selector(name), kinds, row_by_row=row_by_row):
             report.write(json.dumps(asdict(finding)) + "\n")
             report.flush()
 

@@ -61,6 +61,8 @@ class SelectorSpec:
 
     ``factory(**options)`` makes it: a LeaderSelector called ``name`` (BULK), a function (SCALAR), a capsule or
     NativeFunction (NATIVE). ``kinds`` are the elections that it is for; ``doc`` says in a sentence what it prefers.
+    ``row_by_row`` promises that each choice hangs on its own partition and the brokers alone: not on others of the
+    batch, its ``seed`` or the numbers of its topics. A cluster may then be played in parts (``kframe.spark``).
     Raises PluginError if a field cannot be right.
     """
 
@@ -70,6 +72,7 @@ class SelectorSpec:
     kinds: tuple[ElectionKind, ...]
     doc: str
     options: tuple[Option, ...] = ()
+    row_by_row: bool = False
 
     def __post_init__(self) -> None:
         _require(self.name, NAME, "selector")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, PARTS, PLAYED, TALLIES, TO_PLAY, Engine, play
@@ -68,13 +69,15 @@ def played(
 ) -> DataFrame:  # fmt: skip
     """Every scenario played on every shard of its clusters: rows of PLAYED.
 
-    Partitions of a cluster that is not among ``clusters`` are a problem that is told. ``whole`` is as in ``shards``, by
-    default where ``engine`` names selectors.
+    Partitions of a cluster that is not among ``clusters`` are a problem that is told. ``whole`` is as in ``shards``; it
+    is wanted for the scenarios that ``needs_whole`` says, and by default where selectors may look at the whole batch of
+    an election (``Engine.needs_whole_clusters``).
     """
     from pyspark.sql import functions as f
 
     how = Engine() if engine is None else engine
-    parts = shards(partitions, clusters, target=target, whole=bool(how.selectors) if whole is None else whole)
+    whole = how.needs_whole_clusters() if whole is None else whole
+    parts = shards(partitions, clusters, target=target, whole=whole)
     facts = cluster_facts(brokers, clusters)
     every = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
     listed = scenarios_of(clusters, scenarios).groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))
@@ -83,7 +86,7 @@ def played(
     def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # A line for every election that found nobody: what-ifs say it in their rows, executors need not say it again.
         logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
-        return play(batches, how)
+        return play(batches, how, whole=whole)
 
     return to_play.mapInArrow(plays, PLAYED.ddl)
 
@@ -138,7 +141,7 @@ def failover(
 ) -> DataFrame:  # fmt: skip
     """The changed partitions of every scenario: ``changes`` of ``played``, and nothing else is worked out."""
     given = Engine() if engine is None else engine
-    only = Engine(given.config, given.selectors, given.selector_options, (CHANGES.name,))
+    only = replace(given, parts=(CHANGES.name,))
     return changes(played(partitions, brokers, clusters, scenarios, only, **how))
 
 

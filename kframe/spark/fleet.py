@@ -26,12 +26,13 @@ from kframe.snapshot.checks import shown
 from kframe.snapshot.decode import decode
 from kframe.snapshot.manifest import FileEntry, file_entry
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, Table
-from kframe.spark.sources import find_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FLEET: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
+#: Tasks of one job that each have a source: more are no faster, and each is kept in the driver.
+TASKS_MAX: Final = 10_000
 
 _SCHEMA: Final = "kframe.spark-cluster/v1"
 _DONE: Final = "_done"
@@ -72,27 +73,22 @@ def read_fleet(spark: SparkSession, place: str, table: Table) -> DataFrame:
     return reader.parquet(*paths).select(*table.schema.names)
 
 
-def open_fleet(spark: SparkSession, place: str, tables: Iterable[Table] = FLEET) -> dict[str, DataFrame]:
-    """The tables of a fleet by name: of one that ``ingest`` wrote, or straight from snapshot files and directories.
-
-    Nothing is read yet, and files that cannot be read end the question that needs them. Raises InputError.
-    """
-    if (Path(place) / _DONE).is_dir():
-        return {table.name: read_fleet(spark, place, table) for table in tables}
-    from kframe.spark import register
-
-    register(spark)
-    find_sources([place])  # tells what is wrong with the place before Spark is asked
-    reader = spark.read.format("kframe")
-    return {table.name: reader.option("table", table.name).load(place) for table in tables}
+def is_fleet(place: Path) -> bool:
+    """Whether ``ingest`` wrote there, or has begun to."""
+    return (place / _DONE).is_dir()
 
 
 def finished(place: Path) -> list[str]:
     """Names of the clusters that are whole, ascending. Raises InputError if ``place`` is no fleet."""
-    if not (place / _DONE).is_dir():
+    return [record.cluster for record in records(place)]
+
+
+def records(place: Path) -> list[Record]:
+    """Of the clusters that are whole, ascending by name. Raises InputError if ``place`` is no fleet."""
+    if not is_fleet(place):
         raise InputError(str(place), f"no directory {_DONE}", "a directory that kframe spark ingest wrote")
     files = sorted((place / _DONE).glob("*.json"))
-    return [decode(_RECORD, file.read_bytes(), str(file)).cluster for file in files]
+    return [decode(_RECORD, file.read_bytes(), str(file)) for file in files]
 
 
 def check_fleet_place(place: Path) -> None:

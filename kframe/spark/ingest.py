@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kframe.spark.fleet import Record, check_fleet_place, finish, inputs_of, put_cluster, record_of
+from kframe.spark.fleet import TASKS_MAX, Record, check_fleet_place, finish, inputs_of, put_cluster, record_of
 from kframe.spark.reading import read_tolerantly
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, Table
@@ -31,8 +31,6 @@ INGESTED: Final = Table(
     ),
     ("cluster",),
 )  # fmt: skip
-#: Tasks of one job: more are no faster, and each is kept in the driver.
-_TASKS_MAX: Final = 10_000
 
 
 def ingest_source(source: Source, place: Path, *, force: bool = False) -> pa.RecordBatch:
@@ -74,7 +72,7 @@ def ingest(spark: SparkSession, sources: Sequence[Source], place: str, *, force:
             for index in batch["id"].to_pylist():
                 yield ingest_source(listed[index], absolute, force=force)
 
-    tasks = spark.range(0, len(listed), 1, max(1, min(len(listed), _TASKS_MAX)))
+    tasks = spark.range(0, len(listed), 1, max(1, min(len(listed), TASKS_MAX)))
     return tasks.mapInArrow(work, INGESTED.ddl)
 
 

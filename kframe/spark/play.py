@@ -11,26 +11,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import repeat
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kframe.errors import InputError, PluginError
+from kframe.errors import ErrorCode, InputError, PluginError
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.requests import ControlRequests, Occasion
-from kframe.plug.registry import build_registry
+from kframe.plug.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
 from kframe.spark.announced import packed
 from kframe.spark.part import BESIDE_FACTS, parts_of
-from kframe.spark.scenarios import play_scenario
+from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, Table
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.export import partitions_table
-from kframe.whatif.outcome import FailOn
+from kframe.whatif.outcome import Answer, FailOn
 from kframe.whatif.standing import CONDITIONS as CONDITION_NAMES
 
 _SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
@@ -55,11 +56,14 @@ TALLIES: Final = Table(
     ),
     ("cluster", "scenario", "broker_id"),
 )  # fmt: skip
-#: How many partitions are in which condition after each step; step 0 is before the first.
+#: How many partitions are in which condition after each step; step 0 is before the first. ``not_done``: how many
+#: partitions, or topics where these are asked for, the step did not do what it was asked to, by the controller's
+#: answer; 0 where nobody asked.
 CONDITIONS: Final = Table(
     "conditions",
     pa.schema(
-        [*_SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((one, LONG) for one in CONDITION_NAMES)]
+        [*_SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((one, LONG) for one in CONDITION_NAMES),
+         ("not_done", LONG)]
     ),
     ("cluster", "scenario", "step"),
 )  # fmt: skip
@@ -108,30 +112,47 @@ TO_PLAY: Final = Table(
 @dataclass(frozen=True)
 class Engine:
     """How scenarios are played, as plain data that can be sent to executors: Kafka's configuration keys, names of
-    leader selectors with their options, and which of PARTS are wanted."""
+    leader selectors with their options, where plugins are found beside those that are installed and which are not to
+    be loaded (as ``build_registry`` takes them), and which of PARTS are wanted."""
 
     config: Mapping[str, object] = field(default_factory=dict)
     selectors: tuple[str, ...] = ()
     selector_options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    plugins_dir: str | None = None
+    disabled: tuple[str, ...] = ()
     parts: tuple[str, ...] = tuple(PARTS)
+
+    def needs_whole_clusters(self) -> bool:
+        """Whether a selector may look at more of an election than one partition, as far as plugins here tell: those
+        do that do not say otherwise (``SelectorSpec.row_by_row``)."""
+        if not self.selectors:
+            return False
+        try:
+            known = self._registry().selectors
+        except (PluginError, InputError):  # the executors may have it
+            return True
+        return not all(name in known and known[name].row_by_row for name in self.selectors)
+
+    def _registry(self) -> Registry:
+        return build_registry(self.disabled, None if self.plugins_dir is None else Path(self.plugins_dir))
 
     def selector_maker(self) -> Callable[[], dict[ElectionKind, LeaderSelector]]:
         """Makes the leader selectors, fresh ones each time, as the plugins of this machine offer them.
 
-        Raises PluginError, which names the machine, for one that is not installed here.
+        Raises PluginError, which names the machine, for one that is not installed here or cannot be made.
         """
         if not self.selectors:
             return dict
         try:
-            make = partial(build_registry().selectors_for, self.selectors, self.selector_options)
+            make = partial(self._registry().selectors_for, self.selectors, self.selector_options)
             make()
-        except PluginError as problem:
+        except (PluginError, InputError) as problem:
             raise PluginError(f"on {platform.node()}, where a part of the fleet is played: {problem}") from problem
         return make
 
 
-def play(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[pa.RecordBatch]:
-    """Rows of TO_PLAY as rows of PLAYED, in batches of one row.
+def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = False) -> Iterator[pa.RecordBatch]:
+    """Rows of TO_PLAY as rows of PLAYED, in batches of one row. ``whole``: each row has all of its cluster.
 
     What is wrong with a shard or a scenario becomes a row with a ``problem``. Raises PluginError for a selector that is
     not installed here, ConfigError for a setting.
@@ -143,23 +164,28 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine) -> Iterator[pa.Recor
             assert isinstance(part, str)
             yield _row(row["cluster"], None, part)
             continue
-        for scenario, found in zip(row["scenarios"] or (), _play_part(row, part, engine, selectors), strict=False):
+        for scenario, found in zip(
+            row["scenarios"] or (), _play_part(row, part, engine, selectors, whole), strict=False
+        ):
             yield _row(row["cluster"], scenario["scenario"], found)
 
 
 def _play_part(
     row: dict[str, Any], part: Snapshot | str, engine: Engine,
-    selectors: Callable[[], dict[ElectionKind, LeaderSelector]],
+    selectors: Callable[[], dict[ElectionKind, LeaderSelector]], whole: bool,
 ) -> Iterator[dict[str, pa.RecordBatch] | str]:  # fmt: skip
     """What comes of each scenario, by the names of PARTS, or why it was not played."""
     if isinstance(part, str):
         yield from repeat(part)
         return
     for scenario in row["scenarios"] or ():
+        if needs_whole(scenario) and not whole:
+            yield f"{scenario['verb']} on a part of the cluster: it needs the whole (whole=True)"
+            continue
         recorder = Recorder("announced" in engine.parts)
         try:
             whatif = WhatIf(part, engine.config, selectors(), batches=recorder.batch)
-            whatif.step_progress = recorder.stepped
+            whatif.step_over = recorder.stepped
             outcome = play_scenario(whatif, scenario)
         except InputError as problem:
             yield str(problem)
@@ -183,7 +209,7 @@ class Recorder:
             turn = sum(1 for step, occasion, _, _ in self._taken if (step, occasion) == now)
             self._taken.append((*now, turn, packed(cluster, requests)))
 
-    def stepped(self, done: int, _steps: int) -> None:
+    def stepped(self, done: int) -> None:
         """A step is over. If brokers were told anything, they need not be told who is left: that is taken down too,
         since other shards may have nothing to tell."""
         if not any((step, occasion) == (done, Occasion.UNHEARD) for step, occasion, _, _ in self._taken):
@@ -218,7 +244,18 @@ def _conditions(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
         [int(np.count_nonzero(outcome.before.counted))] * len(told),
     ]
     columns += [[counts[one] for _, counts in told] for one in CONDITION_NAMES]
+    columns.append([0, *(not_done(step.answer) for step in outcome.steps)])
     return _batch(CONDITIONS, columns)
+
+
+def not_done(answer: Answer | None) -> int:
+    """How many partitions or topics were answered with an error, or are still led by a broker that shuts down."""
+    if answer is None:
+        return 0
+    if answer.codes is None:
+        return len(answer.rows)
+    fine = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
+    return int(np.count_nonzero(~np.isin(answer.codes, fine)))
 
 
 def _impacts(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:

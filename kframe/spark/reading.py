@@ -21,9 +21,11 @@ from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import file_of
 from kframe.spark.pushdown import Condition, cluster_may_match, groups_to_read, kept
 from kframe.spark.rows import partition_rows, rows_of
-from kframe.spark.schema import PARTITIONS, QUARANTINE, Table
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TEXT, TOPICS, WHOLE, Table
 from kframe.spark.sources import Source
 
+#: What WHOLE holds.
+WHOLE_TABLES: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
 #: Row groups of a piece: half a million partitions of a directory that kframe wrote.
 GROUPS_OF_PIECE: Final = 4
 
@@ -113,8 +115,29 @@ def _batches(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
         yield from read_tolerantly(source)[1].to_batches()
     else:
         snapshot = read_tolerantly(source)[0] if question.tolerant else read_snapshot(source.path)
-        if snapshot is not None:
+        if snapshot is None:
+            return
+        if question.table == WHOLE:
+            for table in WHOLE_TABLES:
+                yield from (_packed(table, batch) for batch in rows_of(snapshot, source.cluster, table))
+        else:
             yield from rows_of(snapshot, source.cluster, question.table)
+
+
+def _packed(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """A row of WHOLE."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write_batch(rows)
+    columns = [rows["cluster"][:1], pa.array([table.name], TEXT), pa.array([sink.getvalue()], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=WHOLE.schema)
+
+
+def opened(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that rows of WHOLE hold, all of the same table."""
+    for batch in batches:
+        for data in batch["data"]:
+            yield from pa.ipc.open_stream(data.as_buffer())
 
 
 def _groups(source: Source, conditions: Sequence[Condition]) -> list[int] | None:

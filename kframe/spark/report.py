@@ -63,9 +63,11 @@ BY_TOPIC: Final = Table(
     ("cluster", "scenario", "topic"),
 )  # fmt: skip
 
-#: What is drawn, and how high a bar is where rows are 1 apart.
-_BARS: Final = {"offline": "offline", "under_min_isr": "under min ISR"}
+#: What is drawn, under which title and in which colour; how high a bar is where rows are 1 apart; how many letters of a
+#: name there is room for.
+_BARS: Final = {"offline": ("offline", "#b2182b"), "under_min_isr": ("under min ISR", "#f4a582")}
 _BAR: Final = 0.4
+_LABEL: Final = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +174,30 @@ def write_plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
     SVG or PNG by the name of the file. Raises InputError if the place cannot be written or matplotlib is missing.
     """
-    figure = new_figure(8, 1.5 + 0.35 * max(len(rows), 1))
+    figure = new_figure(9, 1.6 + 0.4 * max(len(rows), 1))
     axes = figure.add_subplot()
-    for at, (name, title) in enumerate(_BARS.items()):
+    most = max((row[name] or 0 for row in rows for name in _BARS), default=0)
+    for at, (name, (title, colour)) in enumerate(_BARS.items()):
         places = [place + (at - 0.5) * _BAR for place in range(len(rows))]
-        axes.barh(places, [row[name] or 0 for row in rows], _BAR, label=title)
-    axes.set_yticks(range(len(rows)), [f"{row['cluster']}  {row['scenario']}" for row in rows])
-    axes.invert_yaxis()
+        bars = axes.barh(places, [row[name] or 0 for row in rows], _BAR, label=title, color=colour)
+        told = ["not known" if row[name] is None else f"{row[name]:,}" for row in rows]
+        axes.bar_label(bars, told, padding=3, fontsize="small")
+    axes.set_yticks(range(len(rows)), [_label(row) for row in rows])
+    axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+    axes.set_xlim(0, max(most, 1) * 1.12)  # room for the numbers
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("partitions afterwards")
-    axes.set_title("What scenarios come to, the worst first")
-    figure.legend(loc="outside lower right", ncols=len(_BARS))
+    axes.set_title("What scenarios come to, the worst first", loc="left")
+    figure.legend(loc="outside lower right", ncols=len(_BARS), frameon=False)
     put_figure(figure, path)
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    return "  ".join(_shortened(row[name]) for name in ("cluster", "scenario"))
+
+
+def _shortened(text: str) -> str:
+    """Both ends of a long text."""
+    return text if len(text) <= _LABEL else f"{text[: _LABEL // 2]}…{text[1 - _LABEL // 2 :]}"

@@ -1,76 +1,176 @@
-"""What befalls the clusters of a fleet: scenarios as rows, ways to make them, and playing one on one cluster."""
+"""What befalls the clusters of a fleet: scenarios as rows, made or read from a table, and played on one cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyarrow import parquet
 
 from kframe.errors import InputError
 from kframe.model.events import ElectionType
-from kframe.spark.schema import SCENARIOS
-from kframe.whatif import Outcome, WhatIf
+from kframe.scenario.format import topic_partition
+from kframe.snapshot.checks import INT32_MAX, shown
+from kframe.snapshot.decode import decode
+from kframe.spark.schema import SCENARIOS, spark_type
+from kframe.whatif import Outcome, WhatIf, create, delete, reassign
 from kframe.whatif.outcome import Verb
+from kframe.whatif.plan import plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Verbs that come to the same on shards as on the whole cluster. The others need what no shard has: all partitions of a
-#: topic, or the one counter that broker epochs are taken from.
-VERBS: Final = (Verb.FAIL, Verb.SHUTDOWN, Verb.ELECT)
+#: Verbs that come to the same on shards as on the whole cluster; an election does if no partition of it is named. The
+#: others need what no shard has: all topics and partitions, or the one counter that broker epochs are taken from.
+ON_SHARDS: Final = (Verb.FAIL, Verb.SHUTDOWN, Verb.ELECT)
+_PARQUET: Final = ".parquet"
+
+
+def needs_whole(scenario: Mapping[str, Any]) -> bool:
+    """Whether a row of SCENARIOS can only be played on a whole cluster."""
+    known = tuple(Verb)
+    return scenario["verb"] in known and (scenario["verb"] not in ON_SHARDS or bool(scenario["names"]))
 
 
 def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
-    """Play a row of SCENARIOS. Raises InputError for a verb that fleets do not know, and for a broker or rack that the
-    cluster does not have."""
+    """Play a row of SCENARIOS.
+
+    Raises InputError for a verb that there is not, for what the verb needs and the row lacks, and for a broker, rack or
+    partition that the cluster does not have.
+    """
     name, verb = scenario["scenario"], scenario["verb"]
     brokers, racks = tuple(scenario["brokers"] or ()), tuple(scenario["racks"] or ())
-    together = scenario["together"] is not False
+    together, names = scenario["together"] is not False, tuple(scenario["names"] or ())
+    where = f"scenario {name}"
     match verb:
         case Verb.FAIL:
             return whatif.fail(brokers, racks, together=together)
+        case Verb.RESTART:
+            return whatif.restart(brokers, racks, together=together)
         case Verb.SHUTDOWN:
             return whatif.shutdown(brokers, racks, together=together)
         case Verb.ELECT:
-            return whatif.elect(_election(name, scenario["election"]))
-    raise InputError(f"scenario {name}", f"verb {verb!r}", f"one of {', '.join(VERBS)}")
+            partitions = [topic_partition(f"{where} names", one) for one in names]
+            return whatif.elect(_election(where, scenario["election"]), partitions or None)
+        case Verb.REASSIGN:
+            if scenario["plan"] is None:
+                raise InputError(f"{where} plan", "none", "a reassignment as Kafka's JSON")
+            return reassign(whatif, plan_of(scenario["plan"].encode(), f"{where} plan", name))
+        case Verb.CREATE:
+            if len(names) != 1:
+                raise InputError(f"{where} names", f"{len(names)} names", "that of the new topic")
+            counts = (-1 if scenario[one] is None else scenario[one] for one in ("partitions", "replication_factor"))
+            return create(whatif, names[0], *counts, seed=scenario["seed"] or 0)
+        case Verb.DELETE:
+            return delete(whatif, names)
+    raise InputError(where, f"verb {verb!r}", f"one of {', '.join(Verb)}")
 
 
-def _election(name: str, election: str | None) -> ElectionType:
+def _election(where: str, election: str | None) -> ElectionType:
     for kind in ElectionType:
         if kind.name.lower() == election:
             return kind
     known = " or ".join(kind.name.lower() for kind in ElectionType)
-    raise InputError(f"scenario {name}", f"election {election!r}", known)
+    raise InputError(where, f"election {election!r}", known)
+
+
+# -- scenario tables
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    """A row of SCENARIOS in a file of JSON lines."""
+
+    scenario: Annotated[str, msgspec.Meta(min_length=1)]
+    verb: Verb = Verb.FAIL
+    cluster: str | None = None
+    brokers: list[Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX)]] = []
+    racks: list[str] = []
+    together: bool = True
+    election: str | None = None
+    names: list[str] = []
+    plan: dict[str, Any] | str | None = None
+    partitions: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)] | None = None
+    replication_factor: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)] | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX)] | None = None
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
+
+
+def read_scenarios(path: str) -> pa.Table:
+    """Rows of SCENARIOS from a file of JSON lines, or a Parquet table whose name ends in ``.parquet``.
+
+    In JSON lines all fields but ``scenario`` may be left out, and ``plan`` is the reassignment itself or its text. In
+    Parquet columns may be left out. Raises InputError, which names the file and the place in it.
+    """
+    try:
+        return _from_parquet(path) if path.endswith(_PARQUET) else _from_lines(path)
+    except OSError as problem:
+        raise InputError(path, problem.strerror or str(problem), "a table of scenarios") from problem
+
+
+def _from_lines(path: str) -> pa.Table:
+    lines = enumerate(Path(path).read_bytes().splitlines(), 1)
+    rows = [_row(decode(_LINE, line, f"{path}:{number}")) for number, line in lines if line.strip()]
+    if not rows:
+        raise InputError(path, "no scenario", "at least one, a line of JSON each")
+    return pa.Table.from_pylist(rows, SCENARIOS.schema)
+
+
+def _row(line: _Line) -> dict[str, Any]:
+    plan = msgspec.json.encode(line.plan).decode() if isinstance(line.plan, dict) else line.plan
+    return {name: getattr(line, name) for name in SCENARIOS.schema.names} | {"plan": plan}
+
+
+def _from_parquet(path: str) -> pa.Table:
+    try:
+        table = parquet.read_table(path)
+        if strange := sorted(set(table.column_names) - set(SCENARIOS.schema.names)):
+            raise InputError(path, f"column {shown(strange[0])}", f"columns {', '.join(SCENARIOS.schema.names)}")
+        columns = [
+            table[one.name].cast(one.type) if one.name in table.column_names else pa.nulls(table.num_rows, one.type)
+            for one in SCENARIOS.schema
+        ]
+    except pa.ArrowException as problem:
+        raise InputError(path, str(problem).splitlines()[0], "a Parquet table of scenarios") from problem
+    return pa.Table.from_arrays(columns, schema=SCENARIOS.schema)
 
 
 def one_scenario(
     session: SparkSession, name: str, verb: str = "fail", *, brokers: Sequence[int] = (), racks: Sequence[str] = (),
-    together: bool = True, election: str | None = None,
+    together: bool = True, **more: Any,
 ) -> DataFrame:  # fmt: skip
-    """One row of SCENARIOS, for every cluster."""
-    row = (None, name, verb, list(brokers), list(racks), together, election)
-    return session.createDataFrame([row], SCENARIOS.ddl)
+    """One row of SCENARIOS, for every cluster. ``more`` are other columns by name."""
+    row = {"scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together}
+    return session.createDataFrame(pa.Table.from_pylist([row | more], SCENARIOS.schema), SCENARIOS.ddl)
 
 
 def each_broker(brokers: DataFrame, verb: str = "fail") -> DataFrame:
     """For each registered broker of BROKERS the scenario ``broker-7`` of its cluster."""
     from pyspark.sql import functions as f
 
-    return brokers.where("registered").select(
-        "cluster", f.concat(f.lit("broker-"), f.col("broker_id").cast("string")).alias("scenario"),
-        f.lit(verb).alias("verb"), f.array("broker_id").alias("brokers"),
-        f.array().cast("array<string>").alias("racks"), f.lit(True).alias("together"),
-        f.lit(None).cast("string").alias("election"),
-    )  # fmt: skip
+    name = f.concat(f.lit("broker-"), f.col("broker_id").cast("string"))
+    some = brokers.where("registered")
+    return _scenarios(some.select("cluster", name.alias("scenario"), f.array("broker_id").alias("brokers")), verb)
 
 
 def each_rack(brokers: DataFrame, verb: str = "fail") -> DataFrame:
     """For each rack that has registered brokers the scenario ``rack-NAME`` of its cluster."""
     from pyspark.sql import functions as f
 
+    name = f.concat(f.lit("rack-"), f.col("rack"))
     racks = brokers.where("registered and rack is not null").select("cluster", "rack").distinct()
-    return racks.select(
-        "cluster", f.concat(f.lit("rack-"), f.col("rack")).alias("scenario"), f.lit(verb).alias("verb"),
-        f.array().cast("array<int>").alias("brokers"), f.array("rack").alias("racks"),
-        f.lit(True).alias("together"), f.lit(None).cast("string").alias("election"),
-    )  # fmt: skip
+    return _scenarios(racks.select("cluster", name.alias("scenario"), f.array("rack").alias("racks")), verb)
+
+
+def _scenarios(some: DataFrame, verb: str) -> DataFrame:
+    """Rows of SCENARIOS; columns that are not there are null."""
+    from pyspark.sql import functions as f
+
+    given = {"verb": f.lit(verb), "together": f.lit(True), **{name: f.col(name) for name in some.columns}}
+    return some.select(
+        *(given.get(one.name, f.lit(None).cast(spark_type(one.type))).alias(one.name) for one in SCENARIOS.schema)
+    )

@@ -78,13 +78,19 @@ CLUSTERS: Final = Table(
     ),
     ("cluster",),
 )  # fmt: skip
+#: All tables of a cluster in one, read in one go: ``data`` is an Arrow stream of rows of the table ``name``.
+WHOLE: Final = Table("whole", pa.schema([("cluster", TEXT), ("name", TEXT), ("data", pa.binary())]))
 #: What befalls a cluster: ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` say to whom,
-#: ``together`` whether in one instant, ``election`` what kind of election. A null ``cluster`` means every cluster.
+#: ``together`` whether in one instant, ``election`` what kind of election; ``names`` are the topics that are created or
+#: deleted, or the partitions that leaders are elected for (``orders-3``; all if it is empty or null). ``plan`` is what
+#: is reassigned, as Kafka's JSON; ``partitions``, ``replication_factor`` and ``seed`` are of a topic that is created.
+#: A null ``cluster`` means every cluster; other columns may be null where the verb does not need them.
 SCENARIOS: Final = Table(
     "scenarios",
     pa.schema(
         [("cluster", TEXT), ("scenario", TEXT), ("verb", TEXT), ("brokers", INTS), ("racks", pa.list_(TEXT)),
-         ("together", FLAG), ("election", TEXT)]
+         ("together", FLAG), ("election", TEXT), ("names", pa.list_(TEXT)), ("plan", TEXT), ("partitions", INT),
+         ("replication_factor", INT), ("seed", INT)]
     ),
     ("cluster", "scenario"),
 )  # fmt: skip

@@ -22,12 +22,12 @@ from kframe.errors import InputError
 from kframe.snapshot.checks import shown
 from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import GROUPS_OF_PIECE, Piece, Question, pieces, read_piece
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, Table, spark_type
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, WHOLE, Table, spark_type
 from kframe.spark.sources import find_sources
 from kframe.spark.writing import Target, commit, discard, stage
 
 TABLES: Final[Mapping[str, Table]] = {
-    table.name: table for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
+    table.name: table for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE, WHOLE)
 }  # fmt: skip
 #: Spark's own words for what to do about bad records.
 _MODES: Final[Mapping[str, bool]] = {"FAILFAST": False, "PERMISSIVE": True}

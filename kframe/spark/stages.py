@@ -1,44 +1,54 @@
-"""Stages of the pipeline that play scenarios, written by cluster and scenario and taken up where they were left.
+"""Stages of the pipeline that play or sweep, written by cluster and scenario and taken up where they were left.
 
-    OUT/changes/cluster=east/scenario=broker-7/part-….parquet       so do the other tables
-    OUT/_done/impacts/cluster=east/scenario=broker-7                written last, taken away first
-
-Stages may share OUT; each has its own marks, named by its summary. A scenario of a cluster without its mark is
-half-written and played again. The mark holds a fingerprint of the scenario and the settings: if either is another one,
-it is played again, too. OUT must be the same directory for the driver and all executors.
+Stages may share a directory: each has its own tables and its own marks (``kframe.spark.marks``), named by its summary.
+What has no mark, or one of another scenario, setting or input, is done again. The directory must be the same one for
+the driver and all executors.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import pyarrow as pa
+
+from kframe.errors import InputError
 from kframe.spark import failover
-from kframe.spark.fleet import directory_of
+from kframe.spark.marks import Mark, Marks, part_of_cluster, part_of_scenario
+from kframe.spark.opening import Fleet
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
 from kframe.spark.requests import REQUESTS
+from kframe.spark.scenarios import needs_whole
 from kframe.spark.schema import SCENARIOS, Table
+from kframe.spark.sweeping import FAILURES, Sweeping, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_DONE: Final = "_done"
 #: Makes a table of what was played, the facts of clusters and the settings.
 Maker: TypeAlias = "Callable[[DataFrame, DataFrame, Engine], DataFrame]"
+_Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Where a stage is to be written, if anywhere, and whether what is there is to be replaced."""
+
+    out: str | None = None
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a stage has found: its summary, and why scenarios could not be played, as frames."""
+    """What a stage has found: its summary, and why clusters or scenarios could not be done, as frames; and clusters
+    that were done again since their input has changed."""
 
     shown: DataFrame
     problems: DataFrame
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,85 +63,132 @@ class Stage:
 
     @contextmanager
     def played(
-        self, session: SparkSession, fleet: Mapping[str, DataFrame], scenarios: DataFrame, engine: Engine,
-        out: str | None = None, *, force: bool = False,
-    ) -> Iterator[Found]:  # fmt: skip
-        """Play what is not in ``out`` yet, or with ``force`` everything, and write it there.
+        self, session: SparkSession, fleet: Fleet, scenarios: DataFrame, engine: Engine, writing: Writing
+    ) -> Iterator[Found]:
+        """Play what is not written yet, or with force everything, and write it.
 
         Clusters and scenarios with a problem are left out, whatever other shards of them say. The driver looks at the
-        scenarios of each cluster, a row each.
+        scenarios of each cluster, a row each. Raises InputError for one that is there twice, or of no cluster.
         """
         how = replace(engine, parts=self.parts)
-        wanted = failover.scenarios_of(fleet["clusters"], scenarios).collect()
-        pairs = {(row["cluster"], row["scenario"]): _fingerprint(row.asDict(), how, self.variant) for row in wanted}
-        left = pairs if out is None or force else {
-            pair: mark for pair, mark in pairs.items() if _text(self._marks(out) / _part(*pair)) != mark
-        }  # fmt: skip
-        chosen = [tuple(row) for row in wanted if (row["cluster"], row["scenario"]) in left]
-        partitions, brokers, clusters = (fleet[name] for name in ("partitions", "brokers", "clusters"))
-        every = failover.played(
-            partitions, brokers, clusters, session.createDataFrame(chosen, SCENARIOS.ddl), how
-        ).persist()
+        names = _names(fleet)
+        wanted = _wanted(fleet, names, scenarios)
+        marks = {
+            pair: Mark.of([row, asdict(how), self.variant], fleet.inputs.get(pair[0])) for pair, row in wanted.items()
+        }
+        store = None if writing.out is None else Marks(writing.out, self.shown.name)
+        left = _Left.of(store, {part_of_scenario(*pair): mark for pair, mark in marks.items()}, writing.force)
+        chosen = {pair: row for pair, row in wanted.items() if part_of_scenario(*pair) in left.marks}
+        needless = names - {cluster for cluster, _ in chosen}
+        tables = {name: _without(table, needless) for name, table in fleet.tables.items()}
+        every = _played(session, tables, list(chosen.values()), how).persist()
         problems = failover.problems(every).persist()
         sound = every.join(problems.select("cluster", "scenario"), ["cluster", "scenario"], "left_anti")
-        facts = failover.cluster_facts(brokers, clusters)
+        facts = failover.cluster_facts(tables["brokers"], tables["clusters"])
         made = {table: make(sound, facts, how) for table, make in self.makers.items()}
         try:
-            if out is not None:
-                bad = {(row["cluster"], row["scenario"]) for row in problems.collect()}
-                self._write(made, Path(out), {_part(*pair): mark for pair, mark in left.items() if pair not in bad})
-                made = {self.shown: _read(session, Path(out), self.shown, [_part(*pair) for pair in pairs])}
-            yield Found(made[self.shown], problems)
+            if store is not None:
+                bad = {part_of_scenario(row["cluster"], row["scenario"] or "") for row in problems.collect()}
+                store.write(made, left.without(bad), ("cluster", "scenario"))
+                made = {self.shown: store.read(session, self.shown, (part_of_scenario(*pair) for pair in wanted))}
+            changed = {cluster for cluster, scenario in chosen if part_of_scenario(cluster, scenario) in left.changed}
+            yield Found(made[self.shown], problems, tuple(sorted(changed)))
         finally:
             problems.unpersist()
             every.unpersist()
 
     def written(self, session: SparkSession, out: str) -> dict[Table, DataFrame]:
         """The tables of all clusters and scenarios that are whole in ``out``; none if there are none."""
-        marks = self._marks(out)
-        parts = [one.relative_to(marks) for one in sorted(marks.glob("cluster=*/scenario=*"))]
-        return {table: _read(session, Path(out), table, parts) for table in self.makers} if parts else {}
-
-    def _marks(self, out: str | Path) -> Path:
-        return Path(out) / _DONE / self.shown.name
-
-    def _write(self, made: Mapping[Table, DataFrame], out: Path, marks: Mapping[Path, str]) -> None:
-        for part in marks:
-            (self._marks(out) / part).unlink(missing_ok=True)
-            for table in made:
-                shutil.rmtree(out / table.name / part, ignore_errors=True)
-        for table, frame in made.items():
-            frame.write.mode("append").partitionBy("cluster", "scenario").parquet(str(out / table.name))
-        for part, mark in marks.items():
-            place = self._marks(out) / part
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(mark)
+        store = Marks(out, self.shown.name)
+        parts = store.parts(2)
+        return {table: store.read(session, table, parts) for table in self.makers} if parts else {}
 
 
-def _read(session: SparkSession, out: Path, table: Table, parts: list[Path]) -> DataFrame:
-    """What is there of these clusters and scenarios."""
-    paths = [str(place) for part in parts if (place := out / table.name / part).is_dir()]
-    if not paths:
-        return session.createDataFrame([], table.ddl)
-    reader = session.read.schema(table.ddl).option("basePath", str(out / table.name))
-    return reader.parquet(*paths).select(*table.schema.names)
+@contextmanager
+def swept(session: SparkSession, fleet: Fleet, how: Sweeping, writing: Writing) -> Iterator[Found]:
+    """Sweep the clusters that are not written yet, or with force all, and write their rows of FAILURES.
 
-
-def _part(cluster: str, scenario: str) -> Path:
-    """Where a table has a scenario of a cluster."""
-    return Path(directory_of("cluster", cluster)) / directory_of("scenario", scenario)
-
-
-def _text(file: Path) -> str | None:
+    Clusters that cannot be swept have a row in ``Found.problems`` (``cluster``, ``problem``) and are not written.
+    """
+    names = sorted(_names(fleet))
+    store = None if writing.out is None else Marks(writing.out, FAILURES.name)
+    marks = {name: Mark.of(asdict(how), fleet.inputs.get(name)) for name in names}
+    left = _Left.of(store, {part_of_cluster(name): mark for name, mark in marks.items()}, writing.force)
+    done = [name for name in names if part_of_cluster(name) not in left.marks]
+    partitions, brokers, clusters = (_without(fleet.tables[one], done) for one in ("partitions", "brokers", "clusters"))
+    every = sweep(partitions, brokers, clusters, how.config, depth=how.depth, racks=how.racks, by=how.by).persist()
+    problems, sound = every.where("problem is not null").select("cluster", "problem"), every.where("problem is null")
     try:
-        return file.read_text()
-    except OSError:
-        return None
+        if store is not None:
+            bad = {part_of_cluster(row["cluster"]) for row in problems.select("cluster").distinct().collect()}
+            store.write({FAILURES: sound}, left.without(bad), ("cluster",))
+            sound = store.read(session, FAILURES, map(part_of_cluster, names))
+        yield Found(sound, problems, tuple(name for name in names if part_of_cluster(name) in left.changed))
+    finally:
+        every.unpersist()
 
 
-def _fingerprint(scenario: Mapping[str, Any], engine: Engine, variant: str) -> str:
-    text = json.dumps([dict(scenario), asdict(engine), variant], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """Parts that are still to be done, with the marks that they will get, and those whose input has changed."""
+
+    marks: Mapping[Path, Mark]
+    changed: frozenset[Path]
+
+    @staticmethod
+    def of(store: Marks | None, wanted: Mapping[Path, Mark], force: bool) -> _Left:
+        if store is None:
+            return _Left(wanted, frozenset())
+        known = {part: store[part] for part in wanted}
+        changed = {part for part, mark in known.items() if mark is not None and mark.inputs != wanted[part].inputs}
+        return _Left({part: mark for part, mark in wanted.items() if force or known[part] != mark}, frozenset(changed))
+
+    def without(self, bad: Iterable[Path]) -> dict[Path, Mark]:
+        """The marks of those that have no problem."""
+        some = set(bad)
+        return {part: mark for part, mark in self.marks.items() if part not in some}
+
+
+def _names(fleet: Fleet) -> set[str]:
+    return {row["cluster"] for row in fleet.tables["clusters"].select("cluster").collect()}
+
+
+def _wanted(fleet: Fleet, known: set[str], scenarios: DataFrame) -> dict[tuple[str, str], _Row]:
+    """The scenarios of each cluster, by its name and theirs."""
+    found: dict[tuple[str, str], _Row] = {}
+    for row in failover.scenarios_of(fleet.tables["clusters"], scenarios).collect():
+        pair = row["cluster"], row["scenario"]
+        if pair[0] not in known:
+            raise InputError(f"scenario {pair[1]}", f"cluster {pair[0]}", "a cluster of the fleet, or none for all")
+        if pair in found:
+            raise InputError(f"scenario {pair[1]}", f"another of that name for cluster {pair[0]}", "each name once")
+        found[pair] = row.asDict(recursive=True)
+    return found
+
+
+def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_Row], how: Engine) -> DataFrame:
+    """Rows of PLAYED: on shards what can be, on whole clusters what must be."""
+    partitions, brokers, clusters = (tables[name] for name in ("partitions", "brokers", "clusters"))
+
+    def play(some: list[_Row], whole: bool) -> DataFrame:
+        scenarios = session.createDataFrame(pa.Table.from_pylist(some, SCENARIOS.schema), SCENARIOS.ddl)
+        return failover.played(partitions, brokers, clusters, scenarios, how, whole=whole)
+
+    if how.needs_whole_clusters():
+        return play(rows, True)
+    on_whole = [row for row in rows if needs_whole(row)]
+    on_shards = [row for row in rows if not needs_whole(row)]
+    if not on_whole:
+        return play(on_shards, False)
+    return play(on_whole, True).union(play(on_shards, False)) if on_shards else play(on_whole, True)
+
+
+def _without(table: DataFrame, clusters: Iterable[str]) -> DataFrame:
+    """Rows of other clusters: files of these are not opened."""
+    from pyspark.sql import functions as f
+
+    names = sorted(clusters)
+    return table.where(~f.col("cluster").isin(names)) if names else table
 
 
 def _requests(played: DataFrame, facts: DataFrame, engine: Engine) -> DataFrame:

@@ -77,7 +77,12 @@ def read_plan(path: Path) -> Plan:
     found = documents(path)
     if PROPOSED_HEADING not in found:
         raise SnapshotError(str(path), "the current assignment only", f'a document under "{PROPOSED_HEADING}"')
-    entries = decode(_DOCUMENT, *found[PROPOSED_HEADING]).partitions
+    return plan_of(*found[PROPOSED_HEADING], path.name)
+
+
+def plan_of(document: bytes, where: str, name: str) -> Plan:
+    """A bare reassignment document as a plan called ``name``. Raises SnapshotError, which names ``where``."""
+    entries = decode(_DOCUMENT, document, where).partitions
     numbers: dict[str, int] = {}
     topic, partition, replicas = array("i"), array("i"), GrowingLists()
     for entry in entries:
@@ -88,4 +93,4 @@ def read_plan(path: Path) -> Plan:
         tuple(numbers), int32(topic), int32(partition), replicas.ragged(), np.zeros(len(entries), np.bool_)
     )
     differ = (one.log_dirs is not None and len(one.log_dirs) != len(one.replicas) for one in entries)
-    return Plan(path.name, targets, np.fromiter(differ, np.bool_, len(entries)))
+    return Plan(name, targets, np.fromiter(differ, np.bool_, len(entries)))

@@ -88,7 +88,9 @@ class WhatIf:
         self.election_watch: ElectionWatch | None = None
         """Told of every election, before anything of it is stored."""
         self.step_progress: Progress = ignore_progress
-        """Told how many steps of how many are done."""
+        """Told how many steps of how many are done, and in long ones how far they are."""
+        self.step_over: Callable[[int], None] = lambda _: None
+        """Told the number of each step when it is over, from 1."""
         cluster = snapshot.to_cluster()
         self._registrations = {
             one.broker_id: Registration(one.broker_id, NO_BROKER_EPOCH, one.endpoints or (), one.rack)
@@ -275,6 +277,7 @@ class WhatIf:
             ):
                 found[what] = _joined(found[what], newly(was, now))
             outcomes.append(StepOutcome(name, happenings, after.counts(), told.answer))
+            self.step_over(done)
             self.step_progress(done, len(steps))
         known = self.snapshot.partitions
         changes = changes_between(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kframe.cli.studies import FAIL_ON
+from kframe.cli.findings import FAIL_ON
 from kframe.snapshot import Health, generate, write_snapshot
 from kframe.whatif import FailOn
 from tests.cli.running import CLUSTER, HEALTHY, document, whatif

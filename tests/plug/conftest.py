@@ -33,10 +33,15 @@ class Compiled:
         return NativeFunction(self.address(name), SIGNATURE, user_data, self._library)
 
 
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    library = tmp_path_factory.mktemp("native") / "selectors.so"
+def compile_selectors(folder: Path) -> Path:
+    """The library of the functions of ``selectors.c``, in a folder."""
+    library = folder / "selectors.so"
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-I", include_dir()]
     subprocess.run([*compiler, *flags, "-o", str(library), str(SOURCE)], check=True)
-    return Compiled(library)
+    return library
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    return Compiled(compile_selectors(tmp_path_factory.mktemp("native")))

@@ -103,6 +103,21 @@ def test_the_contract_wants_to_know_how_to_make_one() -> None:
         SelectorContract().test_is_safe()
 
 
+@pytest.mark.parametrize("selector", SHIPPED, ids=lambda selector: selector.name)
+def test_shipped_selectors_look_at_one_partition_at_a_time(selector: LeaderSelector) -> None:
+    assert "row-by-row" not in failed(list(run_checks(lambda: selector, SHIPPED[selector], row_by_row=True)))
+
+
+@pytest.mark.parametrize("act", [
+    lambda batch, leader: leader.__setitem__(len(leader) // 2, -1),
+    lambda batch, leader: leader.fill(-1) if batch.seed % 2 else None,
+    lambda batch, leader: leader.__setitem__(batch.topic == 1, -1),
+], ids=["place in the batch", "seed", "topic index"])  # fmt: skip
+def test_what_hangs_on_more_than_its_partition_is_found(act: Callable[[ElectionBatch, Int32], Any]) -> None:
+    findings = list(run_checks(lambda: Acting(act), OFFLINE, row_by_row=True))
+    assert failed(findings).keys() == {"row-by-row"}
+
+
 PLUGIN = """
 import ctypes
 from kframe.hookspecs import SIGNATURE, ElectionKind, NativeFunction, SelectorSpec, Tier, hookimpl

@@ -91,7 +91,7 @@ def test_list_as_json_says_all_that_the_table_says(folder: Path) -> None:
         "plugin": "safe", "distribution": str(folder / "safe.py"), "source": "plugins dir", "state": "loaded",
         "error": None,
         "selectors": [{
-            "name": "abstain", "tier": "scalar", "kinds": ["OFFLINE"], "doc": "Nobody.",
+            "name": "abstain", "tier": "scalar", "kinds": ["OFFLINE"], "row_by_row": False, "doc": "Nobody.",
             "options": [{"name": "rack", "type": "str", "default": "a", "doc": "The rack to prefer."}],
         }],
         "stores": [{"name": "nowhere", "doc": "Loses everything."}],

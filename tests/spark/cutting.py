@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -23,12 +24,12 @@ from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, Topic
 from kframe.spark.play import ANNOUNCED, IMPACT_COUNTS, PARTS, TO_PLAY, Engine, play
 from kframe.spark.requests import encode, sent
 from kframe.spark.rows import rows_of
-from kframe.spark.scenarios import play_scenario
+from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import BROKERS, PARTITIONS, SCENARIOS
 from kframe.spark.shards import SHARDS, pack
 from kframe.whatif import WhatIf
 from kframe.whatif.export import partitions_table
-from kframe.whatif.outcome import FailOn
+from kframe.whatif.outcome import Answer, FailOn
 from kframe.whatif.standing import CONDITIONS
 
 Rows = list[dict[str, Any]]
@@ -36,10 +37,11 @@ EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}
 
 
 def scenario(verb: str = "fail", brokers: Sequence[int] = (), racks: Sequence[str] = (), *, together: bool = True,
-             election: str | None = None, name: str = "s", cluster: str | None = None) -> dict[str, Any]:  # fmt: skip
-    """A row of SCENARIOS."""
-    return {"cluster": cluster, "scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks),
-            "together": together, "election": election}  # fmt: skip
+             name: str = "s", **more: Any) -> dict[str, Any]:  # fmt: skip
+    """A row of SCENARIOS; ``more`` are other columns by name."""
+    return dict.fromkeys(SCENARIOS.schema.names) | {
+        "scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together,
+    } | more  # fmt: skip
 
 
 def table(snapshot: Snapshot, cluster: str = "east") -> pa.Table:
@@ -64,18 +66,19 @@ def alone(
         turns[key] += 1
         found.extend(sent(state, requests, settings, shared, keep=True).to_pylist())
 
-    def stepped(done: int, _steps: int) -> None:
+    def stepped(done: int) -> None:
         nonlocal step
         step = done + 1
 
     whatif = WhatIf(snapshot, config, selectors, batches=batch)
-    whatif.step_progress = stepped
+    whatif.step_over = stepped
     found.clear()
     turns.clear()
     outcome = play_scenario(whatif, one)
     shared = {"cluster": cluster, "scenario": one["scenario"]}
     before, after, impact = outcome.before, outcome.after, asdict(outcome.impact)
-    counts = [("before", before.counts()), *((step.name, step.counts) for step in outcome.steps)]
+    counts = [("before", before.counts(), 0),
+              *((step.name, step.counts, _not_done(step.answer)) for step in outcome.steps)]  # fmt: skip
     return {
         "changes": [shared | row for row in partitions_table(outcome).to_pylist()],
         "tallies": [
@@ -88,8 +91,8 @@ def alone(
         ],
         "conditions": [
             shared | {"step": at, "name": name, "partitions": int(before.counted.sum())}
-            | {what: now[what] for what in CONDITIONS}
-            for at, (name, now) in enumerate(counts)
+            | {what: now[what] for what in CONDITIONS} | {"not_done": failed}
+            for at, (name, now, failed) in enumerate(counts)
         ],
         "impacts": [
             shared | {what: impact[what] for what in IMPACT_COUNTS}
@@ -97,6 +100,15 @@ def alone(
         ],
         "requests": found,
     }  # fmt: skip
+
+
+def _not_done(answer: Answer | None) -> int:
+    """One machine's own words: what was answered by name of the error, or the partitions that are still led."""
+    if answer is None:
+        return 0
+    if answer.codes is None:
+        return len(answer.rows)
+    return sum(count for name, count in answer.counts().items() if name not in ("NONE", "ELECTION_NOT_NEEDED"))
 
 
 # -- shards
@@ -171,11 +183,20 @@ def cut(whole: pa.Table, shards: Sequence[int], order: Sequence[int]) -> list[pa
     return parts
 
 
+def in_one(shards: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """All shards as one, as the frames put whole clusters together."""
+    rows = [row for batch in shards for row in batch.to_pylist()]
+    pieces = [piece for row in rows for piece in row["pieces"]]
+    whole = {"cluster": "east", "rows": sum(row["rows"] for row in rows), "pieces": pieces}
+    return [pa.RecordBatch.from_pylist([whole], SHARDS.schema)]
+
+
 def together(snapshot: Snapshot, one: Mapping[str, Any], shards: Sequence[pa.RecordBatch],
              config: Mapping[str, object] | None = None) -> dict[str, Rows]:  # fmt: skip
     """What shards of a snapshot say together of a scenario."""
-    rows = to_play(snapshot, shards, [one])
-    return merged(play(rows, Engine(dict(config or {}))), rows[0], config)
+    whole = needs_whole(one)
+    rows = to_play(snapshot, in_one(shards) if whole else shards, [one])
+    return merged(play(rows, Engine(dict(config or {})), whole=whole), rows[0], config)
 
 
 def same(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> None:
@@ -193,8 +214,9 @@ def _key(row: Mapping[str, Any]) -> str:
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Snapshot:
-    """Five brokers in two racks, some of them down; up to four topics, of which some are being deleted."""
+def clusters(draw: st.DrawFn, least: int = 0) -> Snapshot:
+    """Five brokers in two racks, some of them down; up to four topics, of which some are being deleted.
+    ``least`` is the least number of topics, and of partitions of each."""
     ids = [1, 2, 3, 5, 8]
     up = [draw(st.sampled_from([True, True, True, False])) for _ in ids]
     brokers = tuple(
@@ -202,7 +224,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
                     (), "ab"[at % 2])
         for at, (one, live) in enumerate(zip(ids, up, strict=True))
     )  # fmt: skip
-    counts = draw(st.lists(st.integers(0, 6), max_size=4))
+    counts = draw(st.lists(st.integers(least, 6), min_size=least, max_size=4))
     names = tuple(f"topic-{at}" for at in range(len(counts)))
     few = st.sampled_from([False, False, False, True])
     configs = {}
@@ -258,6 +280,29 @@ def scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
         return scenario("elect", election=draw(st.sampled_from(["preferred", "unclean"])))
     brokers = draw(st.lists(st.sampled_from(up), min_size=1, max_size=3, unique=True))
     return scenario(verb, brokers, together=draw(st.booleans()))
+
+
+@st.composite
+def whole_scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
+    """Something that can befall it and hangs on all of it."""
+    ids = [one.broker_id for one in snapshot.brokers]
+    names = draw(st.lists(st.sampled_from([*snapshot.topics.names, "other"]), min_size=1, max_size=3, unique=True))
+    match draw(st.sampled_from(["restart", "elect", "reassign", "create", "delete"])):
+        case "restart":
+            some = draw(st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True))
+            return scenario("restart", some, together=draw(st.booleans()))
+        case "elect":
+            kind = draw(st.sampled_from(["preferred", "unclean"]))
+            return scenario("elect", election=kind, names=[f"{name}-{draw(st.integers(0, 2))}" for name in names])
+        case "reassign":
+            replicas = st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True)
+            moves = [{"topic": name, "partition": draw(st.integers(0, 3)), "replicas": draw(replicas)} for name in
+                     names]  # fmt: skip
+            return scenario("reassign", plan=json.dumps({"version": 1, "partitions": moves}))
+        case "create":
+            return scenario("create", names=["other"], partitions=draw(st.integers(1, 4)),
+                            replication_factor=draw(st.integers(1, 3)), seed=draw(st.integers(0, 9)))  # fmt: skip
+    return scenario("delete", names=names)
 
 
 def try_alone(snapshot: Snapshot, one: Mapping[str, Any]) -> dict[str, Rows] | str:

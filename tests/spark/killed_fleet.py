@@ -21,7 +21,7 @@ from kframe.spark.scenarios import one_scenario
 from kframe.spark.schema import PARTITIONS
 from kframe.spark.session import session
 from tests.spark.cutting import alone, same, scenario
-from tests.spark.test_failover import frames, rows
+from tests.spark.test_failover import everything, frames
 
 
 def main(place: Path) -> None:
@@ -36,10 +36,11 @@ def main(place: Path) -> None:
     snapshot = generate(2_000, 6, racks=3)
     partitions, brokers, clusters = frames(spark, {"east": snapshot}, cuts=4)
     deadly = partitions.mapInArrow(lambda batches: _killing(batches, place), PARTITIONS.ddl)
-    found = rows(failover.failover(deadly, brokers, clusters, one_scenario(spark, "s", brokers=[2]), target=500))
-    same({"changes": found}, {"changes": alone(snapshot, scenario(brokers=[2]))["changes"]})
+    played = failover.played(deadly, brokers, clusters, one_scenario(spark, "s", brokers=[2]), target=500).persist()
+    found = everything(played, failover.cluster_facts(brokers, clusters))
+    same(found, alone(snapshot, scenario(brokers=[2])))
     killed = sorted(one.name for one in place.iterdir() if one.suffix == ".killed")
-    print(json.dumps({"killed": killed, "changed": len(found)}))
+    print(json.dumps({"killed": killed, "rows": {name: len(some) for name, some in found.items()}}))
     spark.stop()
 
 

@@ -1,15 +1,11 @@
-"""``kframe spark ingest`` and ``validate``, in the session of the tests and by ``spark-submit``."""
+"""``kframe spark ingest`` and ``validate``, in the session of the tests."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 
 from kframe.snapshot import read_snapshot
@@ -17,7 +13,7 @@ from kframe.spark.fleet import read_fleet
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from tests.cli.running import kframe
-from tests.snapshot.samples import ROOT, TOPIC_ID, assignment, state
+from tests.snapshot.samples import TOPIC_ID, assignment, state
 from tests.spark.fleets import BROKEN_STATE, mixed, two_topics
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -81,21 +77,3 @@ def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], says: str) -> None:
     assert done.exit_code == 2, done.output
     assert says in done.stderr
     assert done.stdout == ""
-
-
-def test_by_spark_submit(tmp_path: Path) -> None:
-    place = tmp_path / "exports"
-    place.mkdir()
-    (place / "east.jsonl").write_text(two_topics())
-    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[1]",
-         "--conf", "spark.driver.host=127.0.0.1", "--conf", f"spark.local.dir={tmp_path}",
-         ROOT / "examples" / "spark" / "submit.py", "spark", "ingest", place, "--out", tmp_path / "fleet",
-         "-o", "jsonl"],
-        env={**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}, capture_output=True, text=True,
-        timeout=280, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # it mixes both streams
-    assert [row["status"] for row in rows] == ["taken"]

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import failover
-from kframe.spark.play import Engine
 from kframe.spark.rows import rows_of
 from kframe.spark.scenarios import each_broker, each_rack, one_scenario
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, SCENARIOS, Table
@@ -33,7 +31,7 @@ def frames(spark: Any, snapshots: Mapping[str, Snapshot], cuts: int = 3) -> Fram
 
 def scenario_frame(spark: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
     """Scenarios as a frame."""
-    return spark.createDataFrame([tuple(one[name] for name in SCENARIOS.schema.names) for one in rows], SCENARIOS.ddl)
+    return spark.createDataFrame(pa.Table.from_pylist(list(rows), SCENARIOS.schema), SCENARIOS.ddl)
 
 
 def rows(frame: Any) -> Rows:
@@ -102,28 +100,3 @@ def test_what_cannot_be_played_is_told_and_the_others_go_on(spark: Any) -> None:
     assert "broker 9" in told["east", "broker-9"]
     assert "clusters table" in told["west", None]
     assert {row["scenario"] for row in rows(failover.changes(played))} == {"broker-2"}
-
-
-def test_a_selector_of_a_plugin_decides_in_executors(spark: Any) -> None:
-    """Rack-spread looks at the whole batch of an election, so each cluster is played whole."""
-    pytest.importorskip("kframe_rack_spread")
-    from kframe.plug.registry import build_registry
-
-    snapshot = generate(400, 6, racks=3, seed=4)
-    engine = Engine(selectors=("rack-spread",), parts=("changes",))
-    changed = failover.failover(*frames(spark, {"east": snapshot}), one_scenario(spark, "s", brokers=[2]), engine)
-    expected = alone(snapshot, scenario(brokers=[2]), selectors=build_registry().selectors_for(["rack-spread"]))
-    same({"changes": rows(changed)}, {"changes": expected["changes"]})
-    builtin = alone(snapshot, scenario(brokers=[2]))
-    assert builtin["changes"] != expected["changes"]
-
-
-def test_a_selector_that_is_not_installed_is_named(spark: Any) -> None:
-    engine = Engine(selectors=("rack-sprad",))
-    changed = failover.failover(
-        *frames(spark, {"east": generate(20, 3)}), one_scenario(spark, "s", brokers=[2]), engine
-    )
-    with pytest.raises(
-        Exception, match=r"no leader selector 'rack-sprad'.*where|where.*no leader selector 'rack-sprad'"
-    ):
-        changed.collect()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 from pyarrow import parquet
 
 from kframe.cli.app import cli
+from kframe.errors import InputError
 from kframe.snapshot.generate import generate
-from tests.spark.cutting import alone, scenario
+from kframe.spark.scenarios import read_scenarios
+from tests.spark.cutting import Rows, alone, same, scenario
 from tests.spark.fleets import directory
 
 SNAPSHOT = generate(60, 4, racks=2, seed=3)
@@ -58,6 +62,103 @@ def test_what_is_written_is_not_played_again(run: Run, tmp_path: Path) -> None:
     assert [(row["scenario"], row["states_changed"]) for row in json.loads(summed.stdout)["rows"]] == [
         ("fail-1", changes)
     ]  # fmt: skip
+
+
+def test_input_that_has_changed_is_played_again_and_told(run: Run, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    run("failover", "--brokers", "1", "--out", out)
+    other = generate(50, 4, racks=2, seed=8)
+    shutil.rmtree(tmp_path / "fleet" / "east")
+    directory(tmp_path / "fleet" / "east", other)
+    again = run("failover", "--brokers", "1", "--out", out, "-o", "json")
+    assert again.exit_code == 0, again.output
+    assert again.stderr == "cluster east: its input has changed since it was written; done again\n"
+    assert parquet.read_table(tmp_path / "out" / "changes").num_rows == len(
+        alone(other, scenario(brokers=[1]))["changes"]
+    )
+
+
+def test_a_table_of_scenarios_has_every_verb(run: Run, tmp_path: Path) -> None:
+    topic = SNAPSHOT.topics.names[0]
+    plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [0, 3]}]}
+    lines: list[dict[str, Any]] = [
+        {"scenario": "one-by-one", "brokers": [1, 2], "together": False, "cluster": "east"},
+        {"scenario": "rack", "verb": "shutdown", "racks": ["rack-0"]},
+        {"scenario": "bounce", "verb": "restart", "brokers": [1]},
+        {"scenario": "unclean", "verb": "elect", "election": "unclean"},
+        {"scenario": "named", "verb": "elect", "election": "preferred", "names": [f"{topic}-0"]},
+        {"scenario": "move", "verb": "reassign", "plan": plan},
+        {"scenario": "new", "verb": "create", "names": ["new"], "partitions": 3, "replication_factor": 2, "seed": 7},
+        {"scenario": "taken", "verb": "create", "names": [topic], "partitions": 3, "replication_factor": 2},
+        {"scenario": "gone", "verb": "delete", "names": [topic]},
+    ]
+    file, out = tmp_path / "scenarios.jsonl", tmp_path / "out"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = run("failover", "--scenarios", str(file), "--out", str(out), "--fail-on", "offline", "-o", "json")
+    assert result.exit_code == 3, result.output
+    expected = {line["scenario"]: alone(SNAPSHOT, row) for line, row in zip(
+        lines, read_scenarios(str(file)).to_pylist(), strict=True)}  # fmt: skip
+    for name in ("changes", "tallies", "conditions", "impacts"):
+        found: dict[str, Rows] = {line["scenario"]: [] for line in lines}
+        for row in parquet.read_table(out / name).to_pylist():
+            found[row["scenario"]].append(row)
+        same(found, {scenario: tables[name] for scenario, tables in expected.items()})
+    refused = {name for name, tables in expected.items() if any(row["not_done"] for row in tables["conditions"])}
+    assert "taken" in refused
+    offline = sum(tables["impacts"][0]["found_offline"] > 0 for tables in expected.values())
+    assert f"--fail-on offline: {offline} scenarios" in result.stderr
+
+
+def test_scenarios_as_parquet_are_those_of_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "scenarios.jsonl"
+    file.write_text('{"scenario": "a", "brokers": [1]}\n\n{"scenario": "b", "verb": "elect", "election": "unclean"}\n')
+    table = read_scenarios(str(file))
+    parquet.write_table(table, tmp_path / "scenarios.parquet")
+    assert read_scenarios(str(tmp_path / "scenarios.parquet")) == table
+    few = table.select(["scenario", "verb", "brokers"])
+    parquet.write_table(few, tmp_path / "few.parquet")
+    read = read_scenarios(str(tmp_path / "few.parquet"))
+    assert read.schema == table.schema
+    assert read.select(["scenario", "verb", "brokers"]) == few
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ('{"scenario": "a", "broker": [1]}', "1: found "),
+    ('{"scenario": "a"}\n{"brokers": [1]}', "2: found "),
+    ('{"scenario": "a", "verb": "explode"}', "1 verb: found "),
+    ('{"scenario": "a"', "1: found malformed JSON"),
+    ("\n", ": found no scenario"),
+    (None, "found "),
+])  # fmt: skip
+def test_a_table_of_scenarios_that_cannot_be_read_names_the_place(tmp_path: Path, text: str | None, says: str) -> None:
+    file = tmp_path / "scenarios.jsonl"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_scenarios(str(file))
+    assert str(caught.value).startswith(str(file))
+    assert says in str(caught.value)
+
+
+def test_a_parquet_table_of_something_else_is_refused(tmp_path: Path) -> None:
+    odd, broken = tmp_path / "odd.parquet", tmp_path / "broken.parquet"
+    parquet.write_table(pa.table({"scenario": ["a"], "broker": [1]}), odd)
+    broken.write_bytes(b"PAR1")
+    for file, says in ((odd, "found column 'broker'"), (broken, "expected a Parquet table of scenarios")):
+        with pytest.raises(InputError, match=says):
+            read_scenarios(str(file))
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    ({"scenario": "fail-1", "brokers": [2]}, "scenario fail-1: found another of that name for cluster east"),
+    ({"scenario": "far", "brokers": [2], "cluster": "esat"}, "scenario far: found cluster esat"),
+])  # fmt: skip
+def test_scenarios_that_would_be_lost_are_refused(run: Run, tmp_path: Path, line: dict[str, Any], says: str) -> None:
+    file = tmp_path / "scenarios.jsonl"
+    file.write_text(json.dumps(line))
+    result = run("failover", "--brokers", "1", "--scenarios", str(file))
+    assert result.exit_code == 2, result.output
+    assert says in result.stderr
 
 
 def test_requests_tells_what_each_broker_is_sent(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pyarrow import parquet
 
 from kframe.snapshot.generate import Health, generate
 from kframe.spark.play import CHANGES, CONDITIONS, IMPACTS, TALLIES
+from kframe.spark.report import write_plot
 from kframe.spark.requests import REQUESTS
 from kframe.spark.stages import FAILOVER, REQUESTED
 from kframe.whatif import WhatIf, sweep
@@ -114,14 +116,30 @@ def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) ->
         ranked = swept.records(swept.ranked(SortBy.UNDER_MIN_ISR))
         expected += [{"cluster": name, "rank": rank, **row} for rank, row in enumerate(ranked, 1)]
     assert found == expected
-    assert parquet.read_table(out).num_rows == len(found)
-    again = kframe("spark", "sweep", fleet, "--out", out)
-    assert again.exit_code == 2
-    assert "already" in again.stderr
+    assert parquet.read_table(out / "failures").num_rows == len(found)
+    files = set(out.rglob("*.parquet"))
+    shutil.rmtree(fleet / "west")
+    directory(fleet / "west", generate(40, 3, racks=2, seed=5))
+    again = kframe("spark", "sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out",
+                   out, "--fail-on", "offline", "-o", "json")  # fmt: skip
+    assert again.stderr.startswith("cluster west: its input has changed since it was written; done again\n")
+    brought = sum(row["newly_offline"] > 0 for row in json.loads(again.stdout)["rows"])
+    assert again.stderr.endswith(f"--fail-on offline: {brought} failures\n")
+    assert {file.parent.name for file in set(out.rglob("*.parquet")) & files} == {"cluster=east"}
+    assert json.loads(again.stdout)["rows"][: len(found) // 2][0] == found[0]
     short = kframe("spark", "sweep", fleet, "--depth", 1, "--top", 1)
     assert sorted(line.split()[:3:2] for line in short.stdout.splitlines()[1:]) == [
         ["east", "broker"], ["east", "rack"], ["west", "broker"], ["west", "rack"],
     ]  # fmt: skip
+
+
+def test_a_picture_has_the_numbers(tmp_path: Path) -> None:
+    row = {"cluster": "east-" + "x" * 40 + "-2026", "scenario": "fail-2", "offline": 12345, "under_min_isr": None}
+    for rows, told in (([row], ["east-xxxxxxxxx…xxxxxxxx-2026  fail-2", "12,345", "not known"]), ([], ["offline"])):
+        place = tmp_path / f"{len(rows)}.svg"
+        write_plot(rows, place)
+        drawn = place.read_text()
+        assert [text for text in told if text not in drawn] == []
 
 
 def _rows(name: str, *options: Any) -> Rows:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
+from kframe.model.columns import REPLICAS_MAX
 from kframe.spark.rules import RULES, VIOLATIONS, Brokers, Surroundings, shared_topic_ids, violations
 from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
@@ -97,8 +98,19 @@ def test_a_broken_rule_is_a_row(broken: Broken) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    alone = {"topic_id_shared", "replicas_too_many"}  # below; and a list that no array of the engine holds
+    alone = {"topic_id_shared", "replicas_too_many"}  # below
     assert {broken.rule for broken in BROKEN} == RULES.keys() - alone
+
+
+def test_more_replicas_than_a_controller_holds() -> None:
+    """As many as it holds are only more than there are brokers, and unlisted."""
+    many = list(range(1, REPLICAS_MAX + 2))
+    rows: list[dict[str, Any]] = [
+        {"partition": 0, "replicas": many}, {"partition": 1, "replicas": many[:-1]},
+    ]  # fmt: skip
+    told = [(row["rule"], row["partition"]) for row in found_in(rows)]
+    beside = [(rule, number) for rule in ("broker_unlisted", "more_replicas_than_brokers") for number in (0, 1)]
+    assert sorted(told) == sorted([("replicas_too_many", 0), *beside])
 
 
 def test_what_is_not_known_breaks_nothing() -> None:

@@ -1,0 +1,88 @@
+"""Fleets as frames: what ``ingest`` wrote, or straight from sources; and what their clusters are made of."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from kframe.snapshot.manifest import FileEntry
+from kframe.spark.fleet import FLEET, TASKS_MAX, inputs_of, is_fleet, read_fleet, records
+from kframe.spark.reading import WHOLE_TABLES, opened
+from kframe.spark.schema import WHOLE, Table
+from kframe.spark.sources import Source, find_sources
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The tables of a fleet by name, and fingerprints of what its clusters are made of, as far as they were asked
+    for."""
+
+    tables: Mapping[str, DataFrame]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_fleet(
+    spark: SparkSession, place: str, tables: Iterable[Table] = FLEET, *, fingerprints: bool = False
+) -> Fleet:
+    """Tables of a fleet: of one that ``ingest`` wrote, or straight from snapshot files and directories.
+
+    Nothing is read yet but for ``fingerprints``, and files that cannot be read end the question that needs them. Raises
+    InputError.
+    """
+    if is_fleet(Path(place)):
+        return Fleet({table.name: read_fleet(spark, place, table) for table in tables},
+                     {one.cluster: fingerprint(one.outputs) for one in records(Path(place))})  # fmt: skip
+    sources = find_sources([place])
+    return Fleet(read_sources(spark, sources, tables), _fingerprints(spark, sources) if fingerprints else {})
+
+
+def read_sources(spark: SparkSession, sources: Iterable[Source], tables: Iterable[Table]) -> dict[str, DataFrame]:
+    """Tables of a fleet straight from its sources, named as they are.
+
+    Texts, which can only be read whole, are read once for all tables and kept by Spark until the session ends.
+    """
+    from kframe.spark import register
+
+    register(spark)
+    reader = spark.read.format("kframe")
+    texts = [one.path for one in sources if not one.is_directory]
+    directories = [one.path for one in sources if one.is_directory]
+    packed = reader.option("table", WHOLE.name).load(texts).persist() if texts else None
+    found = {}
+    for table in tables:
+        kept = packed is not None and table in WHOLE_TABLES
+        places = directories if kept else [*directories, *texts]
+        parts = [reader.option("table", table.name).load(places)] if places else []
+        if packed is not None and kept:
+            parts.append(packed.where(f"name = '{table.name}'").mapInArrow(opened, table.ddl))
+        found[table.name] = functools.reduce(lambda left, right: left.union(right), parts)
+    return found
+
+
+def fingerprint(files: Mapping[str, FileEntry]) -> str:
+    """One text for files with their names, sizes and hashes."""
+    return hashlib.sha256(msgspec.json.encode(sorted(files.items()))).hexdigest()
+
+
+def _fingerprints(spark: SparkSession, sources: Sequence[Source]) -> dict[str, str]:
+    """Of each source by its cluster, worked out by a task each: every byte of them is read."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch["id"].to_pylist():
+                found = fingerprint(inputs_of(sources[index].path))
+                yield pa.RecordBatch.from_pydict({"cluster": [sources[index].cluster], "fingerprint": [found]})
+
+    tasks = spark.range(0, len(sources), 1, min(len(sources), TASKS_MAX))
+    found = tasks.mapInArrow(work, "cluster string, fingerprint string").toArrow()
+    return dict(zip(found["cluster"].to_pylist(), found["fingerprint"].to_pylist(), strict=True))

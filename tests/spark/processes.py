@@ -1,0 +1,64 @@
+"""Spark's servers as processes of their own, on loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from tests.snapshot.samples import ROOT
+
+BIN: Final = Path(pyspark.__file__).parent / "bin"
+#: Where a driver listens.
+LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def environment() -> dict[str, str]:
+    """That of a process whose Python workers find kframe."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+
+
+def settings(values: dict[str, object]) -> list[str]:
+    """Options of ``spark-submit``."""
+    return [text for name, value in values.items() for text in ("--conf", f"{name}={value}")]
+
+
+@contextmanager
+def server(command: list[object], started: str) -> Iterator[str]:
+    """A server at work; what the group of the pattern ``started`` found in its log. It is ended with all its children.
+
+    Its log goes through a pipe that ``cat`` empties once it has started.
+    """
+    process = subprocess.Popen(
+        [*map(str, command)], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        log: list[str] = []
+        found = None
+        while found is None and (line := process.stderr.readline()):
+            log.append(line)
+            found = re.search(started, line)
+        assert found is not None, "".join(log[-40:])
+        with subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL):
+            try:
+                yield found[1]
+            finally:
+                os.killpg(process.pid, signal.SIGTERM)
+    finally:
+        if process.poll() is None:
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,68 @@
+"""The commands on a Spark Connect server say what they say on a classic session."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from kframe.snapshot.generate import Health, generate
+from tests.cli.running import kframe
+from tests.spark.fleets import directory, two_topics
+from tests.spark.processes import BIN, LOOPBACK, environment, server, settings
+
+pytest.importorskip("grpc_status")
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Iterator[str]:
+    """The address of a Connect server with two local cores, started as sbin/start-connect-server.sh does it."""
+    conf = {**LOOPBACK, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": 0,
+            "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
+            "spark.sql.session.timeZone": "UTC"}  # fmt: skip
+    command = [BIN / "spark-submit", "--master", "local[2]", *settings(conf), "--class", SERVER, "spark-internal"]
+    with server(command, r"Spark Connect server started at: .*:(\d+)") as port:
+        yield f"sc://127.0.0.1:{port}"
+
+
+def test_commands_say_the_same_over_connect(spark: Any, remote: str, tmp_path: Path) -> None:
+    place = tmp_path / "fleet"
+    place.mkdir()
+    health = Health(under_replicated=0.3, off_preferred=0.2, unclean=0.3)
+    directory(place / "east", generate(60, 4, racks=2, seed=3, health=health))
+    (place / "west.jsonl").write_text(two_topics())
+    scenarios = tmp_path / "scenarios.jsonl"
+    scenarios.write_text('{"scenario": "bounce", "verb": "restart", "cluster": "east", "brokers": [1, 2]}\n')
+    commands = {name: ["spark", name, str(place), *options, "-o", "json"] for name, options in {
+        "validate": ["--fail-on", "error"],
+        "failover": ["--brokers", "2", "--each-rack", "--scenarios", str(scenarios), "--fail-on", "offline", "--out"],
+        "requests": ["--brokers", "2", "--one-by-one"],
+        "sweep": ["--config", "min.insync.replicas=2", "--out"],
+    }.items()}  # fmt: skip
+
+    def command(name: str, out: str) -> list[str]:
+        return [one if one != "--out" else f"--out={tmp_path / out / name}" for one in commands[name]]
+
+    client = subprocess.run(
+        [sys.executable, "-m", "tests.spark.connect_client", remote], env=environment(), capture_output=True,
+        text=True, check=False, input="".join(json.dumps(command(name, "remote")) + "\n" for name in commands),
+    )  # fmt: skip
+    assert client.returncode == 0, client.stderr[-4000:]
+    *told, module = map(json.loads, client.stdout.splitlines())
+    assert module == "pyspark.sql.connect.session"
+    for name, (code, stdout, stderr) in zip(commands, told, strict=True):
+        classic = kframe(*command(name, "classic"))
+        assert (code, stderr) == (classic.exit_code, classic.stderr)
+        assert json.loads(stdout)["rows"], name
+        assert stdout == classic.stdout
+    for name in ("failover/changes", "failover/tallies", "failover/conditions", "sweep/failures"):
+        tables = [parquet.read_table(tmp_path / which / name) for which in ("remote", "classic")]
+        rows = [sorted(map(repr, table.to_pylist())) for table in tables]
+        assert rows[0] == rows[1]

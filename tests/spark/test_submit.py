@@ -1,0 +1,59 @@
+"""``spark-submit --master`` on a standalone master with two workers: the answer is that of one machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from kframe.snapshot.generate import generate
+from tests.snapshot.samples import ROOT
+from tests.spark.cutting import alone, scenario
+from tests.spark.fleets import directory
+from tests.spark.processes import BIN, LOOPBACK, environment, server, settings
+
+CLASSES = "org.apache.spark.deploy"
+FLEET = {f"cluster-{number}": generate(300, 5, racks=2, seed=number) for number in range(4)}
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """The address of a master; its workers of one core each have ``work-1`` and ``work-2``."""
+    here = ["--host", "127.0.0.1", "--webui-port", 0]
+    with ExitStack() as stack:
+        command = [BIN / "spark-class", f"{CLASSES}.master.Master", *here, "--port", 0]
+        address = stack.enter_context(server(command, r"Starting Spark master at (spark://\S+)"))
+        for number in (1, 2):
+            command = [BIN / "spark-class", f"{CLASSES}.worker.Worker", *here, "--cores", 1, "--memory", "600m",
+                       "--work-dir", tmp_path / f"work-{number}", address]  # fmt: skip
+            stack.enter_context(server(command, r"(Successfully registered) with master"))
+        yield address
+
+
+def test_a_fleet_on_two_workers_by_spark_submit(master: str, tmp_path: Path) -> None:
+    (tmp_path / "fleet").mkdir()
+    for name, snapshot in FLEET.items():
+        directory(tmp_path / "fleet" / name, snapshot)
+    out = tmp_path / "out"
+    conf = {**LOOPBACK, "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.executor.cores": 1,
+            "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
+            "spark.scheduler.minRegisteredResourcesRatio": 1.0}  # fmt: skip
+    done = subprocess.run(
+        [BIN / "spark-submit", "--master", master, *settings(conf), ROOT / "examples" / "spark" / "submit.py", "spark",
+         "failover", tmp_path / "fleet", "--brokers", "2", "--out", out, "-o", "jsonl"],
+        env=environment(), capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # it mixes both streams
+    assert [row["cluster"] for row in told] == list(FLEET)
+    changes = parquet.read_table(out / "changes").to_pylist()
+    for name, snapshot in FLEET.items():
+        expected = alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)["changes"]
+        mine = [{key: row[key] for key in expected[0]} for row in changes if row["cluster"] == name]
+        assert sorted(mine, key=repr) == sorted(expected, key=repr)
+    assert [len(list((tmp_path / f"work-{number}").glob("app-*/*"))) for number in (1, 2)] == [1, 1]
