@@ -9,6 +9,7 @@ import click
 from kframe.cli.findings import FOUND
 from kframe.cli.output import Table, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, spark_options
+from kframe.cli.spark_telling import tell
 
 #: How many violations a table shows unless told otherwise; data has them all.
 _SHOWN: Final = 50
@@ -54,7 +55,7 @@ def _refused(row: dict[str, Any]) -> bool:
 @click.command()
 @click.argument("place", metavar="DIR")
 @click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
-@click.option("--force", is_flag=True, help="Replace violations that are in the DIR of --out already.")
+@click.option("--force", is_flag=True, help="Validate again what is in the DIR of --out already.")
 @click.option("--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 if one is found, or a worse one.")
 @click.option("--limit", type=click.IntRange(min=0), default=_SHOWN, show_default=True,
               help="Violations that a table lists; data has them all.")  # fmt: skip
@@ -66,25 +67,25 @@ def validate(
     """Say where the clusters in DIR break the rules of states, and where they are in trouble.
 
     DIR is a fleet that kframe spark ingest wrote, or whatever that takes. An error is what no cluster should come to; a
-    warning is a partition without a leader, under its min ISR and the like.
+    warning is a partition without a leader, under its min ISR and the like. With --out, clusters that are there already
+    are not validated again.
     """
+    from kframe.spark.clusterwise import validated
+    from kframe.spark.marks import Writing
     from kframe.spark.opening import open_fleet
     from kframe.spark.rules import VIOLATIONS
-    from kframe.spark.validate import validate as validated
 
     session = spark.session()
-    found = validated(open_fleet(session, place).tables)
-    if out is not None:
-        found.write.mode("overwrite" if force else "errorifexists").partitionBy("cluster").parquet(out)
-        found = session.read.schema(VIOLATIONS.ddl).parquet(out).select(*VIOLATIONS.schema.names)
-    else:
-        found = found.cache()
-    counts = {row["severity"]: row["count"] for row in found.groupBy("severity").count().toArrow().to_pylist()}
+    fleet = open_fleet(session, place, fingerprints=out is not None)
+    with validated(session, fleet, Writing(out, force)) as found:
+        by_severity = found.shown.groupBy("severity").count().toArrow().to_pylist()
+        ordered = found.shown.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
+        shown = ordered.limit(limit) if output in ("table", "wide") else ordered
+        rows = (row.asDict() for row in shown.toLocalIterator())
+        emit_rows(Table("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
+    counts = {row["severity"]: row["count"] for row in by_severity}
     errors, warnings = counts.get("error", 0), counts.get("warning", 0)
-    ordered = found.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
-    shown = ordered.limit(limit) if output in ("table", "wide") else ordered
-    rows = (row.asDict() for row in shown.toLocalIterator())
-    emit_rows(Table("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
+    tell(found.changed, (), {}, "")
     more = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
     )

@@ -105,7 +105,8 @@ def failover(
     With --out, changed partitions, what brokers carry, conditions and impacts are written too; clusters and scenarios
     that are there already are not played again.
     """
-    from kframe.spark.stages import FAILOVER, Writing
+    from kframe.spark.marks import Writing
+    from kframe.spark.stages import FAILOVER
 
     _run(FAILOVER, place, asked, engine, Writing(out, force), spark, output, fail_on)
 
@@ -122,7 +123,8 @@ def requests(
     output: str,
 ) -> None:  # fmt: skip
     """Say what each broker of the fleet in DIR is sent in scenarios: requests, entries and bytes by kind."""
-    from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED, Writing
+    from kframe.spark.marks import Writing
+    from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
 
     _run(REQUESTED_ENCODED if encoded else REQUESTED, place, asked, engine, Writing(out, force), spark, output)
 

@@ -39,7 +39,8 @@ def sweep(
     Each time it is the cluster as it stands that is hit. The built-in rule elects the leaders. With --out, clusters
     that are there already are not swept again.
     """
-    from kframe.spark import stages
+    from kframe.spark.clusterwise import swept as sweeping
+    from kframe.spark.marks import Writing
     from kframe.spark.opening import open_fleet
     from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
     from kframe.spark.sweeping import Sweeping
@@ -47,7 +48,7 @@ def sweep(
     session = spark.session()
     fleet = open_fleet(session, place, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
     how = Sweeping(config_pairs(config), swept.depth, swept.racks, swept.by)
-    with stages.swept(session, fleet, how, stages.Writing(out, force)) as found:
+    with sweeping(session, fleet, how, Writing(out, force)) as found:
         _emit(found.shown, top, output)
         problems = [row.asDict() for row in found.problems.orderBy("cluster", "problem").collect()]
         bad = findings(fail_on, lambda what: rows_with(found.shown, _BROUGHT[what]))

@@ -13,6 +13,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DONE: Final = "_done"
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Where a stage is to be written, if anywhere, and whether what is there is to be replaced."""
+
+    out: str | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a stage has found: its summary, and why clusters or scenarios could not be done, as frames; and clusters
+    that were done again since their input has changed."""
+
+    shown: DataFrame
+    problems: DataFrame
+    changed: tuple[str, ...] = ()
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -81,6 +100,28 @@ class Marks:
             return session.createDataFrame([], table.ddl)
         reader = session.read.schema(table.ddl).option("basePath", str(self.out / table.name))
         return reader.parquet(*paths).select(*table.schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Parts that are still to be done, with the marks that they will get, and those whose input has changed."""
+
+    marks: Mapping[Path, Mark]
+    changed: frozenset[Path]
+
+    @staticmethod
+    def of(store: Marks | None, wanted: Mapping[Path, Mark], force: bool) -> Left:
+        """What is left of ``wanted``: what has no mark, another one, or with ``force`` all."""
+        if store is None:
+            return Left(wanted, frozenset())
+        known = {part: store[part] for part in wanted}
+        changed = {part for part, mark in known.items() if mark is not None and mark.inputs != wanted[part].inputs}
+        return Left({part: mark for part, mark in wanted.items() if force or known[part] != mark}, frozenset(changed))
+
+    def without(self, bad: Iterable[Path]) -> dict[Path, Mark]:
+        """The marks of those that have no problem."""
+        some = set(bad)
+        return {part: mark for part, mark in self.marks.items() if part not in some}
 
 
 def part_of_cluster(cluster: str) -> Path:

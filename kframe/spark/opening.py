@@ -30,6 +30,11 @@ class Fleet:
     tables: Mapping[str, DataFrame]
     inputs: Mapping[str, str] = field(default_factory=dict)
 
+    def names(self) -> set[str]:
+        """The names of all clusters; the driver looks at them."""
+        found = self.tables["clusters"].select("cluster").toArrow()
+        return set(found["cluster"].to_pylist())
+
 
 def open_fleet(
     spark: SparkSession, place: str, tables: Iterable[Table] = FLEET, *, fingerprints: bool = False
@@ -86,3 +91,11 @@ def _fingerprints(spark: SparkSession, sources: Sequence[Source]) -> dict[str, s
     tasks = spark.range(0, len(sources), 1, min(len(sources), TASKS_MAX))
     found = tasks.mapInArrow(work, "cluster string, fingerprint string").toArrow()
     return dict(zip(found["cluster"].to_pylist(), found["fingerprint"].to_pylist(), strict=True))
+
+
+def without(table: DataFrame, clusters: Iterable[str]) -> DataFrame:
+    """Rows of other clusters: files of these are not opened."""
+    from pyspark.sql import functions as f
+
+    names = sorted(clusters)
+    return table.where(~f.col("cluster").isin(names)) if names else table

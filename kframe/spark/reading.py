@@ -129,7 +129,7 @@ def _packed(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_batch(rows)
-    columns = [rows["cluster"][:1], pa.array([table.name], TEXT), pa.array([sink.getvalue()], pa.binary())]
+    columns = [rows["cluster"][:1], pa.array([table.name], TEXT), pa.array([sink.getvalue().to_pybytes()], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=WHOLE.schema)
 
 

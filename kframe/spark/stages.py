@@ -1,4 +1,4 @@
-"""Stages of the pipeline that play or sweep, written by cluster and scenario and taken up where they were left.
+"""Stages of the pipeline that play scenarios, written by cluster and scenario and taken up where they were left.
 
 Stages may share a directory: each has its own tables and its own marks (``kframe.spark.marks``), named by its summary.
 What has no mark, or one of another scenario, setting or input, is done again. The directory must be the same one for
@@ -7,23 +7,21 @@ the driver and all executors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.spark import failover
-from kframe.spark.marks import Mark, Marks, part_of_cluster, part_of_scenario
-from kframe.spark.opening import Fleet
+from kframe.spark.marks import Found, Left, Mark, Marks, Writing, part_of_scenario
+from kframe.spark.opening import Fleet, without
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
 from kframe.spark.requests import REQUESTS
 from kframe.spark.scenarios import needs_whole
 from kframe.spark.schema import SCENARIOS, Table
-from kframe.spark.sweeping import FAILURES, Sweeping, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,24 +29,6 @@ if TYPE_CHECKING:
 #: Makes a table of what was played, the facts of clusters and the settings.
 Maker: TypeAlias = "Callable[[DataFrame, DataFrame, Engine], DataFrame]"
 _Row: TypeAlias = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """Where a stage is to be written, if anywhere, and whether what is there is to be replaced."""
-
-    out: str | None = None
-    force: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a stage has found: its summary, and why clusters or scenarios could not be done, as frames; and clusters
-    that were done again since their input has changed."""
-
-    shown: DataFrame
-    problems: DataFrame
-    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +51,16 @@ class Stage:
         scenarios of each cluster, a row each. Raises InputError for one that is there twice, or of no cluster.
         """
         how = replace(engine, parts=self.parts)
-        names = _names(fleet)
+        names = fleet.names()
         wanted = _wanted(fleet, names, scenarios)
         marks = {
             pair: Mark.of([row, asdict(how), self.variant], fleet.inputs.get(pair[0])) for pair, row in wanted.items()
         }
         store = None if writing.out is None else Marks(writing.out, self.shown.name)
-        left = _Left.of(store, {part_of_scenario(*pair): mark for pair, mark in marks.items()}, writing.force)
+        left = Left.of(store, {part_of_scenario(*pair): mark for pair, mark in marks.items()}, writing.force)
         chosen = {pair: row for pair, row in wanted.items() if part_of_scenario(*pair) in left.marks}
         needless = names - {cluster for cluster, _ in chosen}
-        tables = {name: _without(table, needless) for name, table in fleet.tables.items()}
+        tables = {name: without(table, needless) for name, table in fleet.tables.items()}
         every = _played(session, tables, list(chosen.values()), how).persist()
         problems = failover.problems(every).persist()
         sound = every.join(problems.select("cluster", "scenario"), ["cluster", "scenario"], "left_anti")
@@ -102,55 +82,6 @@ class Stage:
         store = Marks(out, self.shown.name)
         parts = store.parts(2)
         return {table: store.read(session, table, parts) for table in self.makers} if parts else {}
-
-
-@contextmanager
-def swept(session: SparkSession, fleet: Fleet, how: Sweeping, writing: Writing) -> Iterator[Found]:
-    """Sweep the clusters that are not written yet, or with force all, and write their rows of FAILURES.
-
-    Clusters that cannot be swept have a row in ``Found.problems`` (``cluster``, ``problem``) and are not written.
-    """
-    names = sorted(_names(fleet))
-    store = None if writing.out is None else Marks(writing.out, FAILURES.name)
-    marks = {name: Mark.of(asdict(how), fleet.inputs.get(name)) for name in names}
-    left = _Left.of(store, {part_of_cluster(name): mark for name, mark in marks.items()}, writing.force)
-    done = [name for name in names if part_of_cluster(name) not in left.marks]
-    partitions, brokers, clusters = (_without(fleet.tables[one], done) for one in ("partitions", "brokers", "clusters"))
-    every = sweep(partitions, brokers, clusters, how.config, depth=how.depth, racks=how.racks, by=how.by).persist()
-    problems, sound = every.where("problem is not null").select("cluster", "problem"), every.where("problem is null")
-    try:
-        if store is not None:
-            bad = {part_of_cluster(row["cluster"]) for row in problems.select("cluster").distinct().collect()}
-            store.write({FAILURES: sound}, left.without(bad), ("cluster",))
-            sound = store.read(session, FAILURES, map(part_of_cluster, names))
-        yield Found(sound, problems, tuple(name for name in names if part_of_cluster(name) in left.changed))
-    finally:
-        every.unpersist()
-
-
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """Parts that are still to be done, with the marks that they will get, and those whose input has changed."""
-
-    marks: Mapping[Path, Mark]
-    changed: frozenset[Path]
-
-    @staticmethod
-    def of(store: Marks | None, wanted: Mapping[Path, Mark], force: bool) -> _Left:
-        if store is None:
-            return _Left(wanted, frozenset())
-        known = {part: store[part] for part in wanted}
-        changed = {part for part, mark in known.items() if mark is not None and mark.inputs != wanted[part].inputs}
-        return _Left({part: mark for part, mark in wanted.items() if force or known[part] != mark}, frozenset(changed))
-
-    def without(self, bad: Iterable[Path]) -> dict[Path, Mark]:
-        """The marks of those that have no problem."""
-        some = set(bad)
-        return {part: mark for part, mark in self.marks.items() if part not in some}
-
-
-def _names(fleet: Fleet) -> set[str]:
-    return {row["cluster"] for row in fleet.tables["clusters"].select("cluster").collect()}
 
 
 def _wanted(fleet: Fleet, known: set[str], scenarios: DataFrame) -> dict[tuple[str, str], _Row]:
@@ -181,14 +112,6 @@ def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_
     if not on_whole:
         return play(on_shards, False)
     return play(on_whole, True).union(play(on_shards, False)) if on_shards else play(on_whole, True)
-
-
-def _without(table: DataFrame, clusters: Iterable[str]) -> DataFrame:
-    """Rows of other clusters: files of these are not opened."""
-    from pyspark.sql import functions as f
-
-    names = sorted(clusters)
-    return table.where(~f.col("cluster").isin(names)) if names else table
 
 
 def _requests(played: DataFrame, facts: DataFrame, engine: Engine) -> DataFrame:

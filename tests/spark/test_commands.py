@@ -56,6 +56,10 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
         ("west", "under_min_isr", "warning", "t", 1, "[3]"),
     ]
     assert "3 errors, 2 warnings" in checked.stderr
+    written = set((tmp_path / "broken").rglob("*.parquet"))
+    again = kframe("spark", "validate", out, "--out", tmp_path / "broken", "-o", "json")
+    assert (again.exit_code, again.stdout) == (0, checked.stdout)
+    assert set((tmp_path / "broken").rglob("*.parquet")) == written
 
 
 def test_a_fault_in_an_executor_is_one_line(tmp_path: Path) -> None:

@@ -9,8 +9,12 @@ import pytest
 
 from kframe.snapshot import generate, read_snapshot
 from kframe.spark import register
+from kframe.spark.fleet import inputs_of
+from kframe.spark.opening import fingerprint, open_fleet
+from kframe.spark.reading import WHOLE_TABLES
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, Table
+from kframe.spark.sources import find_sources
 from tests.spark.fleets import BROKEN_STATE, directory, mixed, two_topics
 
 CLUSTER_FILES = {"east": "east.zookeeper.jsonl", "north": "north.topics-describe.txt", "south": "south.kcat.json",
@@ -141,3 +145,31 @@ def test_a_cluster_that_is_not_whole_is_not_written(reader: Any, tmp_path: Path)
     with pytest.raises(Exception, match="the schema of table partitions"):
         frame.select("cluster", "topic").write.format("kframe").mode("append").save(str(out))
     assert [path.name for path in tmp_path.iterdir()] == ["fleet"]
+
+
+def test_a_text_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
+    """What one question has read, others have, though the file is gone; directories are still read in pieces."""
+    text = tmp_path / "west.jsonl"
+    text.write_text(two_topics())
+    directory(tmp_path / "east", generate(50, 4, seed=2))
+    sources = find_sources([str(tmp_path)])
+    expected = {table.name: [row for source in sources for batch in rows_of(read_snapshot(source.path), source.cluster,
+                table) for row in batch.to_pylist()] for table in WHOLE_TABLES}  # fmt: skip
+    fleet = open_fleet(spark, str(tmp_path), fingerprints=True)
+    assert fleet.names() == {"east", "west"} == fleet.inputs.keys()
+    text.unlink()
+    for table in WHOLE_TABLES:
+        found = fleet.tables[table.name].toArrow()
+        assert found.schema.names == table.schema.names
+        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected[table.name]))
+
+
+def test_a_cluster_is_another_if_a_byte_of_it_is(tmp_path: Path) -> None:
+    east, text = directory(tmp_path / "east", generate(50, 4, seed=2)), tmp_path / "west.jsonl"
+    text.write_text(two_topics())
+    before = [fingerprint(inputs_of(str(path))) for path in (east, text)]
+    assert [fingerprint(inputs_of(str(path))) for path in (east, text)] == before
+    text.write_text(two_topics().replace('"leader"', '"Leader"', 1))
+    (east / "brokers.parquet").write_bytes((east / "brokers.parquet").read_bytes()[::-1])
+    after = [fingerprint(inputs_of(str(path))) for path in (east, text)]
+    assert len({*before, *after}) == 4
