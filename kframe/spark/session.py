@@ -18,6 +18,12 @@ _QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+#: Batches between the JVM and Python: as many partitions as a shard has, and no more shards, of megabytes, than a
+#: worker holds with ease.
+_BATCHES: Final = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
+}
 #: Where nobody else has to reach the driver.
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
@@ -41,15 +47,15 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = dict(_BATCHES)
     if remote is not None:
         builder = builder.remote(remote)
     elif master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit names the master
-        settings = dict(_QUIET)
+        settings |= _QUIET
     else:
         where = master or "local[*]"
         builder = builder.master(where)
-        settings = {**_QUIET, **(_LOOPBACK if where.startswith("local") else {})}
+        settings |= {**_QUIET, **(_LOOPBACK if where.startswith("local") else {})}
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

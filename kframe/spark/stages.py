@@ -99,19 +99,20 @@ def _wanted(fleet: Fleet, known: set[str], scenarios: DataFrame) -> dict[tuple[s
 
 def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_Row], how: Engine) -> DataFrame:
     """Rows of PLAYED: on shards what can be, on whole clusters what must be."""
-    partitions, brokers, clusters = (tables[name] for name in ("partitions", "brokers", "clusters"))
 
-    def play(some: list[_Row], whole: bool) -> DataFrame:
+    def play(some: list[_Row], partitions: DataFrame, whole: bool) -> DataFrame:
         scenarios = session.createDataFrame(pa.Table.from_pylist(some, SCENARIOS.schema), SCENARIOS.ddl)
-        return failover.played(partitions, brokers, clusters, scenarios, how, whole=whole)
+        return failover.played(partitions, tables["brokers"], tables["clusters"], scenarios, how, whole=whole)
 
+    partitions = tables["partitions"]
     if how.needs_whole_clusters():
-        return play(rows, True)
+        return play(rows, partitions, True)
+    on_shards = play([row for row in rows if not needs_whole(row)], partitions, False)
     on_whole = [row for row in rows if needs_whole(row)]
-    on_shards = [row for row in rows if not needs_whole(row)]
     if not on_whole:
-        return play(on_shards, False)
-    return play(on_whole, True).union(play(on_shards, False)) if on_shards else play(on_whole, True)
+        return on_shards
+    theirs = partitions.where(partitions["cluster"].isin(sorted({row["cluster"] for row in on_whole})))
+    return on_shards.union(play(on_whole, theirs, True))
 
 
 def _requests(played: DataFrame, facts: DataFrame, engine: Engine) -> DataFrame:

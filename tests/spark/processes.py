@@ -56,9 +56,10 @@ def server(command: list[object], started: str) -> Iterator[str]:
             finally:
                 os.killpg(process.pid, signal.SIGTERM)
     finally:
-        if process.poll() is None:
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        assert process.stderr is not None
+        process.stderr.close()

@@ -82,7 +82,7 @@ def test_a_table_of_scenarios_has_every_verb(run: Run, tmp_path: Path) -> None:
     topic = SNAPSHOT.topics.names[0]
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [0, 3]}]}
     lines: list[dict[str, Any]] = [
-        {"scenario": "one-by-one", "brokers": [1, 2], "together": False, "cluster": "east"},
+        {"scenario": "one-by-one", "brokers": [1, 2, 3], "together": False, "cluster": "east"},
         {"scenario": "rack", "verb": "shutdown", "racks": ["rack-0"]},
         {"scenario": "bounce", "verb": "restart", "brokers": [1]},
         {"scenario": "unclean", "verb": "elect", "election": "unclean"},
@@ -125,7 +125,7 @@ def test_scenarios_as_parquet_are_those_of_json_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "says"), [
     ('{"scenario": "a", "broker": [1]}', "1: found "),
     ('{"scenario": "a"}\n{"brokers": [1]}', "2: found "),
-    ('{"scenario": "a", "verb": "explode"}', "1 verb: found "),
+    ('{"scenario": "a", "verb": "explode"}', "1 field verb: found "),
     ('{"scenario": "a"', "1: found malformed JSON"),
     ("\n", ": found no scenario"),
     (None, "found "),

@@ -103,6 +103,7 @@ def test_on_spark_rack_spread_plays_clusters_whole(spark: Any) -> None:
 
 
 def test_a_native_selector_of_a_directory_decides_in_executors(spark: Any, native: Path, tmp_path: Path) -> None:
+    (tmp_path / "fleet").mkdir()
     directory(tmp_path / "fleet" / "east", SNAPSHOT)
     out = tmp_path / "out"
     done = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "last-in-sync-native",
@@ -117,6 +118,7 @@ def test_a_native_selector_of_a_directory_decides_in_executors(spark: Any, nativ
 
 
 def test_one_that_executors_do_not_have_is_one_line(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "fleet").mkdir()
     directory(tmp_path / "fleet" / "east", SNAPSHOT)
     done = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "rack-sprad")
     assert done.exit_code == 2, done.output
