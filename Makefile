@@ -8,6 +8,7 @@
 #   make sanitize the kernels' tests and the fuzz on kernels that AddressSanitizer and UBSan look over
 #   make bench    the figures, with machine and commit
 #   make search   every state of a small world within 12 steps; minutes
+#   make mutants  each protection taken out by hand: which tests notice
 #   make setup    .venv with kframe, its plugins and the tools; kernels compiled again when they changed
 #   make clean    removes what the build and the tools made; .venv stays
 #
@@ -50,7 +51,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-debug check fuzz sanitize search bench clean
+.PHONY: setup kernels demo test test-release test-debug check fuzz sanitize search bench mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -75,6 +76,10 @@ search: setup
 fuzz: setup
 	$(PY) -m kframe_zookeeper.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
 	$(PY) -m kframe_kafka_wire.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
+
+# Not a part of "make test": a quarter of an hour and more. ARGS may name mutants.
+mutants: setup
+	$(PY) -m tests.mutants $(ARGS)
 
 # In one recipe, so that they run in this order whatever -j says.
 test: setup

@@ -14,9 +14,9 @@ from kframe.model.events import (
     LogDirEventsLeft,
     UpdateMetadataAnswered,
 )
-from kframe.model.ids import PartitionState, ReplicaFlag
+from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag
 from kframe.testing.clusters import PartitionSpec, healthy
-from tests.core.driver import Driver, kinds, quiet, state_of
+from tests.core.driver import Driver, erase, kinds, quiet, state_of
 
 NONE, STORAGE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
 STALE = ErrorCode.STALE_CONTROLLER_EPOCH
@@ -63,6 +63,17 @@ def test_changed_isrs_are_taken_over_and_told() -> None:
     assert driver.told(Api.UPDATE_METADATA, "t-1") == []
     assert driver.store.read_isr_changes().paths == ()
     assert driver.writes() == []
+
+
+def test_a_state_that_is_gone_from_storage_is_not_believed_any_more() -> None:
+    """controller 13.2: refresh leadership from storage."""
+    driver = world()
+    erase(driver, "t-0")
+    driver.ensemble.notify_isr_changes([("t", 0), ("u", 0)])
+    driver.follow()
+    assert (driver.known("t-0").partition_epoch, driver.known("t-0").isr) == (NO_STATE, ())
+    assert driver.told(Api.UPDATE_METADATA, "t-0") == []
+    assert driver.told(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
 
 
 def test_word_of_nothing_known_is_taken_away() -> None:

@@ -1,0 +1,107 @@
+"""Taking over: defects R04, R09 to R12, X6, X10."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kframe.embedded import Api
+from kframe.model.events import BrokersChanged, Elect
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.core.driver import Driver, state_of
+from tests.defects.worlds import World, entries
+
+STEADY = {"auto.leader.rebalance.enable": False}
+
+
+def elected(topics: Mapping[str, Sequence[PartitionSpec]], live: tuple[int, ...]) -> Driver:
+    """A world that gets its first controller."""
+    driver = Driver(cluster_of(topics, live), STEADY)
+    driver.handle(Elect())
+    return driver
+
+
+def test_r04_every_replica_learns_the_leader_epoch_that_storage_has() -> None:
+    """The first controller ends between its write and its word to the brokers."""
+    world = World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=2)
+    world.ensemble.unregister_brokers([3])
+    world.wires[0].send = lambda cluster, requests: None  # type: ignore[method-assign]
+    world.run(0)
+    world.ensemble.drop_controller()
+    world.run(1)
+    told = entries(world.wires[1].take(), Api.LEADER_AND_ISR, "t-0")
+    assert state_of(world.stored("t-0")) == (1, (1, 2), 6)
+    assert {broker: (entry["leader_epoch"], entry["isr"]) for broker, entry in told} == {1: (6, [1, 2]), 2: (6, [1, 2])}
+
+
+def test_r04_all_live_replicas_learn_of_an_isr_that_was_shrunk() -> None:
+    driver = elected({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
+    driver.forget()
+    driver.ensemble.unregister_brokers([3])
+    driver.handle(BrokersChanged())
+    assert {broker: entry["leader_epoch"] for broker, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()} == {
+        1: 6, 2: 6
+    }  # fmt: skip
+
+
+def test_r09_what_was_left_before_the_election_is_done_once_and_goes() -> None:
+    """A preferred election, a reassignment and a deletion."""
+    topics = {
+        "a": [PartitionSpec((1, 2), 2, (2, 1), leader_epoch=3)],
+        "b": [healthy(1, 2)],
+        "c": [healthy(1, 2)],
+    }
+    driver = Driver(cluster_of(topics, (1, 2, 3)), STEADY)
+    driver.ensemble.leave_preferred_election([("a", 0)])
+    driver.ensemble.leave_reassignments(Targets.of([(("b", 0), (3, 2))]))
+    driver.ensemble.mark_for_deletion(["c"])
+    driver.handle(Elect())
+    driver.follow()
+    assert state_of(driver.stored("a-0")) == (1, (2, 1), 4)
+    assert driver.stored("b-0").adding_replicas == (3,)
+    assert bool(driver.cluster.topics.deleting[driver.cluster.topics.find("c")])
+    assert driver.store.read_preferred_election() is None
+
+
+def test_r10_a_partition_whose_leader_died_with_the_controller_is_led() -> None:
+    """Two leader epochs on, as in Kafka: first its replica leaves the ISR, then another is elected."""
+    driver = elected({"t": [PartitionSpec((1, 2), 1, (1, 2), leader_epoch=5)]}, (2, 3))
+    assert state_of(driver.stored("t-0")) == (2, (2,), 7)
+
+
+def test_r11_who_died_while_nobody_was_controller_leaves_the_isrs_and_is_told_offline() -> None:
+    driver = elected({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2))
+    assert state_of(driver.stored("t-0")) == (1, (1, 2), 6)
+    assert {entry["offline_replicas"][0] for entry in driver.entries(Api.UPDATE_METADATA, "t-0").values()} == {3}
+
+
+def test_r12_the_first_word_to_each_broker_is_who_is_there() -> None:
+    driver = elected({"t": [healthy(1, 2, 3), healthy(3, 2)]}, (1, 2, 3))
+    requests = [request for batch in driver.batches for request in batch]
+    for broker in (1, 2, 3):
+        first = next(request for request in requests if request["broker"] == broker)
+        assert (first["api"], first["live_brokers"]) == (Api.UPDATE_METADATA, [1, 2, 3])
+
+
+def test_r23_the_first_leader_and_isr_has_all_that_a_broker_hosts() -> None:
+    """Broker 3 is dead, and what it led has no other replica in sync."""
+    topics = {"t": [PartitionSpec((3, 1), 3, (3,)), healthy(1, 2)]}
+    driver = elected(topics, (1, 2))
+    first = next(one for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 1)
+    assert sorted(first["partitions"]) == ["t-0", "t-1"]
+
+
+def test_x06_a_partition_without_replicas_keeps_nobody_from_taking_over() -> None:
+    driver = elected({"t": [PartitionSpec((), 1, (1,)), healthy(1, 2)], "u": [PartitionSpec((1, 2), 1, (1, 2))]}, (2,))
+    assert driver.controller.active
+    assert driver.stored("u-0").leader == 2
+
+
+def test_x10_an_election_of_what_never_had_a_leader_fails_no_failover() -> None:
+    driver = Driver(cluster_of({"t": [PartitionSpec((9,)), PartitionSpec((1, 2), 2, (1, 2))]}, (1, 2)), STEADY)
+    driver.ensemble.leave_preferred_election([("t", 0), ("t", 1)])
+    driver.handle(Elect())
+    assert driver.controller.active
+    assert driver.store.read_preferred_election() is None
+    assert driver.stored("t-1").leader == 1
+    assert driver.controller.failures == 0

@@ -1,0 +1,178 @@
+"""ISRs, elections, AlterPartition: defects R32, R36 to R48, X1, X2, X11."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.asks import DropNotifications, ReadStates, WriteStates
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    IsrChangesLeft,
+    LeaderAndIsrAnswered,
+    RebalanceLeaders,
+)
+from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, quiet, state_of
+from tests.defects.worlds import proposal
+
+STANDING = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controller_epoch=1, partition_epoch=3)
+
+
+def die(driver: Driver, *broker_ids: int) -> None:
+    driver.ensemble.unregister_brokers(broker_ids)
+    driver.handle(BrokersChanged())
+
+
+def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partition_epoch: int = 3, sender: int = 1,
+            epochs: tuple[int, ...] | None = None) -> tuple[ErrorCode, int]:  # fmt: skip
+    """The code of an AlterPartition of t-0, and the partition epoch that it is answered with."""
+    epoch = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.find(sender)])
+    token = len(driver.replies) + 1
+    answer = driver.ask(proposal(isr, leader_epoch, partition_epoch, sender, epoch, token, epochs=epochs))
+    return ErrorCode(int(answer.codes[0])), int(answer.states.partition_epoch[0])
+
+
+def test_r32_one_isr_change_is_told_alone() -> None:
+    driver = quiet({"t": [STANDING], "u": [healthy(1, 2, 3) for _ in range(1_000)]}, (1, 2, 3))
+    driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
+    driver.ensemble.notify_isr_changes([("t", 0)])
+    driver.handle(IsrChangesLeft())
+    told = [(one["broker"], sorted(one["partitions"])) for one in driver.requests(Api.UPDATE_METADATA)]
+    assert told == [(1, ["t-0"]), (2, ["t-0"]), (3, ["t-0"])]
+
+
+def test_r33_what_comes_while_notifications_are_handled_is_handled_next() -> None:
+    driver = quiet({"t": [STANDING, STANDING]}, (1, 2, 3))
+    driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
+    for _ in range(1_000):
+        driver.ensemble.notify_isr_changes([("t", 0)])
+
+    def more() -> None:
+        driver.ensemble.write_state("t", 1, isr=(1,))
+        driver.ensemble.notify_isr_changes([("t", 1)])
+
+    driver.before(DropNotifications, more)
+    driver.handle(IsrChangesLeft())
+    assert len(driver.store.read_isr_changes().paths) == 1
+    driver.handle(IsrChangesLeft())
+    assert (driver.known("t-0").isr, driver.known("t-1").isr) == ((1, 2, 3), (1,))
+    assert driver.store.read_isr_changes().paths == ()
+
+
+def test_r36_the_last_member_stays_in_the_isr() -> None:
+    driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5)]}, (1, 2))
+    die(driver, 1)
+    assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
+
+
+def test_r37_a_write_that_was_raced_is_read_and_made_again() -> None:
+    driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 3)))
+    die(driver, 1)
+    assert state_of(driver.stored("t-0")) == (3, (3,), 6)
+    assert driver.known("t-0").partition_epoch == driver.stored("t-0").partition_epoch
+
+
+def test_r38_who_is_shutting_down_does_not_join() -> None:
+    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    driver.ask(ControlledShutdownRequested(3, NO_BROKER_EPOCH, 99))
+    held = driver.stored("t-0")
+    assert propose(driver, (1, 2, 3), held.leader_epoch, held.partition_epoch)[0] is ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert driver.stored("t-0").isr == (1, 2)
+
+
+def test_r39_a_proposal_is_answered_again_when_its_answer_was_lost() -> None:
+    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    assert propose(driver, (1, 2, 3)) == (ErrorCode.NONE, 4)
+    assert propose(driver, (1, 2, 3)) == (ErrorCode.NONE, 4)
+    assert driver.stored("t-0").partition_epoch == 4
+
+
+@pytest.mark.parametrize("leader_epoch, partition_epoch", [(6, 3), (5, 4), (6, 4)])
+def test_r40_who_is_ahead_of_us_is_sent_to_the_controller(leader_epoch: int, partition_epoch: int) -> None:
+    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    assert propose(driver, (1, 2, 3), leader_epoch, partition_epoch)[0] is ErrorCode.NOT_CONTROLLER
+    assert driver.writes() == []
+
+
+def test_r41_a_proposal_that_changes_nothing_is_answered_and_the_next_one_works() -> None:
+    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    assert propose(driver, (1, 2)) == (ErrorCode.NONE, 3)
+    assert propose(driver, (1, 2, 3)) == (ErrorCode.NONE, 4)
+    assert propose(driver, (1,), partition_epoch=4) == (ErrorCode.NONE, 5)
+
+
+def test_r42_leaders_go_to_the_first_live_member_in_the_order_of_the_assignment() -> None:
+    """The ISRs stand in another order than the assignments."""
+    specs = [PartitionSpec((1, a, b), 1, (b, a, 1)) for a, b in [(2, 3), (3, 4), (4, 2)] * 20]
+    driver = quiet({"t": specs}, (1, 2, 3, 4))
+    die(driver, 1)
+    leaders = [driver.stored(f"t-{i}").leader for i in range(60)]
+    assert leaders == [2, 3, 4] * 20
+
+
+def test_r43_a_preferred_replica_is_elected_once_it_is_in_sync_and_not_before() -> None:
+    driver = quiet({"t": [PartitionSpec((1, 2), 2, (2,), leader_epoch=5)]}, (1, 2))
+    for _ in range(10):
+        driver.handle(RebalanceLeaders())
+    assert driver.writes() == []
+    assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election that finds nobody looks"
+    driver.ensemble.write_state("t", 0, isr=(2, 1))
+    driver.ensemble.notify_isr_changes([("t", 0)])
+    driver.handle(IsrChangesLeft())
+    for _ in range(10):
+        driver.handle(RebalanceLeaders())
+    assert state_of(driver.stored("t-0")) == (1, (2, 1), 6)
+
+
+def test_r45_a_setting_that_changes_is_heard_at_once_and_only_then() -> None:
+    driver = quiet({"t": [PartitionSpec((1, 2, 3), 1, (1,), leader_epoch=5)]}, (1, 2, 3))
+    die(driver, 1)
+    assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
+    driver.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    driver.follow()
+    assert state_of(driver.stored("t-0")) == (2, (2,), 7)
+    assert driver.stored("t-0").recovery is RecoveryState.RECOVERING
+    assert driver.controller.counters["UncleanLeaderElectionsPerSec"] == 1
+
+
+def test_r46_refused_states_are_told_to_nobody() -> None:
+    """Storage has lost the state of t-0."""
+    driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5), healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
+    stored = driver.ensemble.states.cluster
+
+    def lose() -> None:
+        stored.partitions.partition_epoch[stored.row("t", 0)] = -1
+
+    driver.before(WriteStates, lose)
+    die(driver, 1)
+    assert driver.entries(Api.LEADER_AND_ISR, "t-0") == {}
+    assert {entry["leader_epoch"] for entry in driver.entries(Api.LEADER_AND_ISR, "t-1").values()} == {6}
+
+
+def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    answer = LeaderAndIsrAnswered(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
+    with caplog.at_level(logging.WARNING, "kframe.controller"):
+        driver.handle(answer)
+    assert caplog.messages == ["broker 2 answered LeaderAndIsr with UNKNOWN_SERVER_ERROR"]
+
+
+def test_x01_a_replica_that_came_back_empty_does_not_join() -> None:
+    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    brokers = driver.cluster.brokers
+    before = tuple(int(brokers.broker_epoch[brokers.find(one)]) for one in (1, 2, 3))
+    driver.ensemble.bounce_brokers([3])
+    driver.handle(BrokersChanged())
+    held = driver.stored("t-0")
+    code, _ = propose(driver, (1, 2, 3), held.leader_epoch, held.partition_epoch, epochs=before)
+    assert code is ErrorCode.OPERATION_NOT_ATTEMPTED
+    now = (*before[:2], int(brokers.broker_epoch[brokers.find(3)]))
+    code, _ = propose(driver, (1, 2, 3), held.leader_epoch, held.partition_epoch, epochs=now)
+    assert code is ErrorCode.NONE

@@ -1,0 +1,137 @@
+"""Brokers come, go and leave in order: defects R19 to R25, R31."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kframe.core.shutdown import ControlledShutdownResponse
+from kframe.embedded import Api
+from kframe.model.asks import ReadBrokers
+from kframe.model.brokers import Endpoint
+from kframe.model.events import BrokerModified, BrokersChanged, ControlledShutdownRequested
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.testing.clusters import PartitionSpec, healthy, registration
+from tests.core.driver import Driver, quiet, state_of
+from tests.defects.worlds import World
+
+
+def die(driver: Driver, *broker_ids: int) -> None:
+    driver.ensemble.unregister_brokers(broker_ids)
+    driver.handle(BrokersChanged())
+
+
+def leave(driver: Driver, broker_id: int) -> list[str]:
+    """The partitions that a broker still leads once it was asked to shut down."""
+    token = len(driver.replies) + 1
+    answer: ControlledShutdownResponse = driver.ask(ControlledShutdownRequested(broker_id, NO_BROKER_EPOCH, token))
+    return [driver.cluster.name(row) for row in answer.remaining.tolist()]
+
+
+def test_r19_a_broker_that_was_away_for_an_instant_dies_and_is_born() -> None:
+    driver = quiet({"t": [healthy(2, 1, 3, leader_epoch=5)]}, (1, 2, 3))
+    (epoch,) = driver.ensemble.bounce_brokers([2])
+    driver.handle(BrokersChanged())
+    assert state_of(driver.stored("t-0")) == (1, (1, 3), 6)
+    assert driver.cluster.brokers.broker_epoch[driver.cluster.brokers.find(2)] == epoch
+    to_it = [request for request in driver.requests(Api.UPDATE_METADATA) if request["broker"] == 2]
+    assert "t-0" in to_it[-1]["partitions"]
+    assert to_it[-1]["live_brokers"] == [1, 2, 3]
+    assert 2 in driver.entries(Api.LEADER_AND_ISR, "t-0")
+
+
+def test_r20_a_broker_that_vanishes_as_it_is_read_is_not_there() -> None:
+    """It came, and went again before anybody looked."""
+    driver = quiet({"t": [healthy(1, 2, 4)]}, (1, 2))
+    driver.start_broker(4)
+    driver.before(ReadBrokers, lambda: driver.ensemble.unregister_brokers([4]))
+    driver.handle(BrokersChanged())
+    assert driver.cluster.brokers.registered_ids() == [1, 2]
+    driver.handle(BrokersChanged())
+    assert driver.cluster.brokers.registered_ids() == [1, 2]
+    assert driver.requests(Api.UPDATE_METADATA) == []
+
+
+def test_r20_each_broker_is_new_or_dead_or_neither() -> None:
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
+    driver.ensemble.unregister_brokers([3])
+    driver.ensemble.register_brokers([registration(4)])
+    driver.handle(BrokersChanged())
+    assert driver.cluster.brokers.registered_ids() == [1, 2, 4]
+
+
+def test_r21_brokers_that_register_while_the_controller_is_busy_are_looked_at_together() -> None:
+    world = World({"t": [healthy(1, 2)]}, (1, 2))
+    world.wires[0].take()
+    for broker_id in range(10, 60):
+        world.ensemble.register_brokers([registration(broker_id)])
+        world.loops[0].queue.put(BrokersChanged())
+    assert world.loops[0].run_until_idle() == 1
+    assert world.loops[0].controller.cluster.brokers.registered_ids() == [1, 2, *range(10, 60)]
+
+
+def test_r22_every_broker_is_watched_for_other_endpoints() -> None:
+    world = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4, 5))
+    for broker_id in (1, 2, 3, 4, 5, 1):
+        world.wires[0].take()
+        port = 1 + world.loops[0].controller.cluster.brokers.registrations[0].endpoints[0].port  # type: ignore[union-attr]
+        moved = replace(registration(broker_id), endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", port + broker_id),))
+        world.ensemble.modify_broker(moved)
+        world.run()
+        told = [one["broker"] for one in world.wires[0].take() if one["api"] == Api.UPDATE_METADATA]
+        assert told == [1, 2, 3, 4, 5]
+
+
+def test_r22_another_endpoint_is_told_once() -> None:
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
+    driver.ensemble.modify_broker(replace(registration(2), endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 7),)))
+    driver.handle(BrokerModified(2))
+    driver.handle(BrokerModified(2))
+    assert [one["broker"] for one in driver.requests(Api.UPDATE_METADATA)] == [1, 2]
+
+
+def test_r23_a_broker_that_comes_back_is_told_of_all_that_it_hosts_at_once() -> None:
+    """Broker 2 is dead, and what it led has no other replica in sync."""
+    driver = quiet({"t": [PartitionSpec((2, 1), None, (2,), leader_epoch=5), healthy(3, 1)]}, (3,))
+    driver.start_broker(1)
+    driver.handle(BrokersChanged())
+    first = next(one for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 1)
+    assert sorted(first["partitions"]) == ["t-0", "t-1"]
+
+
+def test_r24_a_leader_that_is_shutting_down_is_named_to_the_follower_that_must_catch_up() -> None:
+    """Nobody else is in sync, so that broker 1 leads on; broker 2 starts anew meanwhile."""
+    driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5), healthy(2, 1)]}, (1, 2))
+    assert leave(driver, 1) == ["t-0"]
+    assert driver.told(Api.STOP_REPLICA, "t-0") == []
+    driver.forget()
+    driver.ensemble.bounce_brokers([2])
+    driver.handle(BrokersChanged())
+    told = [one for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 2 and "t-0" in one["partitions"]]
+    assert [one["live_leaders"] for one in told][-1] == [1]
+    driver.ensemble.write_state("t", 0, isr=(1, 2))
+    assert leave(driver, 1) == []
+    assert driver.stored("t-0").leader == 2
+
+
+def test_r24_whoever_is_shutting_down_is_not_elected() -> None:
+    driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
+    assert leave(driver, 2) == []
+    driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
+    die(driver, 1)
+    assert driver.stored("t-0").leader == 3
+
+
+def test_r25_a_broker_that_shuts_down_hears_that_it_leads_no_more_before_it_is_answered() -> None:
+    driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
+    assert leave(driver, 1) == []
+    entry = driver.entries(Api.LEADER_AND_ISR, "t-0")[1]
+    assert (entry["leader"], entry["leader_epoch"], entry["isr"]) == (2, 6, [2, 3])
+
+
+def test_r31_the_death_of_a_broker_that_hosted_nothing_is_told_to_all() -> None:
+    """While another partition is offline, and where there is no topic at all."""
+    for topics in ({"t": [PartitionSpec((9, 8), None, (9,))]}, {}):
+        driver = quiet(topics, (1, 2, 3, 4))
+        die(driver, 4)
+        told = [(one["broker"], one["live_brokers"]) for one in driver.requests(Api.UPDATE_METADATA)]
+        assert told == [(1, [1, 2, 3]), (2, [1, 2, 3]), (3, [1, 2, 3])]

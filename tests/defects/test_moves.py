@@ -1,0 +1,280 @@
+"""Reassignment, growth, deletion and identity: defects R34, R46, R49 to R64, X3, X5."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.asks import WriteAssignments
+from kframe.model.events import (
+    BrokersChanged,
+    DeletionsMarked,
+    Elect,
+    PreferredElectionLeft,
+    SessionExpired,
+    TopicModified,
+    TopicsChanged,
+)
+from kframe.model.ids import ReplicaState
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
+from tests.core.deleting import confirm, gone, mark
+from tests.core.driver import Driver, assigned, quiet
+from tests.core.moving import catch_up, leave, move, stops, stored_targets, submit
+
+STEADY = {"auto.leader.rebalance.enable": False}
+FOUR = (1, 2, 3, 4)
+
+
+def fail_over(driver: Driver) -> None:
+    """The session ends; the same instance takes over anew."""
+    driver.ensemble.expire(driver.store)
+    driver.events.clear()
+    driver.handle(SessionExpired())
+    driver.forget()
+    driver.handle(Elect())
+
+
+def test_r34_what_stops_a_replica_bears_the_leader_epoch_that_it_belongs_to() -> None:
+    """A late one finds a replica that was told of a later epoch, and is refused."""
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    move(driver, 3, 2)
+    catch_up(driver, (1, 2, 3))
+    epochs = [
+        one["partitions"]["t-0"]["leader_epoch"]
+        for one in driver.requests(Api.STOP_REPLICA)
+        if one["broker"] == 1 and one["partitions"]["t-0"]["delete_partition"]
+    ]
+    assert epochs
+    assert min(epochs) > 5
+
+
+def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None:
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    for step in (lambda: move(driver, 3, 4), lambda: catch_up(driver, (1, 2, 3, 4))):
+        driver.forget()
+        step()
+        stored = driver.stored("t-0").leader_epoch
+        assert driver.known("t-0").leader_epoch == stored
+        told = driver.entries(Api.LEADER_AND_ISR, "t-0")
+        assert told[3]["leader_epoch"] == told[4]["leader_epoch"] == stored
+        assert {one["leader_epoch"] for one in driver.entries(Api.UPDATE_METADATA, "t-0").values()} == {stored}
+
+
+def test_r49_a_replica_that_was_removed_is_in_no_isr_and_its_leader_knows() -> None:
+    """Nothing was written to the topic, so that the removed replica still looked in sync."""
+    driver = quiet({"t": [healthy(2, 1, leader_epoch=5)]}, FOUR)
+    move(driver, 3, 2)
+    driver.forget()
+    catch_up(driver, (2, 1, 3))
+    assert set(driver.stored("t-0").isr) == {2, 3}
+    last = driver.entries(Api.LEADER_AND_ISR, "t-0")[2]
+    assert (last["replicas"], last["adding_replicas"], last["removing_replicas"]) == ([3, 2], [], [])
+    assert set(last["isr"]) == {2, 3}
+    first = next(one["partitions"]["t-0"] for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 2)
+    assert (first["replicas"], first["leader_epoch"]) == ([3, 2], 7)
+
+
+def test_r51_what_the_api_asks_for_is_not_undone_by_a_failover() -> None:
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, (1, 2, 3, 4, 5, 6))
+    leave(driver, [(("t", 0), (3, 4))])
+    assert driver.stored("t-0").adding_replicas == (3, 4)
+    assert move(driver, 5, 6) == [ErrorCode.NONE]
+    fail_over(driver)
+    assert assigned(driver.stored("t-0")) == ((5, 6, 1, 2), (5, 6), (1, 2))
+
+
+def test_r52_the_next_controller_drops_what_is_removed_and_keeps_what_is_added() -> None:
+    spec = PartitionSpec((4, 2, 1), 1, (1, 2, 4), leader_epoch=5, adding_replicas=(4,), removing_replicas=(1,))
+    driver = Driver(cluster_of({"t": [spec]}, FOUR), STEADY)
+    driver.handle(Elect())
+    assert assigned(driver.stored("t-0")) == ((4, 2), (), ())
+    assert set(driver.stored("t-0").isr) == {4, 2}
+    assert (1, True) in stops(driver)
+
+
+def test_r53_what_is_not_reached_yet_stays_in_storage() -> None:
+    driver = quiet({"t": [healthy(1, 2), healthy(1, 2), healthy(1, 2)]}, FOUR)
+    leave(driver, [(("t", 0), (2, 1)), (("t", 1), (3, 2)), (("t", 2), (4, 2))])
+    assert sorted(stored_targets(driver)) == ["t-1", "t-2"]
+
+
+def test_r54_a_new_replica_that_was_down_at_the_failover_completes_when_it_is_back() -> None:
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    move(driver, 4, 2)
+    driver.ensemble.unregister_brokers([4])
+    fail_over(driver)
+    driver.start_broker(4)
+    driver.forget()
+    driver.handle(BrokersChanged())
+    assert driver.entries(Api.LEADER_AND_ISR, "t-0")[4]["is_new"]
+    catch_up(driver, (1, 2, 4))
+    assert assigned(driver.stored("t-0")) == ((4, 2), (), ())
+
+
+BAD = {
+    "empty": ("t", 0, ()),
+    "unknown topic": ("nowhere", 0, (1, 2)),
+    "unknown partition": ("t", 7, (1, 2)),
+    "a broker twice": ("t", 0, (3, 3)),
+    "a broker that is none": ("t", 0, (1, -5)),
+    "a dead broker": ("t", 0, (1, 77)),
+}
+
+
+@pytest.mark.parametrize("topic, partition, replicas", BAD.values(), ids=BAD.keys())
+def test_r55_bad_input_is_refused_and_blocks_nothing(topic: str, partition: int, replicas: tuple[int, ...]) -> None:
+    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, FOUR)
+    codes = submit(driver, [((topic, partition), replicas), (("u", 0), (3, 2))])
+    assert codes[0] in (ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert codes[1] is ErrorCode.NONE
+    assert driver.stored("t-0").replicas == (1, 2)
+    assert driver.stored("u-0").adding_replicas == (3,)
+
+
+@pytest.mark.parametrize("name", ["empty", "unknown topic", "unknown partition"])
+def test_r55_bad_input_in_storage_is_taken_away_and_the_next_is_seen(name: str) -> None:
+    topic, partition, replicas = BAD[name]
+    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, FOUR)
+    leave(driver, [((topic, partition), replicas)])
+    assert driver.store.read_reassignments() is None
+    driver.follow()
+    leave(driver, [(("u", 0), (3, 2))])
+    assert driver.stored("u-0").adding_replicas == (3,)
+    assert driver.controller.active
+
+
+def test_r56_a_cancelled_replica_is_deleted_under_a_leader_epoch_that_its_broker_accepts() -> None:
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    move(driver, 3, 2)
+    told = driver.entries(Api.LEADER_AND_ISR, "t-0")[3]["leader_epoch"]
+    driver.forget()
+    assert submit(driver, [(("t", 0), None)]) == [ErrorCode.NONE]
+    assert assigned(driver.stored("t-0")) == ((2, 1), (), ())
+    assert (3, True) in stops(driver)
+    last = [one for one in driver.requests(Api.STOP_REPLICA) if one["broker"] == 3][-1]["partitions"]["t-0"]
+    assert last["leader_epoch"] >= told
+    assert driver.stored("t-0").leader_epoch > told
+
+
+def test_r57_whoever_leaves_is_told_to_delete() -> None:
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    move(driver, 3, 4)
+    driver.forget()
+    catch_up(driver, (1, 2, 3, 4))
+    assert {broker for broker, delete in stops(driver) if delete} == {1, 2}
+
+
+def test_r58_added_replicas_are_new_and_the_others_are_not() -> None:
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    move(driver, 3, 2)
+    fresh = {broker: entry["is_new"] for broker, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()}
+    assert fresh == {1: False, 2: False, 3: True}
+
+
+def test_r59_partitions_that_a_broker_adds_while_a_move_is_stored_are_kept() -> None:
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    driver.before(WriteAssignments, lambda: driver.write_topics(small_table({"t": [(1, 2), (2, 4)]})))
+    move(driver, 3, 2)
+    assert assigned(driver.stored("t-0")) == ((3, 2, 1), (3,), (1,))
+    assert driver.stored("t-1").replicas == (2, 4)
+    driver.handle(TopicModified("t"))
+    assert driver.stored("t-1").leader == 2
+
+
+def test_r60_a_topic_that_is_being_deleted_does_not_grow_and_goes() -> None:
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
+    mark(driver, "t")
+    driver.write_topics(small_table({"t": [(1, 2), (2, 3)]}))
+    driver.handle(TopicModified("t"))
+    assert driver.ensemble.stored().row("t", 1) is None
+    confirm(driver, 1, "t-0")
+    confirm(driver, 2, "t-0")
+    assert gone(driver)
+
+
+@pytest.mark.parametrize("left", ["mark", "record and mark"])
+def test_r61_the_next_controller_ends_a_deletion_wherever_it_was_left(left: str) -> None:
+    driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, (1, 2))
+    driver.ensemble.mark_for_deletion(["t"])
+    if left == "mark":
+        driver.ensemble.topics.delete(driver.store._connected(), ("t",))
+    fail_over(driver)
+    if left == "record and mark":
+        confirm(driver, 1, "t-0")
+        confirm(driver, 2, "t-0")
+    assert driver.store.read_deletions() == frozenset()
+    assert driver.store.read_topic_names() == {"kept"}
+
+
+def test_r61_a_deletion_waits_for_a_reassignment_and_ends_after_it() -> None:
+    driver = quiet({"t": [healthy(1, 2)]}, FOUR)
+    move(driver, 3, 2)
+    fail_over(driver)
+    driver.ensemble.mark_for_deletion(["t"])
+    fail_over(driver)
+    assert stops(driver) == []
+    catch_up(driver, (1, 2, 3))
+    for broker in (2, 3):
+        confirm(driver, broker, "t-0")
+    assert gone(driver)
+
+
+def test_r62_a_topic_stays_until_each_replica_has_confirmed_its_deletion() -> None:
+    """Replica 2 was only stopped: of that no controller is told."""
+    driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
+    mark(driver, "t")
+    confirm(driver, 1, "t-0")
+    assert not gone(driver)
+    assert driver.known("t-0").replica_states == (ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_STARTED)
+    confirm(driver, 2, "t-0")
+    assert gone(driver)
+
+
+def test_r63_every_index_holds_all_of_the_others_and_nothing_of_the_deleted() -> None:
+    driver = quiet({name: [healthy(1, 2), healthy(2, 1)] for name in ("a", "b", "c")}, (1, 2))
+    topics = driver.cluster.topics
+    ids = {name: name.encode() * 16 for name in ("a", "b", "c")}
+    for index, name in enumerate(topics.names):
+        topics.set_id(index, ids[name])
+    mark(driver, "b")
+    for broker in (1, 2):
+        confirm(driver, broker, "b-0", "b-1")
+    assert [name in topics for name in ("a", "b", "c")] == [True, False, True]
+    assert [topics.find_id(ids[name]) is None for name in ("a", "b", "c")] == [False, True, False]
+    assert [driver.cluster.row(name, 1) is None for name in ("a", "b", "c")] == [False, True, False]
+    told = {driver.cluster.name(row) for row in driver.context.told_rows().tolist()}
+    assert told == {"a-0", "a-1", "c-0", "c-1"}
+    hosted = driver.context.hosts.rows_on(driver.context.mask(driver.cluster.brokers.index_of([1])))
+    p = driver.cluster.partitions
+    assert len([row for row in hosted.tolist() if p.topic[row] >= 0 and p.replica_count[row]]) == 4
+
+
+def test_r64_a_topic_keeps_its_id_for_life_and_its_next_life_has_another() -> None:
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR, inter_broker_protocol_version="3.9")
+    fail_over(driver)
+    first = stored_id(driver)
+    assert any(first)
+    move(driver, 3, 2)
+    catch_up(driver, (1, 2, 3))
+    fail_over(driver)
+    driver.ensemble.leave_preferred_election([("t", 0)])
+    driver.handle(PreferredElectionLeft())
+    assert stored_id(driver) == first
+    assert driver.cluster.topics.ids[0].tobytes() == first
+    driver.ensemble.mark_for_deletion(["t"])
+    driver.handle(DeletionsMarked())
+    for broker in (2, 3):
+        confirm(driver, broker, "t-0")
+    driver.ensemble.topics.create(driver.store._connected(), small_table({"t": [(1, 2)]}), ({},))
+    driver.handle(TopicsChanged())
+    assert any(stored_id(driver))
+    assert stored_id(driver) != first
+
+
+def stored_id(driver: Driver) -> bytes:
+    topics = driver.ensemble.stored().topics
+    index = topics.find("t")
+    assert index is not None
+    found: bytes = topics.ids[index].tobytes()
+    return found

@@ -1,0 +1,201 @@
+"""Split brain, epochs and the role: defects R01 to R08, R14 to R18."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kframe.core.admin import TopicsResponse
+from kframe.embedded import Api, MemoryStore
+from kframe.errors import ControllerFenced, ErrorCode
+from kframe.model.admin import NewTopic
+from kframe.model.cluster import ClusterState
+from kframe.model.events import (
+    BrokersChanged,
+    CreateTopicsRequested,
+    ElectionRequested,
+    ElectionType,
+    ReassignmentRequested,
+    SessionExpired,
+)
+from kframe.model.tables import Targets
+from kframe.testing.clusters import StateSpec, change_of, healthy, small_table
+from tests.defects.worlds import World, entries
+
+
+def world(controllers: int = 2) -> World:
+    return World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=controllers)
+
+
+def create(token: int) -> CreateTopicsRequested:
+    return CreateTopicsRequested((NewTopic("new", assignments=((0, (1, 2)),)),), 1_000, token=token)
+
+
+def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
+    """It slept past its session with a broker's death unhandled, while another took over."""
+    both = world()
+    assert {one["controller_epoch"] for one in both.wires[0].take()} == {1}
+    both.ensemble.unregister_brokers([1])
+    both.depose(0, by=1)
+    assert {one["controller_epoch"] for one in both.wires[1].take()} == {2}
+    before = both.zxid
+    both.run(0)
+    assert both.zxid == before
+    assert both.wires[0].take() == []
+    assert [loop.controller.active for loop in both.loops] == [False, True]
+
+
+def test_r02_nobody_adopts_the_controller_epoch_of_a_successor() -> None:
+    """It hears of the new controller before it hears of its own end."""
+    both = world()
+    both.depose(0, by=1)
+    both.wires[0].take()
+    both.run(0)
+    assert (both.loops[0].controller.active, both.loops[0].controller.controller_epoch) == (False, -1)
+    both.ensemble.unregister_brokers([3])
+    before = both.zxid
+    both.run(0)
+    assert both.zxid == before
+    assert both.wires[0].take() == []
+
+
+#: Every write of the store that only the controller may make.
+WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
+    "prepare": lambda store, _: store.prepare(),
+    "states": lambda store, cluster: store.write_states(
+        cluster, change_of(cluster, {"t-0": StateSpec(2, (2,), 6, 0)}, 1)
+    ),
+    "assignments": lambda store, _: store.write_assignments(small_table({"t": [(3, 2)]})),
+    "topic ids": lambda store, _: store.give_topic_ids(("t",)),
+    "deletions dropped": lambda store, _: store.drop_deletions(("t",)),
+    "topics deleted": lambda store, _: store.delete_topics(("t",)),
+    "reassignments": lambda store, _: store.write_reassignments(Targets.of([(("t", 0), (3, 2))])),
+    "preferred election": lambda store, _: store.drop_preferred_election(),
+    "notifications": lambda store, _: store.drop_notifications(("/isr_change_notification/isr_change_0000000000",)),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemoryStore, ClusterState], object]) -> None:
+    both = world()
+    both.depose(0, by=1)
+    both.ensemble.leave_preferred_election([("t", 0)])
+    both.ensemble.notify_isr_changes([("t", 0)])
+    before = both.zxid
+    with pytest.raises(ControllerFenced):
+        write(both.stores[0], both.loops[0].controller.cluster)
+    assert both.zxid == before
+
+
+def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
+    both = world()
+    both.depose(0, by=1)
+    both.wires[0].take()
+    for _ in range(1_000):
+        both.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+        both.loops[0].queue.put(BrokersChanged())
+    before = both.zxid
+    both.run(0)
+    assert both.zxid == before
+    assert both.wires[0].take() == []
+
+
+def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> None:
+    one = world(controllers=1)
+    for _ in range(5):
+        one.ensemble.drop_controller()
+        one.run()
+    assert one.loops[0].controller.controller_epoch == 6
+    one.wires[0].take()
+    one.loops[0].submit(create)
+    one.run()
+    requests = one.wires[0].take()
+    assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "new-0")] == [1, 2]
+    assert one.stored("new-0").partition_epoch == 0
+
+
+def test_r06_timers_go_with_the_role() -> None:
+    both = world()
+    assert both.clocks[0].pending
+    both.depose(0, by=1)
+    both.run(0)
+    assert both.clocks[0].pending == {}
+
+
+def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so() -> None:
+    both = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4), controllers=2)
+
+    def move(replicas: tuple[int, ...] | None) -> Callable[[int], ReassignmentRequested]:
+        return lambda token: ReassignmentRequested(Targets.of([(("t", 0), replicas)]), token)
+
+    first = both.loops[0].submit(move((3, 4)))
+    both.run(0)
+    assert both.stored("t-0").adding_replicas == (3, 4)
+    both.depose(0, by=1)
+    second = both.loops[1].submit(move(None))
+    both.run()
+    both.ensemble.drop_controller()
+    both.run(0)
+    assert both.loops[0].controller.active
+    assert (first.result(0).codes.tolist(), second.result(0).codes.tolist()) == ([0], [0])
+    assert both.stored("t-0").replicas == (1, 2)
+    assert both.stored("t-0").adding_replicas == ()
+
+
+def test_r08_topics_are_led_also_after_the_session_expired_and_the_role_was_won_again() -> None:
+    one = world(controllers=1)
+    one.ensemble.expire(one.stores[0])
+    one.run()
+    assert one.loops[0].controller.controller_epoch == 2
+    created = one.loops[0].submit(create)
+    one.run()
+    assert created.result(0) == TopicsResponse({"new": ErrorCode.NONE})
+    assert one.stored("new-0").leader == 1
+
+
+def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
+    """Both sessions are of controller 1000."""
+    one = world(controllers=1)
+    older, newer = one.stores[0], one.ensemble.connect()
+    newer.open(lambda _: None)
+    assert newer.claim(1000) is None
+    assert (newer.controller(), newer.owns_role(), newer.may_act()) == (1000, False, False)
+    with pytest.raises(ControllerFenced):
+        newer.prepare()
+    older.close()
+    assert newer.claim(1000) == 2
+
+
+def test_r15_every_watch_is_armed_again_in_a_new_session() -> None:
+    one = world(controllers=1)
+    one.ensemble.expire(one.stores[0])
+    one.run()
+    for broker_id in (1, 2):
+        one.ensemble.unregister_brokers([broker_id])
+        one.run()
+    assert (one.stored("t-0").leader, one.stored("t-0").isr) == (3, (3,))
+    one.ensemble.mark_for_deletion(["t"])
+    one.run()
+    topics = one.loops[0].controller.cluster.topics
+    assert bool(topics.deleting[topics.find("t")])
+
+
+def test_r16_nothing_that_waits_holds_the_end_of_a_session_up() -> None:
+    one = world(controllers=1)
+    for _ in range(10_000):
+        one.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+    one.loops[0].notify(SessionExpired())
+    assert len(one.loops[0].queue) == 1
+    one.run()
+    assert not one.loops[0].controller.active
+
+
+def test_r18_whoever_waits_is_answered_once_when_the_session_ends() -> None:
+    one = world(controllers=1)
+    futures = [
+        one.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+        for _ in range(100)
+    ]
+    one.ensemble.expire(one.stores[0])
+    assert [future.result(0).error for future in futures] == [ErrorCode.NOT_CONTROLLER] * 100

@@ -1,0 +1,84 @@
+"""Several controllers over one storage in memory, each with a wire and a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import MemoryEnsemble, RecordingTransport, Request, VirtualClock
+from kframe.model.cluster import PartitionView
+from kframe.model.columns import Ragged
+from kframe.model.config import ControllerConfig
+from kframe.model.events import AlterPartitionRequested
+from kframe.runtime.loop import ControllerLoop
+from kframe.testing.clusters import PartitionSpec, cluster_of, rows_of
+
+
+class World:
+    """Controllers 1000, 1001, ...; the first is elected, the others stand by. One that is not run sleeps."""
+
+    def __init__(
+        self, topics: Mapping[str, Sequence[PartitionSpec]], live: Iterable[int] = (1, 2, 3), controllers: int = 1,
+        **config: object,
+    ) -> None:  # fmt: skip
+        given = {key.replace("_", "."): value for key, value in config.items()}
+        self.ensemble = MemoryEnsemble.from_cluster(cluster_of(topics, live))
+        self.clocks = [VirtualClock() for _ in range(controllers)]
+        self.wires = [RecordingTransport() for _ in range(controllers)]
+        self.stores = [self.ensemble.connect() for _ in range(controllers)]
+        self.loops = [
+            ControllerLoop(Controller(1000 + i, ControllerConfig(given), Selection({})), store, wire, clock)
+            for i, (store, wire, clock) in enumerate(zip(self.stores, self.wires, self.clocks, strict=True))
+        ]
+        for loop in self.loops:
+            loop.open()
+            loop.run_until_idle()
+
+    def run(self, *which: int) -> None:
+        """Let these controllers, or all, handle what they have heard until nobody hears any more."""
+        loops = [self.loops[i] for i in which] or self.loops
+        while sum(loop.run_until_idle() for loop in loops):
+            pass
+
+    def depose(self, controller: int, by: int) -> None:
+        """Let the role go to another while ``controller`` sleeps."""
+        self.ensemble.drop_controller()
+        self.run(by)
+        assert self.loops[by].controller.active
+        assert self.loops[controller].controller.active, "it has not heard of it"
+
+    def stored(self, name: str) -> PartitionView:
+        """A partition as storage has it."""
+        cluster = self.ensemble.stored()
+        return cluster.view(int(rows_of(cluster, [name])[0]))
+
+    @property
+    def zxid(self) -> int:
+        """Storage's count of transactions on records, and of writes of states."""
+        states = self.ensemble.stored().partitions
+        return self.ensemble.records.zxid + int(states.partition_epoch.sum())
+
+
+def entries(requests: Iterable[Request], api: str, name: str) -> list[tuple[int, dict[str, Any]]]:
+    """What was said of a partition, broker by broker, in order."""
+    return [
+        (request["broker"], request["partitions"][name])
+        for request in requests
+        if request["api"] == api and name in request.get("partitions", {})
+    ]
+
+
+def proposal(
+    isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, sender: int, broker_epoch: int, token: int = 1,
+    version: int = 1, epochs: tuple[int, ...] | None = None,
+) -> AlterPartitionRequested:  # fmt: skip
+    """The leader of t-0 proposes an ISR."""
+    return AlterPartitionRequested(
+        sender, broker_epoch, version, (("t", 0),), np.array([leader_epoch], np.int32),
+        np.array([partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([isr]), token,
+        None if epochs is None else np.array(epochs, np.int64),
+    )  # fmt: skip

@@ -1,0 +1,161 @@
+"""Mutants run: each in a copy of the tree of its own, against the tests that must see it, and against the simulator."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+
+from tests.mutants.table import ROOT, Defect, Mutant, is_real
+
+#: What a run needs of the tree; the compiled kernels stand in it.
+COPIED: Final = ("kframe", "plugins", "tests", "examples", "docs", "pyproject.toml", "CHANGELOG.md")
+#: A mutant may wait for ever for what never comes, test after test.
+TEST_TIMEOUT_S: Final = 60
+FAILURES_MOST: Final = 30
+#: pytest's exit codes: all passed; some failed; no test was collected.
+_PASSED, _FAILED = 0, 1
+
+
+class Outcome(StrEnum):
+    """What became of a mutant under one kind of test."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    NOT_RUN = "not run"
+    BROKEN = "broken"
+    """It is no mutant: its tests do not even start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An outcome, and by whom: the first test that failed, the seed and the invariant, or what kept it from running.
+
+    ``failed`` has the node ids of all tests that failed, without their parameters.
+    """
+
+    outcome: Outcome
+    by: str = ""
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One mutant's verdicts."""
+
+    mutant: Mutant
+    tests: Verdict
+    simulator: Verdict
+
+
+@contextlib.contextmanager
+def tree(folder: Path) -> Iterator[Path]:
+    """A copy of what runs, in ``folder``; it goes again."""
+    try:
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "build", "*.c"))
+            elif source.exists():
+                shutil.copy2(source, folder / name)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def mutated(root: Path, mutant: Mutant) -> Iterator[None]:
+    """The mutant in the tree at ``root``, which is as it was afterwards. Python tells sources apart by size and second:
+    what was compiled of this file goes each time."""
+    path = root / mutant.file
+    before = path.read_text()
+    try:
+        mutant.apply(root)
+        _forget_compiled(path)
+        yield
+    finally:
+        path.write_text(before)
+        _forget_compiled(path)
+
+
+def _forget_compiled(path: Path) -> None:
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
+
+
+def environment(root: Path, naive: bool) -> dict[str, str]:
+    """That of a process that runs the tree at ``root``: its packages come first."""
+    path = os.pathsep.join(map(str, [root, *sorted(one.parent for one in root.glob("plugins/*/pyproject.toml"))]))
+    kernels = {"KFRAME_KERNELS": "naive"} if naive else {}
+    return os.environ | {"PYTHONPATH": path} | kernels
+
+
+def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Verdict:
+    """pytest on ``nodes``."""
+    report = root / "report.xml"
+    report.unlink(missing_ok=True)
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={TEST_TIMEOUT_S}",
+        f"--maxfail={FAILURES_MOST}", f"--junitxml={report}", *nodes,
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False)
+    if done.returncode not in (_PASSED, _FAILED):
+        return Verdict(Outcome.BROKEN, (done.stdout + done.stderr).strip()[-400:])
+    return read_report(report.read_text())
+
+
+def read_report(report: str) -> Verdict:
+    """What pytest's XML says of a run in which tests passed or failed."""
+    cases = list(ElementTree.fromstring(report).iter("testcase"))
+    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    if failed:
+        return Verdict(Outcome.KILLED, str(failed[0].get("name")), tuple(sorted({_node(case) for case in failed})))
+    if all(case.find("skipped") is not None for case in cases):
+        return Verdict(Outcome.NOT_RUN, "all its tests were skipped")
+    return Verdict(Outcome.SURVIVED, f"{len(cases)} tests passed")
+
+
+def run_simulator(root: Path, seeds: str, naive: bool) -> Verdict:
+    """``kframe sim run`` until its first violation."""
+    command = [sys.executable, "-m", "kframe", "sim", "run", "--seeds", seeds, "-o", "json", "--jobs", "1"]
+    done = subprocess.run(command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False)
+    try:
+        found = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return Verdict(Outcome.BROKEN, done.stderr.strip()[-400:])
+    violations = found.get("violations", [])
+    if not violations:
+        return Verdict(Outcome.SURVIVED, f"seeds {seeds}")
+    first = violations[0]
+    return Verdict(Outcome.KILLED, f"seed {first['seed']}: {first['invariant']}")
+
+
+def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
+    """The tests that a mutant names, and those of the defects that it belongs to that need no real servers."""
+    theirs = {node for one in history if one.number in mutant.rules for node in one.tests if not is_real(node)}
+    return tuple(sorted(theirs | set(mutant.tests)))
+
+
+def judge(root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None) -> Result:
+    """Both verdicts on one mutant, in the tree at ``root``."""
+    simulator = Verdict(Outcome.NOT_RUN, "not asked for" if seeds is None else "the simulator does not run this code")
+    with mutated(root, mutant):
+        tests = run_tests(root, nodes_of(mutant, history), mutant.naive)
+        if seeds is not None and mutant.simulated:
+            simulator = run_simulator(root, seeds, mutant.naive)
+    return Result(mutant, tests, simulator)
+
+
+def _node(case: ElementTree.Element) -> str:
+    """The node id of a reported test, without its parameters."""
+    file = str(case.get("classname")).replace(".", "/")
+    return f"{file}.py::{str(case.get('name')).partition('[')[0]}"

@@ -1,0 +1,95 @@
+"""The mutants of the catalogue and the defects of history: data that people write, read and checked."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+HERE: Final = Path(__file__).resolve().parent
+#: Mutants here run on the naive kernels, so that none has to be compiled; the twins' tests hold the others to them.
+NAIVE: Final = "kframe/_naive.py"
+#: Files of tests that start servers, brokers or Java, or wait for seconds.
+_REAL: Final = tuple(
+    f"plugins/{name}"
+    for name in (
+        "zookeeper/tests/test_killed", "zookeeper/tests/test_handover", "zookeeper/tests/test_controller",
+        "zookeeper/tests/test_claims", "zookeeper/tests/test_upheavals", "zookeeper/tests/test_silence",
+        "zookeeper/tests/test_lost", "zookeeper/tests/test_sessions", "zookeeper/tests/test_login",
+        "zookeeper/tests/test_loading", "zookeeper/tests/test_watches", "zookeeper/tests/test_connect",
+        "zookeeper/tests/test_lagging", "zookeeper/tests/test_golden", "zookeeper/tests/test_capture",
+        "kafka_wire/tests/test_replication", "kafka_wire/tests/test_clients", "kafka_wire/tests/test_plans",
+        "kafka_wire/tests/test_live", "kafka_wire/tests/test_run", "kafka_wire/tests/test_secure",
+        "kafka_wire/tests/test_history",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One protection taken out of the engine: in ``file``, ``old`` (found exactly once) becomes ``new``.
+
+    ``removes`` is the protection in words, ``rules`` the numbers of defects (R, X) and invariants (I, L) that it
+    belongs to, ``tests`` the pytest node ids of which at least one must fail.
+    """
+
+    id: str
+    file: str
+    old: str
+    new: str
+    removes: str
+    rules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    @property
+    def naive(self) -> bool:
+        """Whether it is in the naive kernels."""
+        return self.file == NAIVE
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the simulator runs the code that it changes: the engine, and no plugin."""
+        return self.file.startswith("kframe/")
+
+    def apply(self, root: Path) -> None:
+        """Change the file below ``root``. Raises ValueError unless ``old`` stands in it exactly once."""
+        path = root / self.file
+        text = path.read_text()
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.id}: its text stands {text.count(self.old)} times in {self.file}")
+        path.write_text(text.replace(self.old, self.new))
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A defect of history: ``number`` (R01 to R64, X1 to X11), Kafka's issues, what must hold, ``needs`` (U unit,
+    D deterministic simulation, K kill -9, B real brokers), the tests that hold it, and what they leave open."""
+
+    number: str
+    issues: str
+    holds: str
+    needs: str
+    tests: tuple[str, ...]
+    open: str
+
+
+def mutants() -> tuple[Mutant, ...]:
+    """All mutants of the catalogue, file by file."""
+    found = []
+    for path in sorted((HERE / "catalogue").glob("*.toml")):
+        for entry in tomllib.loads(path.read_text())["mutant"]:
+            found.append(Mutant(**entry | {"rules": tuple(entry["rules"]), "tests": tuple(entry["tests"])}))
+    return tuple(found)
+
+
+def defects() -> tuple[Defect, ...]:
+    """All defects of history, by number."""
+    entries = tomllib.loads((HERE / "defects.toml").read_text())["defect"]
+    return tuple(Defect(**{"open": ""} | entry | {"tests": tuple(entry["tests"])}) for entry in entries)
+
+
+def is_real(node: str) -> bool:
+    """Whether a test needs real servers."""
+    return node.startswith(_REAL)

@@ -1,0 +1,106 @@
+"""The catalogue of mutants and the table of defects stand on what is there; ``make mutants`` runs them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.mutants import page
+from tests.mutants.run import judge, read_report
+from tests.mutants.table import ROOT, Mutant, defects, mutants
+
+MUTANTS = mutants()
+DEFECTS = defects()
+NUMBERS = [f"R{number:02}" for number in range(1, 65)] + [f"X{number}" for number in range(1, 12)]
+RULE = re.compile(r"R\d\d|X\d{1,2}|I([1-9]|[12]\d|30)|L[1-6]")
+
+
+def test_a_mutant_changes_one_place_into_something_that_compiles() -> None:
+    for mutant in MUTANTS:
+        text = (ROOT / mutant.file).read_text()
+        assert text.count(mutant.old) == 1, mutant.id
+        assert mutant.new != mutant.old, mutant.id
+        ast.parse(text.replace(mutant.old, mutant.new))
+
+
+def test_a_mutant_belongs_to_something_and_has_tests() -> None:
+    for mutant in MUTANTS:
+        assert mutant.rules, mutant.id
+        assert [rule for rule in mutant.rules if not RULE.fullmatch(rule)] == []
+        assert [rule for rule in mutant.rules if rule[0] in "RX" and rule not in NUMBERS] == []
+        assert mutant.tests, mutant.id
+        assert [node for node in mutant.tests if not there(node)] == []
+
+
+def test_mutants_are_told_apart() -> None:
+    assert len(MUTANTS) >= 60
+    assert len({one.id for one in MUTANTS}) == len(MUTANTS)
+    assert len({(one.file, one.old, one.new) for one in MUTANTS}) == len(MUTANTS)
+    assert sum(one.simulated for one in MUTANTS) >= 60
+
+
+def test_every_defect_has_its_place() -> None:
+    assert [one.number for one in DEFECTS] == NUMBERS
+
+
+def test_a_defect_has_tests_that_exist_and_a_mutant_or_says_why_not() -> None:
+    for defect in DEFECTS:
+        assert [node for node in defect.tests if not there(node)] == []
+        mutated = any(defect.number in one.rules for one in MUTANTS)
+        assert (mutated and defect.tests) or defect.open, defect.number
+
+
+def test_scenarios_named_by_a_number_are_in_its_row() -> None:
+    rows = {one.number.replace("X", "X0") if len(one.number) == 2 else one.number: one.tests for one in DEFECTS}
+    named = [node for path in sorted((ROOT / "tests" / "defects").glob("test_*.py")) for node in functions(path)]
+    numbered = [(match[1].upper(), name) for name in named if (match := re.match(r"test_([rx]\d\d)_", name))]
+    assert numbered
+    assert [name for number, name in numbered if not any(node.endswith(f"::{name}") for node in rows[number])] == []
+
+
+def test_the_page_is_made_from_the_table() -> None:
+    assert page.PATH.read_text() == page.render()
+
+
+#: (cases of a report, outcome, tests that failed)
+REPORTS = [
+    ('<testcase classname="tests.a" name="test_one[x]"><failure/></testcase>', "killed", ("tests/a.py::test_one",)),
+    ('<testcase classname="tests.a" name="test_one"><error/></testcase>', "killed", ("tests/a.py::test_one",)),
+    ('<testcase classname="tests.a" name="test_one"/>', "survived", ()),
+    ('<testcase classname="tests.a" name="test_one"><skipped/></testcase>', "not run", ()),
+]
+
+
+@pytest.mark.parametrize("cases, outcome, failed", REPORTS)
+def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> None:
+    verdict = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    assert (verdict.outcome, verdict.failed) == (outcome, failed)
+
+
+def test_a_mutant_is_seen_by_the_tests_of_its_tree_and_leaves_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("CHECKS = True\n")
+    (tmp_path / "test_plain.py").write_text("import plain\n\n\ndef test_it():\n    assert plain.CHECKS\n")
+    mutant = Mutant("no-checks", "plain.py", "True", "False", "checks", ("I1",), ("test_plain.py",))
+    result = judge(tmp_path, mutant, (), None)
+    assert (result.tests.outcome, result.tests.failed) == ("killed", ("test_plain.py::test_it",))
+    assert (tmp_path / "plain.py").read_text() == "CHECKS = True\n"
+
+
+def there(node: str) -> bool:
+    """Whether the test, or the file of tests, exists; the parameter of a golden trace is the name of its scenario."""
+    file, _, name = node.partition("::")
+    name, _, parameter = name.partition("[")
+    path = ROOT / file
+    if not path.exists() or (name and name not in functions(path)):
+        return False
+    return not parameter or (ROOT / "tests" / "golden" / "scenarios" / f"{parameter.removesuffix(']')}.yaml").exists()
+
+
+@cache
+def functions(path: Path) -> frozenset[str]:
+    tree = ast.parse(path.read_text())
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
