@@ -15,7 +15,13 @@ from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
-from kframe.model.events import ControllerState, ElectionRequested, ElectionType, UpdateMetadataAnswered
+from kframe.model.events import (
+    ControllerState,
+    ElectionRequested,
+    ElectionType,
+    ResignRequested,
+    UpdateMetadataAnswered,
+)
 from kframe.model.ports import Transport
 from kframe.runtime.loop import ControllerLoop
 from kframe.runtime.metrics import QUANTILES, TIMERS, exposition
@@ -191,7 +197,7 @@ def test_queues_go_with_their_brokers_and_with_the_role() -> None:
     labelled = [name for name in world.loop.metrics() if "broker_id=" in name]
     assert labelled
     assert not any('"2"' in name for name in labelled)
-    world.loop.stop()
+    world.loop.process(ResignRequested())
     assert not any("broker_id=" in name for name in world.loop.metrics())
     assert world.loop.metrics()[f"{CHANNELS}totalqueuesize"] == 0
 
