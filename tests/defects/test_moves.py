@@ -266,7 +266,7 @@ def test_r64_a_topic_keeps_its_id_for_life_and_its_next_life_has_another() -> No
     driver.handle(DeletionsMarked())
     for broker in (2, 3):
         confirm(driver, broker, "t-0")
-    driver.ensemble.topics.create(driver.store._connected(), small_table({"t": [(1, 2)]}), ({},))
+    driver.store.create_topics(small_table({"t": [(1, 2)]}), ({},))
     driver.handle(TopicsChanged())
     assert any(stored_id(driver))
     assert stored_id(driver) != first
