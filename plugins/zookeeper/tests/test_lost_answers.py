@@ -105,3 +105,22 @@ def test_a_claim_whose_answer_is_lost_is_known_for_ours(
     assert store.owns_role()
     store.prepare()
     assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+
+
+def test_a_claim_that_was_lost_is_not_seen_in_that_of_a_rival(
+    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy
+) -> None:
+    """The rival's has the controller epoch and the version that ours would have had, and perhaps our broker id: only
+    the session tells them apart."""
+    world = worlds(small_cluster())
+    rival, store = opened(world), opened(world, proxy)
+    assert rival.claim(ONE) == 1
+    rival.release()
+
+    def overtake(link: Link) -> None:
+        assert rival.claim(ONE) == 2
+        link.cut()
+
+    proxy.script(Break(Moment.BEFORE_REQUEST, 1, MULTI, overtake))
+    assert store.claim(ONE) is None
+    assert (rival.owns_role(), store.owns_role()) == (True, False)
