@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import page
-from tests.mutants.run import judge, read_report
+from tests.mutants.run import Outcome, Verdict, judge, read_report, read_seeds
 from tests.mutants.table import ROOT, Mutant, defects, mutants
 
 MUTANTS = mutants()
@@ -79,6 +80,12 @@ REPORTS = [
 def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> None:
     verdict = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
     assert (verdict.outcome, verdict.failed) == (outcome, failed)
+
+
+def test_what_the_simulator_found_is_read() -> None:
+    found = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
+    assert read_seeds(json.dumps(found)) == Verdict(Outcome.KILLED, "seed 17, I5")
+    assert read_seeds('{"played": 2000}') == Verdict(Outcome.SURVIVED, "2000 seeds passed")
 
 
 def test_a_mutant_is_seen_by_the_tests_of_its_tree_and_leaves_no_trace(tmp_path: Path) -> None:
