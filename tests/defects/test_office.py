@@ -135,9 +135,13 @@ def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so(
     both.depose(0, by=1)
     second = both.loops[1].submit(move(None))
     both.run()
+    both.wires[0].take()
     both.ensemble.drop_controller()
     both.run(0)
     assert both.loops[0].controller.active
+    told = entries(both.wires[0].take(), Api.LEADER_AND_ISR, "t-0")
+    assert told[-1][1]["replicas"] == [1, 2]
+    assert both.loops[0].controller.cluster["t", 0].adding_replicas == ()
     assert (first.result(0).codes.tolist(), second.result(0).codes.tolist()) == ([0], [0])
     assert both.stored("t-0").replicas == (1, 2)
     assert both.stored("t-0").adding_replicas == ()

@@ -102,11 +102,13 @@ def environment(root: Path, naive: bool) -> dict[str, str]:
 
 def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Verdict:
     """pytest on ``nodes``."""
-    report = root / "report.xml"
+    report, settings = root / "report.xml", root / "pyproject.toml"
     report.unlink(missing_ok=True)
+    # Else the settings, and the names in the report, would be those of the one plugin that all nodes are of.
+    rooted = ["-c", str(settings)] if settings.exists() else []
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={TEST_TIMEOUT_S}",
-        f"--maxfail={FAILURES_MOST}", f"--junitxml={report}", *nodes,
+        f"--maxfail={FAILURES_MOST}", f"--junitxml={report}", *rooted, *nodes,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False)
     if done.returncode not in (_PASSED, _FAILED):
