@@ -156,8 +156,3 @@ def commits(own: int, broker: Broker, min_isr: int) -> bool:
     if not leads(own, broker) or not broker.has or len(broker.isr) < min_isr:
         return False
     return {*broker.isr, *broker.proposed} <= {own, *broker.fetched}
-
-
-def untold(broker: Broker) -> bool:
-    """Whether its process was told nothing yet."""
-    return broker.leader == UNTOLD
