@@ -170,8 +170,10 @@ def remembered(node: Node, seat: Seat, stored: Stored) -> Iterator[str]:
     if not node.active or stored.state_epoch != node.controller_epoch or seat.claim != node.controller_epoch:
         return
     has = (stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.state_epoch, stored.version)
-    if node.state != has or node.assigned != _assignment(stored):
-        yield f"I9: stored is {has} {_assignment(stored)}, its writer remembers {node.state} {node.assigned}"
+    if node.state != has:
+        yield f"I9: stored is {has}, its writer remembers {node.state}"
+    if seat.claim == stored.controller_epoch and node.assigned != _assignment(stored):
+        yield f"I9: assigned is {_assignment(stored)}, the controller remembers {node.assigned}"
 
 
 def kept(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
