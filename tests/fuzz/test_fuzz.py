@@ -60,6 +60,14 @@ def test_the_smallest_of_each_outcome_is_kept(tmp_path: Path) -> None:
     assert list(found(target, 2, 2000, kept)) == []
 
 
+def test_outcomes_of_the_corpus_are_written_anew(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    write_corpus(corpus, [Kept("first", "plain", "was worded otherwise", b"!"), Kept("gone", "plain", "decoded", b"x")])
+    assert main("m", planted.all_sound, corpus, ["--keep", "--cases", "2"]) == 0
+    assert {one.outcome for one in read_corpus(corpus) if one.raw == b"!"} == {"# bytes with a mark in them"}
+    assert [one.target for one in read_corpus(corpus) if one.raw == b"x"] == ["gone"]
+
+
 @pytest.mark.parametrize(
     "outcome, told",
     [

@@ -12,7 +12,7 @@ from typing import Final
 
 from kframe._core import DEBUG
 from kframe.testing.fuzz.cases import Cases, Target
-from kframe.testing.fuzz.corpus import found, read_corpus, write_corpus
+from kframe.testing.fuzz.corpus import found, judged_anew, read_corpus, write_corpus
 from kframe.testing.fuzz.run import Tally, Targets, run
 
 #: Cases of a run by default; on kernels that check every index a twentieth of them.
@@ -29,7 +29,9 @@ def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] |
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--target", action="append", default=[], help="only this one; may be repeated")
     parser.add_argument("--case", type=int, help="make this case of --target again and show what becomes of it")
-    parser.add_argument("--keep", action="store_true", help="add the smallest case of each new outcome to the corpus")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the outcomes of the corpus anew, and add cases of new ones"
+    )
     chosen = parser.parse_args(arguments)
     known = [one.name for one in targets()]
     if unknown := [name for name in chosen.target if name not in known]:
@@ -78,7 +80,7 @@ def _again(target: Target, seed: int, number: int) -> int:
 
 
 def _keep(targets: Sequence[Target], seed: int, cases: int, corpus: Path) -> int:
-    kept = read_corpus(corpus)
+    kept = [judged_anew(one, targets) for one in read_corpus(corpus)]
     before = len(kept)
     for target in targets:
         kept += found(target, seed, cases // len(targets), kept)

@@ -65,6 +65,15 @@ def found(target: Target, seed: int, cases: int, known: Iterable[Kept]) -> Itera
                     yield Kept(target.name, kind, told, raw)
 
 
+def judged_anew(one: Kept, targets: Sequence[Target]) -> Kept:
+    """The same message with the outcome that it has now, if its target is among ``targets``."""
+    for target in targets:
+        if target.name == one.target:
+            outcome = target.judge(Batch.of([Base(one.kind, one.raw)]))[0]
+            return one._replace(outcome=signature(outcome))
+    return one
+
+
 def _news(kind: str, outcome: str) -> tuple[str, str]:
     return (kind if outcome == DECODED else "", outcome)
 
