@@ -6,6 +6,7 @@
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     bent znodes and frames for every reader, by seeds of their own; longer than in the suite
 #   make sanitize the kernels' tests and the fuzz on kernels that AddressSanitizer and UBSan look over
+#   make sim      2,000 simulated clusters, faults and all; minutes
 #   make bench    the figures, with machine and commit
 #   make search   every state of a small world within 12 steps; minutes
 #   make mutants  each protection taken out by hand: which tests notice
@@ -16,6 +17,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+SIM_SEEDS ?= 1..2000
+SIM_JOBS ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
 
@@ -51,7 +54,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-debug check fuzz sanitize search bench mutants clean
+.PHONY: setup kernels demo test test-release test-debug check fuzz sanitize search sim bench mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -68,6 +71,10 @@ demo: setup
 
 bench: setup
 	$(PY) -m benchmarks $(ARGS)
+
+# Of fifty seeds one is played twice. SIM_SEEDS and SIM_JOBS choose others.
+sim: setup
+	$(VENV)/bin/kframe sim run --seeds $(SIM_SEEDS) --jobs $(SIM_JOBS) $(ARGS)
 
 search: setup
 	$(PY) -m tests.search $(ARGS)

@@ -106,8 +106,11 @@ def show(name: str, plugins: PluginSettings, output: str) -> None:
 def check(name: str, plugins: PluginSettings, output: str) -> None:
     """Hold the selector NAME, or all selectors of the plugin NAME, to the rules that every selector keeps.
 
-    Exit code 1 if one breaks a rule. Native selectors run in a process of their own.
+    Then simulated clusters run with it in charge. Exit code 1 if one breaks a rule. Native selectors run in a process
+    of their own, and are not simulated.
     """
+    from kframe.plug.specs import Tier
+
     registry = plugins.registry()
     plugin = _find(registry, name)
     if plugin.state != "loaded":
@@ -116,11 +119,12 @@ def check(name: str, plugins: PluginSettings, output: str) -> None:
     specs = every if name == plugin.name else [spec for spec in every if spec.name == name]
     if not specs:
         raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) offers no selector to check")
+    findings = [(spec, one) for spec in specs for one in _findings(registry, spec, plugins)]
+    findings += [(spec, _simulated(registry, spec)) for spec in specs if spec.tier is not Tier.NATIVE]
     rows = [
         {"selector": spec.name, "tier": spec.tier, "check": one.check, "passed": one.problem is None,
          "problem": one.problem, "rule": one.doc}
-        for spec in specs
-        for one in _findings(registry, spec, plugins)
+        for spec, one in findings
     ]  # fmt: skip
     columns = ("selector", "tier", "check", "passed", "problem", "rule")
     emit_rows(Table("kframe.plugins.check/v1", columns, rows, wide=frozenset({"tier", "rule"})), output)
@@ -147,6 +151,25 @@ def _findings(registry: Registry, spec: SelectorSpec, plugins: PluginSettings) -
     if spec.tier is Tier.NATIVE:
         return check_isolated(spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=spec.row_by_row)
     return run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
+
+
+#: Simulated clusters that a selector is put in charge of.
+_SEEDS: Final = range(1, 4)
+
+
+def _simulated(registry: Registry, spec: SelectorSpec) -> Finding:
+    """Put a selector in charge of elections in whole simulated clusters (``kframe.sim``)."""
+    from kframe.plug.checks import Finding
+    from kframe.sim import plan_of, play
+
+    rule = "Clusters that it elects leaders for keep every invariant, whatever befalls them."
+    for seed in _SEEDS:
+        selector = registry.selector(spec.name)
+        result = play(*plan_of(seed, spec.name), dict.fromkeys(spec.kinds, selector))
+        if result.violations:
+            first = result.violations[0]
+            return Finding("simulated_clusters", rule, f"seed {seed}: {first.number}: {first.problem}")
+    return Finding("simulated_clusters", rule, None)
 
 
 def _find(registry: Registry, name: str) -> Plugin:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.core import deletion, outsiders, reassignment, reassignment_08, topics
+from kframe.core import deletion, left_moves, outsiders, reassignment, reassignment_08, topics
 from kframe.core.assignment import current, is_moving, reassigned_to, table_of
 from kframe.core.context import Context, Operation, ask
 from kframe.core.placement import Arrangement, assign_automatically
@@ -145,13 +145,13 @@ def alter_reassignments(context: Context, request: ReassignmentRequested) -> Ope
 def _alter_distinct(context: Context, targets: Targets) -> Operation[ReassignmentResponse]:
     """The same for targets of which no two name the same partition."""
     codes = np.zeros(len(targets), np.int16)
-    rows, known = reassignment.locate(context, targets, unmovable=True)
+    rows, known = left_moves.locate(context, targets, unmovable=True)
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     moving = np.zeros(len(targets), np.bool_)
     moving[known] = is_moving(context, rows[known])
     codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     superseded = rows[(codes == 0) & (rows >= 0)]
-    rows, _ = reassignment.locate(context, targets)
+    rows, _ = left_moves.locate(context, targets)
     codes[(rows < 0) & (codes == 0)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     accepted = np.flatnonzero(codes == 0).astype(np.int32)
     accepted = accepted[np.argsort(rows[accepted])]
@@ -161,7 +161,7 @@ def _alter_distinct(context: Context, targets: Targets) -> Operation[Reassignmen
         refused = yield from reassignment_08.submit(context, chosen, wanted)
         codes[accepted[np.isin(chosen, refused)]] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
         return ReassignmentResponse(ErrorCode.NONE, codes)
-    yield from reassignment.forget_stored(context, superseded, only_if_reached=False)
+    yield from left_moves.forget_stored(context, superseded, only_if_reached=False)
     failed = yield from reassignment.reassign(context, chosen, reassigned_to(context, chosen, wanted))
     codes[accepted[np.isin(chosen, failed)]] = ErrorCode.UNKNOWN_SERVER_ERROR
     return ReassignmentResponse(ErrorCode.NONE, codes)

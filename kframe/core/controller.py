@@ -150,7 +150,8 @@ class Controller:
             case ControllerChanged():
                 yield from self._follow()
             case SessionExpired():
-                yield from self._step_down("our session with storage expired", release=False)
+                # An election under way may have won the role in the session that follows: nobody else could take it.
+                yield from self._step_down("our session with storage expired", release=True)
             case ResignRequested():
                 yield from self._step_down("asked to resign", release=True)
             case _ if self._context is None:

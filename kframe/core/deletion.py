@@ -14,6 +14,7 @@ import numpy as np
 
 from kframe.core import partition_machine, replica_machine
 from kframe.core.context import Context, Operation, ask
+from kframe.core.left_moves import forget_stored
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
@@ -182,8 +183,12 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
     """All replicas of these topics are gone: forget the topics, in storage first."""
     topics = context.cluster.topics
     names = tuple(topics.names[index] for index in indexes.tolist())
-    replicas = replica_machine.of_rows(context, _rows(context, indexes))
+    p, rows = context.cluster.partitions, _rows(context, indexes)
+    replicas = replica_machine.of_rows(context, rows)
     yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT, _DELETION)
+    moving = rows[p.reassigning[rows] != 0]
+    if len(moving):  # else what is left of their moves would bar the way to every other, up to the next failover
+        yield from forget_stored(context, moving, only_if_reached=False)
     yield from ask(DeleteTopics(names))
     for name in names:
         _log.info("topic %s is deleted", name)

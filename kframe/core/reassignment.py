@@ -21,14 +21,12 @@ from kframe.core.assignment import (
 )
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.leadership import tell_replicas
+from kframe.core.left_moves import forget_stored, locate, strike
 from kframe.core.replica_machine import Replicas
-from kframe.model.asks import ReadReassignments, WriteReassignments
+from kframe.model.asks import ReadReassignments
 from kframe.model.changes import StateChange
-from kframe.model.columns import Bool, Int32, Ragged, ragged_positions, same_lists
-from kframe.model.effects import Enqueue
-from kframe.model.events import ReassignmentsLeft
-from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.tables import Targets
+from kframe.model.columns import Bool, Int32, Ragged, members, ragged_positions
+from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
 _NONE = np.empty(0, np.int32)
 
@@ -38,16 +36,31 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
 
     Rows are unique and ascending, of topics that are not queued for deletion unless the assignment is the current one.
     """
-    if len(rows) == 0:
-        return rows
     p = context.cluster.partitions
+    stranded = _strands(context, rows, assignments)
+    context.log_refused("Partition", rows[stranded], "keeps its replicas: all that are in sync would be deleted")
+    refused: Int32 = rows[stranded]
+    rows, assignments = rows[~stranded], assignments.take(~stranded)
+    if len(rows) == 0:
+        return refused
     deletion.halt(context, np.unique(p.topic[rows]).tolist(), "a reassignment is under way")
     yield from _change_assignments(context, rows, assignments)
     p.reassigning[rows] = 1
     complete = ~is_moving(context, rows) | targets_in_sync(context, rows)
     failed = yield from _begin(context, rows[~complete])
     lost = yield from _complete(context, rows[complete])
-    return np.sort(np.concatenate([failed, lost]))
+    return np.sort(np.concatenate([refused, failed, lost]))
+
+
+def _strands(context: Context, rows: Int32, assignments: Assignments) -> Bool:
+    """Which rows would lose every replica that is in sync, and with them their records: Kafka lets an operator override
+    a move so that only those are left that have not caught up."""
+    p = context.cluster.partitions
+    isr, changed = p.lists("isr", rows), np.zeros(len(rows), np.bool_)
+    changed[reassigns(p, rows, assignments)] = True
+    stays = isr.any(members(isr, assignments.replicas))
+    strands: Bool = changed & (p.partition_epoch[rows] != NO_STATE) & (isr.counts > 0) & ~stays
+    return strands
 
 
 def resume(context: Context, rows: Int32) -> Operation[None]:
@@ -74,24 +87,6 @@ def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     yield from resume(context, rows[done])
 
 
-def forget_stored(context: Context, rows: Int32, only_if_reached: bool) -> Operation[None]:
-    """Take ``rows`` out of what an operator has left in storage to be reassigned.
-
-    With ``only_if_reached`` a partition stays if storage wants other replicas for it than it has now.
-    """
-    left = yield from ask(ReadReassignments())
-    if left is None:
-        return
-    found, _ = locate(context, left, unmovable=True)
-    ours = (found >= 0) & np.isin(found, rows)
-    if only_if_reached:
-        here = np.flatnonzero(ours)
-        now = context.cluster.partitions.lists("replica", found[here])
-        ids = Ragged(now.offsets, context.cluster.brokers.ids[now.values])
-        ours[here] = same_lists(ids, left.replicas.take(here))
-    yield from _leave(left.take(np.flatnonzero(~ours)))
-
-
 def reassign_stored(context: Context) -> Operation[Int32]:
     """Take up what an operator has left in storage; return the rows under way. What fails is taken out of storage.
 
@@ -113,43 +108,6 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     return np.setdiff1d(chosen, failed).astype(np.int32)
 
 
-def strike(context: Context, left: Targets, rows: Int32, refused: Int32) -> Operation[None]:
-    """Take out of storage what of ``left`` is unknown (``rows`` beside it, -1) or stands in a refused row."""
-    struck = np.flatnonzero((rows < 0) | np.isin(rows, refused))
-    still = (yield from ask(ReadReassignments())) if len(struck) else None
-    if still is not None:
-        yield from _leave(_without(still, left.take(struck)))
-
-
-def locate(context: Context, targets: Targets, unmovable: bool = False) -> tuple[Int32, Int32]:
-    """Row of each target, -1 if it is unknown; and the positions of the others.
-
-    Topics that are queued for deletion, and partitions without any replica, count as unknown unless ``unmovable``.
-    """
-    topics, p = context.cluster.topics, context.cluster.partitions
-    index = np.array([-1 if (found := topics.find(name)) is None else found for name in targets.names], np.int32)
-    topic = index[targets.topic] if len(targets) else _NONE
-    rows = np.full(len(targets), -1, np.int32)
-    known = (topic >= 0) & (unmovable | (np.append(topics.deleting, 1)[topic] == 0))
-    rows[known] = topics.locate(topic[known], targets.partition[known])
-    if not unmovable:
-        rows[(rows >= 0) & (np.append(p.replica_count, 0)[rows] == 0)] = -1
-    return rows, np.flatnonzero(rows >= 0).astype(np.int32)
-
-
-def _leave(targets: Targets) -> Operation[None]:
-    """Write what is still to be reassigned; once nothing is, look again, which also watches for the next."""
-    yield from ask(WriteReassignments(targets))
-    if len(targets) == 0:
-        yield Enqueue(ReassignmentsLeft())
-
-
-def _without(left: Targets, gone: Targets) -> Targets:
-    names = {(gone.names[gone.topic[i]], int(gone.partition[i])) for i in range(len(gone))}
-    keep = [i for i in range(len(left)) if (left.names[left.topic[i]], int(left.partition[i])) not in names]
-    return left.take(np.array(keep, np.int64))
-
-
 def _change_assignments(context: Context, rows: Int32, assignments: Assignments) -> Operation[None]:
     """Where the assignment changes: store it, take it over, and stop the replicas that fall out of it (step U)."""
     changed = reassigns(context.cluster.partitions, rows, assignments)
@@ -163,6 +121,16 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     context.gauges.touch(moved)
     yield from topics.store(context, moved)
     yield from stop(context, gone)
+    yield from _lead_the_bereft(context, moved)
+
+
+def _lead_the_bereft(context: Context, rows: Int32) -> Operation[None]:
+    """Elect where a leader has just fallen out of the assignment. Kafka leaves such a partition without a leader and
+    takes it for Online, so that no event but a failover would ever give it one."""
+    p = context.cluster.partitions
+    bereft = rows[(p.state[rows] == PartitionState.ONLINE) & (p.leader[rows] == NO_LEADER)]
+    moves = yield from partition_machine.move(context, bereft, PartitionState.ONLINE, leadership.OFFLINE)
+    yield from partition_machine.move(context, moves.failed, PartitionState.OFFLINE)
 
 
 def behind(context: Context, rows: Int32, departed: Int32) -> Replicas:

@@ -12,15 +12,8 @@ import numpy as np
 from kframe.core import replica_machine, topics
 from kframe.core.assignment import Assignments, give
 from kframe.core.context import Context, Operation, ask
-from kframe.core.reassignment import (
-    behind,
-    forget_stored,
-    lead_by_target,
-    locate,
-    raise_epochs,
-    stop,
-    strike,
-)
+from kframe.core.left_moves import forget_stored, locate, strike
+from kframe.core.reassignment import behind, lead_by_target, raise_epochs, stop
 from kframe.model.asks import ReadReassignments, WriteReassignments
 from kframe.model.columns import Bool, Int32, Ragged, distinct, members, same_lists
 from kframe.model.ids import ReplicaState

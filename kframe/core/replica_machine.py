@@ -187,10 +187,14 @@ def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
 
     Rows that it had left before cost no write and no leader epoch; they too are remembered under our controller epoch,
     although storage keeps the old one (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion whose
-    state is gone are passed over silently.
+    state is gone are passed over silently. Where leaders write ISRs themselves, rows are read first: the broker may
+    have joined one since, and nothing would refuse the write that is not made.
     """
     kept: list[Int32] = []
     remaining = rows
+    if not context.config.protocol.alter_partition:
+        remaining, _ = yield from context.refresh(rows)
+        kept.append(np.setdiff1d(rows, remaining).astype(np.int32))
     for _ in range(ATTEMPTS_MAX):
         change = _plan_removal(context, broker, remaining)
         result = yield from context.write(change)

@@ -46,6 +46,11 @@ class InterBrokerProtocol:
         return InterBrokerProtocol(_PLACES[release], max(count - 1, 0) if internal is None else int(internal))
 
     @property
+    def alter_partition(self) -> bool:
+        """Whether leaders propose ISRs to the controller (KIP-497, from 2.7-IV2); before, they store them."""
+        return self >= _ALTER_PARTITION_SINCE
+
+    @property
     def recovery_state(self) -> bool:
         """Whether leaders elected uncleanly are marked as recovering (KIP-704, from 3.2-IV0)."""
         return self >= _RECOVERY_STATE_SINCE
@@ -61,6 +66,7 @@ class InterBrokerProtocol:
         return self >= _FEATURES_SINCE
 
 
+_ALTER_PARTITION_SINCE: Final = InterBrokerProtocol.parse("2.7-IV2")
 _FEATURES_SINCE: Final = InterBrokerProtocol.parse("2.7-IV0")
 _RECOVERY_STATE_SINCE: Final = InterBrokerProtocol.parse("3.2-IV0")
 _TOPIC_IDS_SINCE: Final = InterBrokerProtocol.parse("2.8-IV0")

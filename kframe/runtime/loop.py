@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -116,11 +116,20 @@ class ControllerLoop:
 
     def process(self, event: Event) -> None:
         """Handle one event to its end."""
+        for _ in self.handle(event):
+            pass
+
+    def handle(self, event: Event) -> Iterator[Effect]:
+        """Handle one event, and yield each effect right before it is performed.
+
+        Whoever drives the loop by hand can let the world go on between two effects, or drop the rest for good: that is
+        how a simulator stops a controller in the middle of an event.
+        """
         if isinstance(event, Elect) and self._clock.now_ms() < self._stands_again_ms:
             return  # a timer repeats it
         started_ms, self.state = self._clock.now_ms(), event.state
         try:
-            self._advance(event)
+            yield from self._advance(event)
             self._publish()
         except Exception as error:
             _log.exception("%s could not be handled; giving the role up", type(event).__name__)
@@ -173,16 +182,20 @@ class ControllerLoop:
             if event is not None:
                 self.process(event)
 
-    def _advance(self, cause: Event | Answer | None) -> None:
+    def _advance(self, cause: Event | Answer | None) -> Iterator[Effect]:
         """Hand the controller an event, perform what it asks for, and hand answers back until its operation is over."""
         while cause is not None:
-            effects = self.controller.step(cause)
+            effects, answer = self.controller.step(cause), None
             self.observers.stepped(cause, effects)
-            cause = self._performer.perform(effects)
+            for effect in effects:
+                yield effect
+                answer = self._performer.perform_one(effect)
+            cause = answer  # only the last effect is ever answered
 
     def _settle(self, effects: list[Effect]) -> None:
         """Perform effects that no step has asked for."""
-        self._advance(self._performer.perform(effects))
+        for _ in self._advance(self._performer.perform(effects)):
+            pass
         self._deliver()
 
     def _abandon(self, event: Event, error: Exception) -> None:

@@ -43,15 +43,20 @@ class Performer:
 
         An error of the store or the transport becomes a Failed answer: the core decides what it means.
         """
+        answer = None
         for effect in effects:
-            if not isinstance(effect, Ask):
-                self._act(effect)
-                continue
-            try:
-                return self._ask(effect)
-            except KframeError as error:
-                return Failed(error)
-        return None
+            answer = self.perform_one(effect)
+        return answer
+
+    def perform_one(self, effect: Effect) -> Answer | None:
+        """Perform one effect; return its answer if it is an Ask."""
+        if not isinstance(effect, Ask):
+            self._act(effect)
+            return None
+        try:
+            return self._ask(effect)
+        except KframeError as error:
+            return Failed(error)
 
     def _act(self, effect: Effect) -> None:
         match effect:

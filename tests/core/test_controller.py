@@ -271,7 +271,7 @@ def test_an_expired_session_ends_the_role_without_a_look() -> None:
     """controller 3.4: an expired session resigns unconditionally."""
     driver = world(healthy(1))
     driver.handle(SessionExpired())
-    assert driver.effects == [Resigned("our session with storage expired", release=False)]
+    assert driver.effects == [Resigned("our session with storage expired", release=True)]
     assert (driver.controller.active, driver.controller.active_controller) == (False, -1)
 
 

@@ -1,0 +1,381 @@
+"""A broker's process: a broker model, its registration, and what befalls both."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+from kframe.broker.broker import Broker, BrokerState
+from kframe.broker.messages import ControlResponse, LeaderAndIsr, Request, Response
+from kframe.broker.outgoing import (
+    AlterPartition,
+    CloseSession,
+    ControlledShutdown,
+    NotifyIsrChanges,
+    NotifyLogDirFailure,
+    Outgoing,
+    Peer,
+    Reply,
+    WriteState,
+    WriteStateResponse,
+)
+from kframe.embedded import orders
+from kframe.errors import ErrorCode
+from kframe.model.brokers import Registration
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.sim.controllers import ControllerProcess
+from kframe.sim.ensemble import SimEnsemble
+from kframe.sim.letters import Letter
+from kframe.sim.network import ENSEMBLE, Network
+from kframe.sim.scheduler import Scheduler
+
+
+class Surroundings(Protocol):
+    """The world, as a broker's process knows it."""
+
+    scheduler: Scheduler
+    network: Network
+    ensemble: SimEnsemble
+    session_timeout_ms: float
+
+    def broker(self, broker_id: int) -> BrokerProcess | None:
+        """Another broker."""
+
+    def controller(self, controller_id: int) -> ControllerProcess | None:
+        """A controller's process; -1: of whoever holds the role in storage."""
+
+    def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
+        """A broker has answered a control request."""
+
+    def broker_up(self, process: BrokerProcess) -> None:
+        """A broker runs, registered."""
+
+    def broker_down(self, process: BrokerProcess) -> None:
+        """A broker has ended."""
+
+
+class BrokerProcess:
+    """One broker across its restarts."""
+
+    def __init__(self, world: Surroundings, model: Broker, registration: Registration) -> None:
+        self.model = model
+        self.broker_id = model.broker_id
+        self.registration = registration
+        self.running = self.paused = False
+        self.slow_ms = 0.0
+        """How much longer than others it needs for a control request."""
+        self.half_applies = 0
+        """How many of the next LeaderAndIsr requests it applies and then fails."""
+        self.sent: deque[AlterPartition] = deque(maxlen=4)
+        """Proposals of the past, for somebody to repeat."""
+        self.dead_dirs: set[str] = set()
+        self.incarnation = 0
+        self._world = world
+        self._session = 0
+        self._registered = False
+        self._held: list[Callable[[], None]] = []
+        self._wakes_at = float("inf")
+
+    @property
+    def registered(self) -> bool:
+        """Whether its registration stands in storage."""
+        return self._registered
+
+    # -- coming and going
+
+    def start(self) -> None:
+        """Begin a process. While an earlier registration of the id stands, it waits for that to go."""
+        if self.running:
+            return
+        if self._registered:
+            self._world.scheduler.after(500.0, self.start)
+            return
+        self.running, self.paused = True, False
+        self.incarnation += 1
+        self._register()
+        self.model.start(self.registration.broker_epoch, self._now())
+        self._world.broker_up(self)
+        self._flush()
+
+    def crash(self, lost: dict[Any, int] | None = None) -> None:
+        """End as by kill -9: the registration stays until the session times out."""
+        if not self.running:
+            return
+        self.running = False
+        self._held.clear()
+        self.model.crash(self._now(), lost)
+        self._world.broker_down(self)
+        self._time_out_later()
+
+    def bounce(self) -> None:
+        """Restart so quickly that storage has a registration before and after, and nobody sees it without."""
+        if not self.running or self.paused or not self._registered:
+            return
+        self.model.crash(self._now())
+        self._world.broker_down(self)
+        self.incarnation += 1
+        self._held.clear()
+        (epoch,) = self._world.ensemble.bounce_brokers([self.broker_id])
+        self._session += 1
+        self.registration = replace(self.registration, broker_epoch=epoch)
+        self.model.start(epoch, self._now())
+        self._world.broker_up(self)
+        self._flush()
+
+    def shut_down(self) -> None:
+        """Ask to stop, as an operator has it do."""
+        if self.running and not self.paused and self.model.state is BrokerState.RUNNING:
+            self.model.shut_down(self._now())
+            self._flush()
+
+    def pause(self) -> None:
+        """Stand still as by SIGSTOP."""
+        if self.running and not self.paused:
+            self.paused = True
+            self._time_out_later()
+
+    def go_on(self) -> None:
+        """Go on; what has arrived meanwhile is done now. Registers anew if the session has timed out."""
+        if not self.running or not self.paused:
+            return
+        self.paused = False
+        self._session += 1
+        if not self._registered:
+            self._register()
+            self.model.reregister(self.registration.broker_epoch)
+        held, self._held = self._held, []
+        for what in held:
+            what()
+        self._wake()
+
+    def expire(self) -> None:
+        """The ensemble ends its session; it registers anew."""
+        if self.running and not self.paused and self._registered:
+            self._unregister()
+            self._world.scheduler.after(100.0, self._register_anew)
+
+    def fail_log_dir(self, log_dir: str) -> bool:
+        """One of its log directories dies; whether it was there to die."""
+        if not self.running or self.paused or log_dir in self.dead_dirs:
+            return False
+        self.dead_dirs.add(log_dir)
+        self.model.fail_log_dir(log_dir, self._now())
+        self._flush()
+        return True
+
+    def replace_disks(self) -> None:
+        """Put new, empty disks where log directories have died; the broker is stopped for that."""
+        if self.dead_dirs:
+            self.crash()
+            for log_dir in sorted(self.dead_dirs):
+                self.model.replace_log_dir(log_dir)
+            self.dead_dirs.clear()
+
+    def _register_anew(self) -> None:
+        if self.running and not self.paused and not self._registered:
+            self._register()
+            self.model.reregister(self.registration.broker_epoch)
+            self._flush()
+
+    def _register(self) -> None:
+        (epoch,) = self._world.ensemble.register_brokers([replace(self.registration, broker_epoch=NO_BROKER_EPOCH)])
+        self.registration = replace(self.registration, broker_epoch=epoch)
+        self._registered = True
+        self._session += 1
+
+    def _unregister(self) -> None:
+        if self._registered:
+            self._registered = False
+            self._world.ensemble.unregister_brokers([self.broker_id])
+
+    def _time_out_later(self) -> None:
+        session = self._session
+
+        def time_out() -> None:
+            if self._session == session:
+                self._unregister()
+
+        self._world.scheduler.after(self._world.session_timeout_ms, time_out)
+
+    # -- what it is asked
+
+    def receive(self, letter: Letter, answer: Callable[[ControlResponse], None], refuse: Callable[[], None]) -> None:
+        """Take a control request; nobody who is not there answers."""
+        if not self.running:
+            refuse()
+            return
+        incarnation = self.incarnation
+
+        def act() -> None:
+            if self.running and self.incarnation == incarnation:
+                self._obey(letter, answer)
+
+        if self.paused:
+            self._held.append(act)
+        elif self.slow_ms:
+            self._world.scheduler.after(self.slow_ms, partial(self._when_running, act))
+        else:
+            act()
+
+    def ask(self, request: Request, answer: Callable[[Response | None], None]) -> None:
+        """Take a request of a client or another broker; the answer is None if it is not there."""
+        if not self.running:
+            answer(None)
+        elif self.paused:
+            self._held.append(partial(self.ask, request, answer))
+        else:
+            response = self.model.handle(request, self._now())
+            self._flush()
+            if response is not None:
+                answer(response)
+
+    def _when_running(self, act: Callable[[], None]) -> None:
+        self._held.append(act) if self.paused else act()
+
+    def _obey(self, letter: Letter, answer: Callable[[ControlResponse], None]) -> None:
+        response = self.model.handle(letter.message, self._now())
+        assert isinstance(response, ControlResponse)
+        self._world.request_answered(self, letter, response)
+        self._flush()
+        if self.half_applies and isinstance(letter.message, LeaderAndIsr):
+            self.half_applies -= 1
+            response = ControlResponse(errors=dict.fromkeys(response.errors, ErrorCode.UNKNOWN_SERVER_ERROR))
+        answer(response)
+
+    # -- what it sends
+
+    def flush(self) -> None:
+        """Let it do what is due."""
+        self._flush()
+
+    def _now(self) -> float:
+        return self._world.scheduler.now_ms
+
+    def _flush(self) -> None:
+        for out in self.model.tick(self._now()):
+            self._send(out)
+        if self.model.wakes_at < self._wakes_at:
+            self._wakes_at = self.model.wakes_at
+            self._world.scheduler.at(self._wakes_at, partial(self._wake_at, self._wakes_at))
+
+    def _wake_at(self, due_ms: float) -> None:
+        if self._wakes_at == due_ms:
+            self._wakes_at = float("inf")
+            self._wake()
+
+    def _wake(self) -> None:
+        if self.running and not self.paused:
+            self._flush()
+
+    def _send(self, out: Outgoing) -> None:
+        match out.peer:
+            case Peer.BROKER:
+                self._ask_broker(out)
+            case Peer.CONTROLLER:
+                self._ask_controller(out)
+            case Peer.STORE:
+                self._ask_storage(out)
+            case Peer.CLIENT:
+                pass  # no producers yet
+
+    def _answer(self, source: int, number: int) -> Callable[[Any], None]:
+        """Bring an answer back, or word that there will be none."""
+        incarnation = self.incarnation
+
+        def arrive(reply: Reply | None) -> None:
+            if not self.running or self.incarnation != incarnation:
+                return
+            if self.paused:
+                self._held.append(partial(arrive, reply))
+                return
+            self.model.answered(number, reply, self._now())
+            self._flush()
+
+        def answer(reply: Reply | None) -> None:
+            if not self._world.network.carry(source, self.broker_id, partial(arrive, reply)):
+                self._world.scheduler.after(2_000.0, partial(arrive, None))
+
+        return answer
+
+    def _ask_broker(self, out: Outgoing) -> None:
+        other, answer = self._world.broker(out.peer_id), self._answer(out.peer_id, out.number)
+        message: Any = out.message
+        if other is None or not self._world.network.carry(
+            self.broker_id, out.peer_id, lambda: other.ask(message, answer)
+        ):
+            self._world.scheduler.after(2_000.0, partial(answer, None))
+
+    def _ask_controller(self, out: Outgoing) -> None:
+        process = self._world.controller(out.peer_id)
+        message: Any = out.message
+        if isinstance(message, AlterPartition):
+            self.sent.append(message)
+        if process is None:
+            self._world.scheduler.after(500.0, partial(self._answer(ENSEMBLE, out.number), None))
+            return
+        answer = self._answer(process.controller_id, out.number)
+        arrive = partial(ask_controller, process, message, answer)
+        if not self._world.network.carry(self.broker_id, process.controller_id, arrive):
+            self._world.scheduler.after(2_000.0, partial(answer, None))
+
+    def _ask_storage(self, out: Outgoing) -> None:
+        ensemble, message = self._world.ensemble, out.message
+        match message:
+            case WriteState():
+                answer = self._answer(ENSEMBLE, out.number)
+                self._world.network.carry(self.broker_id, ENSEMBLE, lambda: answer(_write_state(ensemble, message)))
+            case NotifyIsrChanges():
+                ensemble.notify_isr_changes(message.partitions)
+            case NotifyLogDirFailure():
+                ensemble.notify_log_dir_event(self.broker_id)
+            case CloseSession():
+                self.running = False
+                self._world.broker_down(self)
+                self._unregister()
+
+
+def ask_controller(process: ControllerProcess, message: Any, answer: Callable[[Any], None]) -> None:
+    """A broker's request arrives at a controller's process, or finds nobody."""
+    if not process.running:
+        answer(None)
+        return
+    controller = process.loop.controller
+    if isinstance(message, AlterPartition):
+        process.ask(
+            partial(orders.alter_partition_event, message),
+            lambda response: orders.alter_partition_reply(_cluster(controller), message, response),
+            answer,
+        )
+    elif isinstance(message, ControlledShutdown):
+        process.ask(
+            partial(orders.controlled_shutdown_event, message),
+            lambda response: orders.controlled_shutdown_reply(_cluster(controller), response),
+            answer,
+        )
+
+
+def _cluster(controller: Any) -> Any:
+    return controller.cluster if controller.active else None
+
+
+def _write_state(ensemble: SimEnsemble, message: WriteState) -> WriteStateResponse:
+    """Compare and set, as a leader does that writes its ISR itself."""
+    row = ensemble.rows.get(message.partition)
+    if row is None or row.partition_epoch < 0:
+        return WriteStateResponse(False, None)
+    written = row.partition_epoch == message.partition_epoch
+    if written:
+        topic, partition = message.partition
+        ensemble.write_state(
+            topic, partition, leader=message.leader, isr=message.isr, leader_epoch=message.leader_epoch,
+            controller_epoch=message.controller_epoch, recovery=message.recovery,
+        )  # fmt: skip
+        row = ensemble.rows[message.partition]
+    stored = WriteState(
+        message.partition, row.leader, row.leader_epoch, row.isr, row.controller_epoch, row.recovery,
+        row.partition_epoch,
+    )  # fmt: skip
+    return WriteStateResponse(written, stored)

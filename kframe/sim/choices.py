@@ -1,0 +1,62 @@
+"""What an action of a plan means in the world that it is played in, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kframe.model.events import TopicPartition
+
+if TYPE_CHECKING:
+    from kframe.sim.brokers import BrokerProcess
+    from kframe.sim.controllers import ControllerProcess
+    from kframe.sim.world import World
+
+Item = TypeVar("Item")
+
+
+def tell(world: World, kind: str, argument: Any) -> None:
+    """Say the action that is played as a step of a scenario."""
+    now_ms, action, _ = world.story[-1]
+    world.story[-1] = now_ms, action, {kind: argument}
+
+
+def name(key: TopicPartition) -> str:
+    """``topic-partition``."""
+    return f"{key[0]}-{key[1]}"
+
+
+def choose(items: Sequence[Item], number: int) -> Item | None:
+    """The item that a number means among those that there are; None if there are none."""
+    return items[number % len(items)] if items else None
+
+
+def broker(world: World, arguments: Mapping[str, Any]) -> BrokerProcess:
+    """The broker that an action names."""
+    return world.brokers[world.options.brokers[arguments["broker"] % len(world.options.brokers)]]
+
+
+def controller(world: World, arguments: Mapping[str, Any]) -> ControllerProcess:
+    """A controller's process: every second number means the one at work, if there is one."""
+    number = arguments["controller"]
+    active = [one for one in world.controllers if one.active]
+    return active[0] if number % 2 and active else world.controllers[number // 2 % len(world.controllers)]
+
+
+def partition(world: World, number: int) -> TopicPartition | None:
+    """A partition that storage has."""
+    return choose(sorted(world.ensemble.rows), number)
+
+
+def topic(world: World, number: int) -> str | None:
+    """A topic that storage has."""
+    return choose(sorted(world.ensemble.topic_ids), number)
+
+
+def replicas(world: World, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    """A replica list that an action asks for."""
+    brokers, shift = world.options.brokers, arguments["shift"]
+    order = brokers[shift % len(brokers) :] + brokers[: shift % len(brokers)]
+    if shift % 2:
+        order = order[::-1]
+    return order[: min(arguments["factor"], len(order))]

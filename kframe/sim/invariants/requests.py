@@ -1,0 +1,100 @@
+"""Rules of the requests to brokers: their order, whom they are for, and what may be stopped (I13 to I18, I22)."""
+
+from __future__ import annotations
+
+from kframe.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
+from kframe.model.ids import NO_EPOCH, NO_STATE
+from kframe.sim.letters import read_row
+from kframe.sim.watch import Connected, Post, Watch
+
+
+def one_in_flight(watch: Watch, post: Post) -> str | None:
+    """I13: a broker has at most one request at a time, in the order of their making; only the same one is repeated."""
+    process, letter = post.process, post.letter
+    line = watch.world.lines.get((process.controller_id, process.incarnation, letter.broker_id))
+    if not line or line[0] is not letter:
+        return f"broker {letter.broker_id}: a request of {type(letter.message).__name__} left out of its turn"
+    return None
+
+
+def first_is_metadata(watch: Watch, post: Post) -> str | None:
+    """I14: a registration hears in each controller epoch first of all brokers, and its first LeaderAndIsr is whole."""
+    process, letter = post.process, post.letter
+    message = letter.message
+    key = (process.controller_id, process.incarnation, message.controller_epoch, letter.broker_id, letter.broker_epoch)
+    heard = watch.started.setdefault(key, set())
+    first, kind = not heard, type(message)
+    news = kind not in heard
+    heard.add(kind)
+    if first and not isinstance(message, UpdateMetadata):
+        return f"broker {letter.broker_id} hears {kind.__name__} first"
+    if first and isinstance(message, UpdateMetadata):
+        registered = tuple(process.loop.controller.cluster.brokers.registered_ids())
+        if message.live_brokers != registered:
+            return f"broker {letter.broker_id} hears of {message.live_brokers}, registered are {registered}"
+    if news and isinstance(message, LeaderAndIsr):
+        missing = _hosted(process, letter.broker_id) - message.partitions.keys()
+        if missing:
+            return f"the first LeaderAndIsr of broker {letter.broker_id} leaves out {sorted(missing)}"
+    return None
+
+
+def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
+    """Partitions with a state that a broker hosts, as the controller knows. Left out are doomed topics, and
+    replicas that are being added: those are told as new when their move goes on."""
+    cluster = process.loop.controller.cluster  # type: ignore[attr-defined]
+    p = cluster.partitions
+    found = set()
+    for row in (p.partition_epoch != NO_STATE).nonzero()[0].tolist():
+        if p.topic[row] >= 0 and not cluster.topics.deleting[p.topic[row]]:
+            one = read_row(cluster, row)
+            if broker_id in one.replicas and broker_id not in one.adding:
+                found.add(one.key)
+    return found
+
+
+def for_one_registration(watch: Watch, post: Post) -> str | None:
+    """I15: a request bears the broker epoch of the registration that it is for, from its making to its end."""
+    channel = post.process.transport.channels.get(post.letter.broker_id)
+    if channel is None or channel.broker_epoch != post.letter.message.broker_epoch:
+        now = None if channel is None else channel.broker_epoch
+        return f"broker {post.letter.broker_id}: a request for {post.letter.message.broker_epoch} went to {now}"
+    return None
+
+
+def death_before_birth(watch: Watch, connected: Connected) -> str | None:
+    """I16: another registration of the same id is a death and then a birth."""
+    if connected.open_epoch is not None:
+        return f"broker {connected.broker_id} was connected anew while its channel of {connected.open_epoch} was open"
+    return None
+
+
+def only_the_registered(watch: Watch, post: Post) -> str | None:
+    """I17: requests go to brokers that are known to be registered, and name no dead leader as alive."""
+    cluster, letter = post.process.loop.controller.cluster, post.letter
+    index = cluster.brokers.find(letter.broker_id)
+    if index is None or not cluster.brokers.registered[index]:
+        return f"a request for broker {letter.broker_id}, which is known to be gone"
+    if letter.broker_id not in post.process.transport.channels:
+        return f"a request for broker {letter.broker_id}, to which no channel is open"
+    return None
+
+
+def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
+    """I18, I22: only replicas of doomed topics or outside the target are deleted, none of an ISR, with an epoch that
+    the broker will accept, and not before the whole target is in sync."""
+    message, cluster = post.letter.message, post.process.loop.controller.cluster
+    if not isinstance(message, StopReplica):
+        return None
+    for key, stop in message.partitions.items():
+        row = cluster.row(*key)
+        if not stop.delete or row is None or cluster.topics.deleting[cluster.partitions.topic[row]]:
+            continue
+        one = read_row(cluster, row)
+        target = [replica for replica in one.replicas if replica not in one.removing]
+        broker_id = post.letter.broker_id
+        if broker_id in target or broker_id in one.isr:
+            return f"{key}: broker {broker_id} of target {target}, isr {one.isr} is told to delete its replica"
+        if stop.leader_epoch not in (one.leader_epoch, NO_EPOCH):
+            return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, not {one.leader_epoch}"
+    return None

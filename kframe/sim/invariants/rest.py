@@ -1,0 +1,178 @@
+"""Rules of a world at rest, once all faults have ended: everybody knows the same, and nothing is left (I12, I24, L1 to
+L6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kframe.embedded.layout import DELETE_TOPICS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe.model.ids import NO_STATE
+from kframe.sim.controllers import ControllerProcess
+from kframe.sim.letters import Row, read_row
+from kframe.sim.watch import Watch
+
+
+def _first(problems: Iterator[str]) -> str | None:
+    return next(problems, None)
+
+
+def _stuck(watch: Watch) -> set[str]:
+    """Doomed topics that are moving, too: as in Kafka, the move waits for a leader that a doomed topic does not get,
+    and the deletion for the move."""
+    doomed = set(watch.world.ensemble.record_names(DELETE_TOPICS))
+    return {key[0] for key, row in watch.world.ensemble.rows.items() if key[0] in doomed and row.adding + row.removing}
+
+
+def _active(watch: Watch) -> ControllerProcess | None:
+    return next((one for one in watch.world.controllers if one.active), None)
+
+
+def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
+    """I12: every live replica's last accepted LeaderAndIsr names the leader and the leader epoch that storage has."""
+    return _first(_wrong_roles(watch))
+
+
+def _wrong_roles(watch: Watch) -> Iterator[str]:
+    for key, row in watch.world.ensemble.rows.items():
+        if row.partition_epoch == NO_STATE or key[0] in watch.dark | _stuck(watch):
+            continue
+        for replica in row.replicas:
+            state = watch.memory[replica].states.get(key)
+            if state is None:
+                yield f"{key}: broker {replica} was told nothing of it"
+            elif (state.leader, state.leader_epoch) != (row.leader, row.leader_epoch):
+                yield (
+                    f"{key}: broker {replica} knows leader {state.leader} of epoch {state.leader_epoch}, "
+                    f"storage has {row.leader} of {row.leader_epoch}"
+                )
+            elif state.replicas != row.replicas or state.adding_replicas != row.adding:
+                yield f"{key}: broker {replica} knows replicas {state.replicas}, storage has {row.replicas}"
+
+
+def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
+    """I12: every live broker has the metadata of all that is in storage. Of a topic that was deleted while it was being
+    registered anew a broker is told nothing, as in Kafka."""
+    return _first(_wrong_metadata(watch))
+
+
+def _wrong_metadata(watch: Watch) -> Iterator[str]:
+    ensemble = watch.world.ensemble
+    alive = tuple(sorted(one.broker_id for one in watch.world.brokers.values() if one.registered))
+    for broker_id in alive:
+        memory = watch.memory[broker_id]
+        if memory.live_brokers != alive:
+            yield f"broker {broker_id} knows the brokers {memory.live_brokers}, there are {alive}"
+        for key, row in ensemble.rows.items():
+            one = memory.metadata.get(key)
+            if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in _stuck(watch):
+                continue
+            known = None if one is None else (one.leader, one.leader_epoch, one.isr, one.partition_epoch, one.replicas)
+            stored = row.leader, row.leader_epoch, row.isr, row.partition_epoch, row.replicas
+            if known != stored:
+                yield f"{key}: broker {broker_id}'s metadata has {known}, storage {stored}"
+
+
+def ids_are_known(watch: Watch, _: object) -> str | None:
+    """I20: brokers have one id for each topic, which is the one that storage has."""
+    ensemble = watch.world.ensemble
+    if not watch.world.topic_ids_used:
+        return None
+    for broker_id, memory in watch.memory.items():
+        for name, topic_id in ensemble.topic_ids.items():
+            hosted = any(key[0] == name for key in memory.states)
+            if hosted and memory.topic_ids.get(name, topic_id) != topic_id:
+                return f"broker {broker_id} knows another id of {name}"
+    return None
+
+
+def context_is_storage(watch: Watch, _: object) -> str | None:
+    """I24, L6: what the controller has in memory is what storage has: no change was left unread."""
+    process = _active(watch)
+    return None if process is None else _first(_differences(watch, process))
+
+
+def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
+    cluster, ensemble = process.loop.controller.cluster, watch.world.ensemble
+    p = cluster.partitions
+    known: dict[tuple[str, int], Row] = {}
+    for row in (p.topic >= 0).nonzero()[0].tolist():
+        one = read_row(cluster, row)
+        known[one.key] = one
+    for key in known.keys() ^ ensemble.rows.keys():
+        yield f"{key} is known to {'the controller' if key in known else 'storage'} alone"
+    for key in known.keys() & ensemble.rows.keys():
+        # The controller epoch is left out: where nothing has to be written, Kafka's memory takes its own all the same.
+        if key not in watch.rewritten and _compared(known[key]) != _compared(ensemble.rows[key]):
+            yield f"{key}: the controller has {_compared(known[key])}, storage {_compared(ensemble.rows[key])}"
+    registered = tuple(cluster.brokers.registered_ids())
+    stored = tuple(one.broker_id for one in ensemble.registrations())
+    if registered != stored:
+        yield f"the controller knows the brokers {registered}, storage {stored}"
+    for index, name in enumerate(cluster.topics.names):
+        if cluster.topics.find(name) == index and cluster.topics.ids[index].tobytes() != ensemble.topic_id(name):
+            yield f"{name}: the controller knows another id than storage"
+
+
+def _compared(row: Row) -> tuple[object, ...]:
+    return (row.leader, row.leader_epoch, *row[4:10])
+
+
+def led_where_possible(watch: Watch, _: object) -> str | None:
+    """L1: a partition with a live member of its ISR has a leader, who lives."""
+    world = watch.world
+    alive = {one.broker_id for one in world.brokers.values() if one.registered}
+    for key, row in world.ensemble.rows.items():
+        if key[0] in _stuck(watch):
+            continue
+        if row.partition_epoch == NO_STATE:
+            if alive & set(row.replicas):
+                return f"{key} never got a state though {sorted(alive & set(row.replicas))} live"
+        elif row.leader not in alive and alive & set(row.isr):
+            return f"{key}: leader {row.leader} of isr {row.isr}, alive are {sorted(alive)}"
+    return None
+
+
+def one_controller(watch: Watch, _: object) -> str | None:
+    """L2: there is exactly one active controller, and storage names it."""
+    active = [one.controller_id for one in watch.world.controllers if one.active]
+    stored = watch.world.ensemble.controller_id()
+    return None if active == [stored] else f"active: {active}, in storage: {stored}"
+
+
+def nothing_is_left(watch: Watch, _: object) -> str | None:
+    """L3: what operators left in storage is gone, moves have ended, doomed topics are gone, all who asked are
+    answered."""
+    ensemble = watch.world.ensemble
+    stuck = _stuck(watch) | watch.dark
+    for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
+        if ensemble.has_record(path) and not stuck:
+            return f"{path} is still there"
+    if doomed := set(ensemble.record_names(DELETE_TOPICS)) - stuck:
+        return f"marked for deletion, and still there: {sorted(doomed)}"
+    for key, row in ensemble.rows.items():
+        if key[0] not in stuck and (row.adding or row.removing):
+            return f"{key} is still moving: {row.replicas}, adding {row.adding}, removing {row.removing}, isr {row.isr}"
+    return f"{watch.unanswered} who asked were never answered" if watch.unanswered else None
+
+
+def nobody_waits(watch: Watch, _: object) -> str | None:
+    """L4: no request waits for a broker that would take it."""
+    for process in watch.world.controllers:
+        if process.active:
+            for channel in process.transport.channels.values():
+                if channel.waiting or channel.in_flight is not None:
+                    return f"{len(channel.waiting)} requests wait for broker {channel.broker_id}"
+    return None
+
+
+def in_sync_again(watch: Watch, _: object) -> str | None:
+    """L5: whoever wanted to stop has stopped, and all replicas are in sync again."""
+    for broker in watch.world.brokers.values():
+        if not broker.registered:
+            return f"broker {broker.broker_id} did not come back"
+    for key, row in watch.world.ensemble.rows.items():
+        if key in watch.rewritten or key[0] in watch.dark | _stuck(watch):
+            continue
+        if row.partition_epoch != NO_STATE and row.leader >= 0 and set(row.isr) != set(row.replicas):
+            return f"{key}: isr {row.isr} of replicas {row.replicas}"
+    return None

@@ -1,0 +1,95 @@
+"""What a seed decides before anything happens: the cluster, its settings, and how bad the world is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Any, Final
+
+#: The inter-broker protocols that are drawn: today's, the oldest with AlterPartition ids, and leaders that write ISRs.
+PROTOCOLS: Final = ("3.9", "3.9", "3.9", "3.4", "2.8", "2.7", "2.6")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """A topic that exists from the start: replica lists by partition, and its settings."""
+
+    name: str
+    assignments: tuple[tuple[int, ...], ...]
+    unclean: bool
+    min_insync: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One world. Times are milliseconds."""
+
+    seed: int
+    brokers: tuple[int, ...]
+    racks: int
+    controllers: int
+    topics: tuple[TopicOptions, ...]
+    protocol: str
+    strict: bool
+    """kframe.alter.partition.strict"""
+    rebalance: bool
+    """auto.leader.rebalance.enable"""
+    session_timeout_ms: float
+    request_timeout_ms: float
+    delay_ms: tuple[float, float]
+    """Of a message, at least and at most."""
+    faults: tuple[str, ...]
+    """The classes of faults that may befall this world."""
+    actions: int
+    """How many faults and operations there are."""
+    gap_ms: float
+    """The mean time between two of them."""
+    selector: str | None = None
+    """A leader selector of a plugin that is in charge of all elections."""
+
+    def shown(self) -> dict[str, Any]:
+        """As plain values, for people and for files."""
+        return asdict(self)
+
+    @property
+    def config(self) -> dict[str, object]:
+        """The controllers' settings, by Kafka's keys."""
+        return {
+            "inter.broker.protocol.version": self.protocol,
+            "kframe.alter.partition.strict": self.strict,
+            "auto.leader.rebalance.enable": self.rebalance,
+            "leader.imbalance.check.interval.seconds": 20,
+        }
+
+
+def draw_options(seed: int, fault_classes: tuple[str, ...]) -> Options:
+    """The world of a seed. A quarter of the worlds know no fault of one half of the classes, so that others are seen
+    alone."""
+    random = Random(f"options/{seed}")
+    brokers = tuple(range(1, random.randint(3, 5) + 1))
+    faults = fault_classes
+    if random.random() < 0.5:
+        faults = tuple(sorted(random.sample(fault_classes, len(fault_classes) // 2)))
+    slow = random.random() < 0.2
+    return Options(
+        seed=seed,
+        brokers=brokers,
+        racks=random.choice((0, 2, 3)),
+        controllers=random.choice((1, 2, 2, 3)),
+        topics=tuple(_draw_topic(random, f"t{number}", brokers) for number in range(random.randint(1, 3))),
+        protocol=random.choice(PROTOCOLS),
+        strict=random.random() < 0.3,
+        rebalance=random.random() < 0.5,
+        session_timeout_ms=random.choice((3_000.0, 6_000.0)),
+        request_timeout_ms=random.choice((1_500.0, 4_000.0)),
+        delay_ms=(1.0, 80.0) if slow else (0.3, 4.0),
+        faults=faults,
+        actions=random.randint(30, 50),
+        gap_ms=random.choice((150.0, 400.0, 1_200.0)),
+    )
+
+
+def _draw_topic(random: Random, name: str, brokers: tuple[int, ...]) -> TopicOptions:
+    factor = min(random.choice((1, 2, 3, 3, 3)), len(brokers))
+    lists = tuple(tuple(random.sample(brokers, factor)) for _ in range(random.randint(1, 3)))
+    return TopicOptions(name, lists, random.random() < 0.2, random.randint(1, factor))

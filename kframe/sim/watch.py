@@ -1,0 +1,255 @@
+"""What is remembered of a run, and the invariants that are held to it after every event."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kframe.broker.messages import (
+    ControlResponse,
+    LeaderAndIsr,
+    LeaderState,
+    PartitionMetadata,
+    StopReplica,
+    UpdateMetadata,
+)
+from kframe.errors import ErrorCode
+from kframe.model.cluster import ClusterState
+from kframe.model.events import TopicPartition
+from kframe.model.ids import LEADER_DURING_DELETE
+from kframe.sim.letters import Letter, Row
+
+if TYPE_CHECKING:
+    from kframe.sim.brokers import BrokerProcess
+    from kframe.sim.controllers import ControllerProcess
+    from kframe.sim.world import World
+
+#: So many broken invariants end a run: what comes after is their consequence.
+VIOLATIONS_MAX: Final = 5
+
+
+class Moment(Enum):
+    """When an invariant is looked at, and with what."""
+
+    CLAIMED = "the role was claimed"
+    WRITTEN = "a controller has written"
+    STATE = "a partition's state was written"
+    TOPIC = "a topic was written, created or deleted"
+    QUEUED = "a request was handed over for a broker"
+    SENT = "a request leaves"
+    ANSWERED = "a broker has answered"
+    CONNECTED = "a channel to a broker was opened"
+    REPLIED = "somebody who asked was answered"
+    EVENT = "a controller is done with an event"
+    RESTED = "the world has come to rest"
+
+
+class Claimed(NamedTuple):
+    """A process won the role."""
+
+    process: ControllerProcess
+    controller_epoch: int
+
+
+class Written(NamedTuple):
+    """A process did a write of the store."""
+
+    process: ControllerProcess
+    call: str
+
+
+class StateWritten(NamedTuple):
+    """A state was stored. ``process`` None: past every controller."""
+
+    key: TopicPartition
+    before: Row | None
+    after: Row
+    process: ControllerProcess | None
+    cluster: ClusterState | None
+
+
+class TopicWritten(NamedTuple):
+    """A topic was stored; partitions by number. ``process`` None: past every controller."""
+
+    name: str
+    before: Mapping[int, Row]
+    after: Mapping[int, Row]
+    topic_id: bytes
+    process: ControllerProcess | None
+
+
+class Post(NamedTuple):
+    """A request and who sends it."""
+
+    process: ControllerProcess
+    letter: Letter
+    again: bool = False
+
+
+class Answered(NamedTuple):
+    """A broker's answer to a request."""
+
+    broker: BrokerProcess
+    letter: Letter
+    response: ControlResponse
+
+
+class Connected(NamedTuple):
+    """A channel was opened while another to the same broker was, perhaps, still open."""
+
+    process: ControllerProcess
+    broker_id: int
+    open_epoch: int | None
+
+
+class Replied(NamedTuple):
+    """Somebody was answered; ``times`` counts the answers, ``whole`` says whether all that was asked has a code."""
+
+    what: str
+    times: int
+    whole: bool
+
+
+class Ended(NamedTuple):
+    """An event is over, with what it has written."""
+
+    process: ControllerProcess
+    event: Any
+    written: tuple[TopicPartition, ...]
+    topics: frozenset[str]
+    """Topics that it has written."""
+    repeated: bool
+    """Whether it was told for the second time, and nothing else has happened since the first."""
+
+
+class Invariant(NamedTuple):
+    """One rule: its number in the list of reliability rules, what it says, when it is looked at, and how."""
+
+    number: str
+    says: str
+    moment: Moment
+    broken: Callable[[Watch, Any], str | None]
+    """What is wrong, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that did not hold."""
+
+    number: str
+    problem: str
+    at_ms: float
+    event: int
+    """How many events had happened."""
+
+
+@dataclass(slots=True)
+class BrokerMemory:
+    """What one process of a broker has accepted."""
+
+    controller_epoch: int = -1
+    states: dict[TopicPartition, LeaderState] = field(default_factory=dict)
+    metadata: dict[TopicPartition, PartitionMetadata] = field(default_factory=dict)
+    live_brokers: tuple[int, ...] = ()
+    topic_ids: dict[str, bytes] = field(default_factory=dict)
+
+
+class Watch:
+    """Looks on, remembers, and holds what it sees to the invariants."""
+
+    def __init__(self, world: World, invariants: tuple[Invariant, ...]) -> None:
+        self.world = world
+        self.violations: list[Violation] = []
+        self.looks: Counter[str] = Counter()
+        """How often each invariant was looked at."""
+        self.epoch_owner: dict[int, tuple[int, int]] = {}
+        """(controller id, incarnation) by controller epoch."""
+        self.memory: defaultdict[int, BrokerMemory] = defaultdict(BrokerMemory)
+        self.confirmed: set[tuple[TopicPartition, int]] = set()
+        """(partition, broker) of replicas whose deletion was confirmed in this life of their topic."""
+        self.wanted: defaultdict[TopicPartition, set[tuple[int, ...]]] = defaultdict(set)
+        """Replica lists that operators have ever asked for."""
+        self.ids_used: dict[bytes, str] = {}
+        """Name by topic id, of every topic there ever was."""
+        self.known_id: dict[str, bytes] = {}
+        """The last id of every topic that stands."""
+        self.dark: set[str] = set()
+        """Topics that some broker knows by another id: their own was lost while no controller knew it, or a replica of
+        an earlier topic of the name was never deleted."""
+        self.rewritten: set[TopicPartition] = set()
+        """States that somebody has written unasked since their last leader epoch: their leaders cannot propose ISRs."""
+        self.last_writer: dict[TopicPartition, ControllerProcess | None] = {}
+        self.started: dict[tuple[int, int, int, int, int], set[type]] = {}
+        """Kinds of requests so far, by (controller, incarnation, controller epoch, broker, broker epoch)."""
+        self.unanswered = 0
+        self.crashes = 0
+        self._by_moment: dict[Moment, tuple[Invariant, ...]] = {
+            moment: tuple(one for one in invariants if one.moment is moment) for moment in Moment
+        }
+
+    @property
+    def broken(self) -> bool:
+        """Whether so much is wrong that the run is over."""
+        return len(self.violations) >= VIOLATIONS_MAX
+
+    def look(self, moment: Moment, what: Any) -> None:
+        """Hold something that has happened to the invariants that are about it."""
+        for one in self._by_moment[moment]:
+            self.looks[one.number] += 1
+            problem = one.broken(self, what)
+            if problem is not None:
+                self.report(one.number, problem)
+
+    def report(self, number: str, problem: str) -> None:
+        """Note what is wrong."""
+        scheduler = self.world.scheduler
+        self.violations.append(Violation(number, problem, scheduler.now_ms, scheduler.happened))
+
+    def answered(self, answered: Answered) -> None:
+        """Remember what a broker has accepted, and look."""
+        broker, letter, response = answered
+        self.look(Moment.ANSWERED, answered)
+        if response.error is not ErrorCode.NONE:
+            return
+        memory, message = self.memory[broker.broker_id], letter.message
+        memory.controller_epoch = message.controller_epoch
+        self._note_strays(message, response)
+        if isinstance(message, LeaderAndIsr):
+            self._remember_states(memory, message, response)
+        elif isinstance(message, UpdateMetadata):
+            _remember_metadata(memory, message)
+        else:
+            self._remember_stops(broker.broker_id, memory, message, response)
+
+    def _note_strays(self, message: object, response: ControlResponse) -> None:
+        """A broker holds a log of an earlier topic of the name: it was down when its replica was to be deleted."""
+        if isinstance(message, LeaderAndIsr):
+            for (name, _), error in response.errors.items():
+                if error is ErrorCode.INCONSISTENT_TOPIC_ID:
+                    self.dark.add(name)
+
+    def _remember_states(self, memory: BrokerMemory, message: LeaderAndIsr, response: ControlResponse) -> None:
+        memory.topic_ids.update(message.topic_ids)
+        for key, state in message.partitions.items():
+            if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE:
+                memory.states[key] = state
+
+    def _remember_stops(
+        self, broker_id: int, memory: BrokerMemory, message: StopReplica, response: ControlResponse
+    ) -> None:
+        for key, stop in message.partitions.items():
+            if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE and stop.delete:
+                memory.states.pop(key, None)
+                self.confirmed.add((key, broker_id))
+
+
+def _remember_metadata(memory: BrokerMemory, message: UpdateMetadata) -> None:
+    memory.live_brokers = message.live_brokers
+    for key, one in message.partitions.items():
+        if one.leader == LEADER_DURING_DELETE:
+            memory.metadata.pop(key, None)
+        else:
+            memory.metadata[key] = one

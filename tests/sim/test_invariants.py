@@ -1,0 +1,357 @@
+"""Every invariant is seen to fail: a world at rest, in which one thing is broken on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.broker.messages import ControlResponse, LeaderAndIsr, Stop, StopReplica, UpdateMetadata
+from kframe.embedded.layout import REASSIGN_PARTITIONS
+from kframe.model.events import AlterPartitionRequested, BrokersChanged
+from kframe.model.ids import PartitionState
+from kframe.sim import INVARIANTS, Options, World
+from kframe.sim.invariants import events, requests, rest, roles, states, topics
+from kframe.sim.letters import Letter, Row
+from kframe.sim.options import TopicOptions
+from kframe.sim.watch import (
+    Answered,
+    Claimed,
+    Connected,
+    Ended,
+    Moment,
+    Post,
+    Replied,
+    StateWritten,
+    TopicWritten,
+    Watch,
+    Written,
+)
+
+KEY = ("t", 0)
+OPTIONS = Options(
+    seed=1,
+    brokers=(1, 2, 3, 4),
+    racks=0,
+    controllers=2,
+    topics=(TopicOptions("t", ((1, 2, 3), (2, 3, 1)), unclean=False, min_insync=1),),
+    protocol="3.9",
+    strict=False,
+    rebalance=False,
+    session_timeout_ms=3_000.0,
+    request_timeout_ms=1_500.0,
+    delay_ms=(0.3, 4.0),
+    faults=(),
+    actions=0,
+    gap_ms=100.0,
+)
+
+
+@pytest.fixture
+def world() -> World:
+    """A quiet world at rest, with controller 1000 at work."""
+    world = World(OPTIONS, ())
+    assert world.run().violations == ()
+    return world
+
+
+def state(world: World, **changes: Any) -> StateWritten:
+    """The controller stores a state after the one that stands: a leader epoch higher, unless ``changes`` say else."""
+    before = world.ensemble.rows[KEY]
+    usual = {"leader_epoch": before.leader_epoch + 1, "partition_epoch": before.partition_epoch + 1}
+    process = world.controllers[0]
+    after = before._replace(**(usual | changes))
+    return StateWritten(KEY, before, after, process, process.loop.controller.cluster)
+
+
+def letter(world: World, message: Any, broker_id: int = 1) -> Post:
+    epoch = world.brokers[broker_id].registration.broker_epoch
+    return Post(world.controllers[0], Letter(broker_id, epoch, message, np.empty(0, np.int32)))
+
+
+def metadata(world: World, controller_epoch: int = 1, **changes: Any) -> UpdateMetadata:
+    usual: dict[str, Any] = {
+        "broker_epoch": world.brokers[1].registration.broker_epoch, "live_brokers": (1, 2, 3, 4),
+    }  # fmt: skip
+    return UpdateMetadata(1000, controller_epoch, **(usual | changes))
+
+
+def stop(world: World, leader_epoch: int = 0) -> StopReplica:
+    epoch = world.brokers[1].registration.broker_epoch
+    return StopReplica(1000, 1, epoch, {KEY: Stop(leader_epoch, True)})
+
+
+def topic(world: World, before: dict[int, Row] | None = None, after: dict[int, Row] | None = None,
+          topic_id: bytes | None = None) -> TopicWritten:  # fmt: skip
+    now = world.ensemble.topic_partitions("t")
+    known = world.ensemble.topic_ids["t"] if topic_id is None else topic_id
+    chosen = (now if before is None else before, now if after is None else after)
+    return TopicWritten("t", *chosen, known, world.controllers[0])
+
+
+def ended(world: World, event: Any = None, **changes: Any) -> Ended:
+    usual: dict[str, Any] = {"written": (), "topics": frozenset(), "repeated": False}
+    return Ended(world.controllers[0], event or BrokersChanged(), **(usual | changes))
+
+
+def edit(world: World, **changes: Any) -> None:
+    """Let storage hold something else than it should."""
+    world.ensemble.rows[KEY] = world.ensemble.rows[KEY]._replace(**changes)
+
+
+def rested(**changes: Any) -> Callable[[World], tuple[Moment, Any]]:
+    def broken(world: World) -> tuple[Moment, Any]:
+        edit(world, **changes)
+        return Moment.RESTED, None
+
+    return broken
+
+
+def _second_owner(world: World) -> tuple[Moment, Any]:
+    return Moment.CLAIMED, Claimed(world.controllers[1], 1)
+
+
+def _others_epoch(world: World) -> tuple[Moment, Any]:
+    return Moment.SENT, letter(world, metadata(world, 7))
+
+
+def _obeys_older(world: World) -> tuple[Moment, Any]:
+    world.watch.memory[1].controller_epoch = 9
+    return Moment.ANSWERED, Answered(world.brokers[1], letter(world, metadata(world)).letter, ControlResponse())
+
+
+def _unfenced(world: World) -> tuple[Moment, Any]:
+    world.controllers[0].store.claimed_epoch = 5
+    return Moment.WRITTEN, Written(world.controllers[0], "write_states")
+
+
+def _sends_after_loss(world: World) -> tuple[Moment, Any]:
+    world.controllers[0].store.lost_role = True
+    return Moment.SENT, letter(world, metadata(world))
+
+
+def _writes_after_loss(world: World) -> tuple[Moment, Any]:
+    world.controllers[0].store.lost_role = True
+    return Moment.WRITTEN, Written(world.controllers[0], "write_states")
+
+
+def _chooses_the_dead(world: World) -> tuple[Moment, Any]:
+    brokers = world.controllers[0].loop.controller.cluster.brokers
+    brokers.unregister(np.array([brokers.find(2)], np.int32))
+    return Moment.STATE, state(world, leader=2)
+
+
+def _leaves_stranger(world: World) -> tuple[Moment, Any]:
+    edit(world, isr=(1, 2, 4))
+    return Moment.EVENT, ended(world, written=(KEY,), topics=frozenset({"t"}))
+
+
+def _chooses_out_of_sync(world: World) -> tuple[Moment, Any]:
+    edit(world, isr=(1, 2))
+    return Moment.STATE, state(world, leader=3, isr=(3,))
+
+
+def _unclean_with_company(world: World) -> tuple[Moment, Any]:
+    edit(world, isr=(1,))
+    return Moment.STATE, state(world, leader=3, isr=(3, 2))
+
+
+def _proposal_raises_epoch(world: World) -> tuple[Moment, Any]:
+    return Moment.STATE, state(world, leader_epoch=world.ensemble.rows[KEY].leader_epoch + 2)
+
+
+def _forgets_version(world: World) -> tuple[Moment, Any]:
+    edit(world, partition_epoch=9)
+    world.watch.last_writer[KEY] = world.controllers[0]
+    return Moment.EVENT, ended(world, written=(KEY,))
+
+
+def _old_metadata(world: World) -> tuple[Moment, Any]:
+    del world.watch.memory[4].metadata[KEY]
+    return Moment.RESTED, None
+
+
+def _out_of_turn(world: World) -> tuple[Moment, Any]:
+    return Moment.SENT, letter(world, metadata(world))
+
+
+def _roles_first(world: World) -> tuple[Moment, Any]:
+    world.watch.started.clear()
+    return Moment.QUEUED, letter(world, LeaderAndIsr(1000, 1, 1, {}))
+
+
+def _other_registration(world: World) -> tuple[Moment, Any]:
+    return Moment.SENT, letter(world, metadata(world, broker_epoch=3))
+
+
+def _birth_before_death(world: World) -> tuple[Moment, Any]:
+    return Moment.CONNECTED, Connected(world.controllers[0], 1, 14)
+
+
+def _to_the_dead(world: World) -> tuple[Moment, Any]:
+    brokers = world.controllers[0].loop.controller.cluster.brokers
+    brokers.unregister(np.array([brokers.find(1)], np.int32))
+    return Moment.QUEUED, letter(world, metadata(world))
+
+
+def _deletes_in_sync(world: World) -> tuple[Moment, Any]:
+    return Moment.QUEUED, letter(world, stop(world))
+
+
+def _deleted_unconfirmed(world: World) -> tuple[Moment, Any]:
+    return Moment.TOPIC, topic(world, after={})
+
+
+def _another_id(world: World) -> tuple[Moment, Any]:
+    return Moment.TOPIC, topic(world, topic_id=b"x" * 16)
+
+
+def _unknown_id(world: World) -> tuple[Moment, Any]:
+    message = LeaderAndIsr(1000, 1, 1, {}, {"t": b"x" * 16})
+    return Moment.QUEUED, letter(world, message)
+
+
+def _brokers_other_id(world: World) -> tuple[Moment, Any]:
+    world.watch.memory[2].topic_ids["t"] = b"x" * 16
+    return Moment.RESTED, None
+
+
+def _moved_unasked(world: World) -> tuple[Moment, Any]:
+    now = world.ensemble.topic_partitions("t")
+    return Moment.TOPIC, topic(world, after=now | {0: now[0]._replace(replicas=(4, 2, 3))})
+
+
+def _lost_partition(world: World) -> tuple[Moment, Any]:
+    now = world.ensemble.topic_partitions("t")
+    return Moment.TOPIC, topic(world, after={0: now[0]})
+
+
+def _grown_and_moved(world: World) -> tuple[Moment, Any]:
+    now = world.ensemble.topic_partitions("t")
+    grown = now | {0: now[0]._replace(replicas=(4, 2, 3)), 2: now[1]._replace(key=("t", 2))}
+    world.watch.wanted[KEY].add((4, 2, 3))
+    return Moment.TOPIC, topic(world, after=grown)
+
+
+def _wrong_gauge(world: World) -> tuple[Moment, Any]:
+    world.controllers[0].loop.controller.context.gauges.rows.totals[0] += 1
+    return Moment.EVENT, ended(world)
+
+
+def _online_without_leader(world: World) -> tuple[Moment, Any]:
+    partitions = world.controllers[0].loop.controller.cluster.partitions
+    partitions.state[0], partitions.leader[0] = PartitionState.ONLINE, -1
+    return Moment.EVENT, ended(world)
+
+
+def _answered_twice(world: World) -> tuple[Moment, Any]:
+    return Moment.REPLIED, Replied("an election", 2, True)
+
+
+def _answered_in_part(world: World) -> tuple[Moment, Any]:
+    return Moment.REPLIED, Replied("an election", 1, False)
+
+
+def _repeat_writes(world: World) -> tuple[Moment, Any]:
+    return Moment.EVENT, ended(world, written=(KEY,), repeated=True)
+
+
+def _fails_by_itself(world: World) -> tuple[Moment, Any]:
+    world.controllers[0].loop.controller.failures += 1
+    return Moment.EVENT, ended(world)
+
+
+def _endless(world: World) -> tuple[Moment, Any]:
+    world.controllers[0].effects = 1_000
+    return Moment.EVENT, ended(world)
+
+
+def _nobody_active(world: World) -> tuple[Moment, Any]:
+    world.controllers[0].crash()
+    return Moment.RESTED, None
+
+
+def _record_left(world: World) -> tuple[Moment, Any]:
+    world.ensemble.records.create(1, REASSIGN_PARTITIONS)
+    return Moment.RESTED, None
+
+
+def _waits(world: World) -> tuple[Moment, Any]:
+    world.controllers[0].transport.channels[1].waiting.append(letter(world, metadata(world)).letter)
+    return Moment.RESTED, None
+
+
+#: The invariant that must complain, and what is broken.
+BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[Moment, Any]]]] = [
+    (roles.epoch_has_one_owner, _second_owner),
+    (roles.letter_has_own_epoch, _others_epoch),
+    (roles.brokers_go_forward, _obeys_older),
+    (roles.writes_are_fenced, _unfenced),
+    (roles.sends_end_with_the_role, _sends_after_loss),
+    (roles.writes_end_with_the_role, _writes_after_loss),
+    (states.leader_is_sound, lambda world: (Moment.STATE, state(world, isr=(2, 3)))),
+    (states.leader_is_sound, _chooses_the_dead),
+    (states.leader_is_sound, lambda world: (Moment.STATE, state(world, leader=4, isr=(4, 2)))),
+    (states.isr_is_sound, lambda world: (Moment.STATE, state(world, leader=-1, isr=()))),
+    (states.isr_is_sound, lambda world: (Moment.STATE, state(world, isr=(1, 2, 2)))),
+    (states.isr_is_assigned, _leaves_stranger),
+    (states.election_is_clean, _chooses_out_of_sync),
+    (states.election_is_clean, lambda world: (Moment.STATE, state(world, leader=3, isr=(1, 2, 3)))),
+    (states.unclean_leader_is_alone, _unclean_with_company),
+    (states.leader_epoch_goes_up, _proposal_raises_epoch),
+    (states.leader_epoch_goes_up, lambda world: (Moment.STATE, state(world, leader_epoch=-1))),
+    (states.states_are_a_chain, lambda world: (Moment.STATE, state(world, partition_epoch=7))),
+    (states.own_writes_are_known, _forgets_version),
+    (rest.brokers_know_their_roles, rested(leader_epoch=7)),
+    (rest.brokers_know_the_cluster, _old_metadata),
+    (requests.one_in_flight, _out_of_turn),
+    (requests.first_is_metadata, _roles_first),
+    (requests.for_one_registration, _other_registration),
+    (requests.death_before_birth, _birth_before_death),
+    (requests.only_the_registered, _to_the_dead),
+    (requests.only_leavers_are_deleted, _deletes_in_sync),
+    (topics.deletion_was_confirmed, _deleted_unconfirmed),
+    (topics.id_is_for_life, _another_id),
+    (topics.letters_name_the_topic, _unknown_id),
+    (rest.ids_are_known, _brokers_other_id),
+    (topics.moves_were_asked_for, _moved_unasked),
+    (topics.partitions_stay, _lost_partition),
+    (topics.expansion_moves_nothing, _grown_and_moved),
+    (events.gauges_are_recounts, _wrong_gauge),
+    (rest.context_is_storage, rested(isr=(1,))),
+    (events.states_fit_columns, _online_without_leader),
+    (events.answered_once, _answered_twice),
+    (events.answered_once, _answered_in_part),
+    (events.repeats_change_nothing, _repeat_writes),
+    (events.failures_are_explained, _fails_by_itself),
+    (events.steps_are_bounded, _endless),
+    (rest.led_where_possible, rested(leader=-1)),
+    (rest.one_controller, _nobody_active),
+    (rest.nothing_is_left, _record_left),
+    (rest.nothing_is_left, rested(adding=(3,))),
+    (rest.nobody_waits, _waits),
+    (rest.in_sync_again, rested(isr=(1, 2))),
+]
+
+
+@pytest.mark.parametrize(("invariant", "break_it"), BROKEN)
+def test_an_invariant_complains_when_it_is_broken(
+    world: World, invariant: Callable[[Watch, Any], str | None], break_it: Callable[[World], tuple[Moment, Any]]
+) -> None:
+    moment, what = break_it(world)
+    assert [one.moment for one in INVARIANTS if one.broken is invariant] == [moment]
+    assert invariant(world.watch, what)
+
+
+def test_every_invariant_is_broken_above() -> None:
+    assert {one.broken for one in INVARIANTS} == {invariant for invariant, _ in BROKEN}
+
+
+def test_what_is_right_passes(world: World) -> None:
+    for change in ({}, {"leader": 2, "isr": (2, 3)}, {"leader": -1, "isr": (1,)}):
+        world.watch.look(Moment.STATE, state(world, **change))
+    world.watch.look(Moment.EVENT, ended(world, AlterPartitionRequested.__name__))
+    broken = {violation.number for violation in world.watch.violations}
+    assert broken == {"I6"}, "leader 2 was chosen while 1, the first of the replicas, lives"

@@ -1,0 +1,140 @@
+"""Seeds played: without a broken invariant, the same each time and with the kernels' twins, shrunk, kept and told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kframe.cli.app import cli
+from kframe.core import leadership
+from kframe.errors import InputError
+from kframe.scenario.format import parse_scenario
+from kframe.scenario.runner import ScenarioRunner
+from kframe.sim import CLASSES, INVARIANTS, Tally, World, plan_of, play, play_seed, shrink
+from kframe.sim.files import read_run, scenario_text, write_run
+from kframe.sim.plan import CLASS_OF, Action
+from kframe.sim.run import EVENTS_LEAST
+
+#: Seeds of every run of the suite; ``make sim`` plays many more.
+SEEDS = range(2_000_001, 2_000_013)
+
+
+def test_seeds_keep_every_invariant() -> None:
+    tally = Tally()
+    for seed in SEEDS:
+        tally.add(play_seed(seed))
+    assert [result.violations for result in tally.failed] == []
+    assert tally.events_least >= EVENTS_LEAST
+    looked_at = {name for name, times in tally.looks.items() if times}
+    assert looked_at == {one.number for one in INVARIANTS}
+
+
+def test_every_class_of_faults_is_drawn() -> None:
+    drawn = {CLASS_OF[action.kind] for seed in range(40) for action in plan_of(seed)[1]}
+    assert drawn == set(CLASSES)
+
+
+def test_a_seed_leaves_the_same_trace_and_another_leaves_another() -> None:
+    first, again, other = (play(*plan_of(seed)).trace for seed in (7, 7, 8))
+    assert first == again != other
+
+
+def test_the_naive_kernels_leave_the_same_trace() -> None:
+    """I27: what is stored and every byte that is sent are the same with the twins of the kernels."""
+    code = "from kframe.sim import play, plan_of; print(play(*plan_of(7)).trace)"
+    environment = {**os.environ, "KFRAME_KERNELS": "naive"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == play(*plan_of(7)).trace
+
+
+def _break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let controllers store a leader epoch that is one too high when they elect."""
+    plain = leadership.elect
+
+    def elect(context: Any, rows: Any, strategy: Any, batch: Any) -> Any:
+        partitions = context.cluster.partitions
+        partitions.leader_epoch[rows] += 1
+        return (yield from plain(context, rows, strategy, batch))
+
+    monkeypatch.setattr(leadership, "elect", elect)
+
+
+def test_a_broken_engine_is_found_shrunk_and_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _break_elections(monkeypatch)
+    options, plan = plan_of(7)
+    result = play(options, plan)
+    assert {"I8"} <= {violation.number for violation in result.violations}
+    short = shrink(options, plan, "I8", tries_most=60)
+    assert len(short.plan) < len(plan)
+    write_run(tmp_path / "run.json", short)
+    options_read, plan_read, document = read_run(tmp_path / "run.json")
+    assert (options_read, plan_read) == (options, short.plan)
+    assert play(options_read, plan_read).trace == document["trace"]
+
+
+def test_what_is_to_be_shrunk_must_be_broken() -> None:
+    with pytest.raises(ValueError, match="does not break I8"):
+        shrink(*plan_of(7), "I8")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("{", "JSONDecodeError"),
+        ("{}", "KeyError"),
+        (json.dumps({"options": {}, "plan": []}), "ValidationError"),
+    ],
+)
+def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(InputError, match=found):
+        read_run(tmp_path / "run.json")
+
+
+def test_an_unknown_action_is_refused(tmp_path: Path) -> None:
+    options, _ = plan_of(7)
+    result = play(options, ())
+    write_run(tmp_path / "run.json", result)
+    document = json.loads((tmp_path / "run.json").read_text())
+    document["plan"] = [Action(1.0, "melt", {}).shown()]
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="melt"):
+        read_run(tmp_path / "run.json")
+
+
+def test_a_run_is_told_as_a_scenario_that_can_be_read() -> None:
+    options, plan = plan_of(7)
+    world = World(options, plan)
+    world.run()
+    scenario = parse_scenario(scenario_text(options, world.story), "seed-7")
+    assert len(scenario.steps) > 5
+    ScenarioRunner(scenario)
+
+
+def test_the_command_plays_keeps_and_replays(tmp_path: Path) -> None:
+    runner = CliRunner()
+    played = runner.invoke(cli, ["sim", "run", "--seeds", "7..8", "-o", "json"])
+    assert played.exit_code == 0, played.output
+    document = json.loads(played.stdout)
+    assert (document["schema"], document["seeds"], document["failed_seeds"]) == ("kframe.sim/v1", 2, 0)
+    kept = tmp_path / "run.json"
+    assert runner.invoke(cli, ["sim", "replay", "7", "--write", str(kept)]).exit_code == 0
+    assert runner.invoke(cli, ["sim", "replay", str(kept)]).exit_code == 0
+    changed = json.loads(kept.read_text()) | {"trace": "0" * 32}
+    kept.write_text(json.dumps(changed))
+    assert runner.invoke(cli, ["sim", "replay", str(kept)]).exit_code == 1
+    assert runner.invoke(cli, ["sim", "shrink", "7"]).exit_code == 2
+    assert runner.invoke(cli, ["sim", "run", "--seeds", "9..8"]).exit_code == 2
+
+
+def test_each_seed_shows_its_options() -> None:
+    shown = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--each", "-o", "json"])
+    (row,) = json.loads(shown.stdout)["rows"]
+    assert row["options"]["brokers"] == list(plan_of(7)[0].brokers)
