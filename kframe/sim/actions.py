@@ -203,8 +203,7 @@ def _malform(world: World, arguments: Mapping[str, Any]) -> bool:
     """A record becomes unreadable; not one of a topic that moves, whose move would go on in memory alone."""
     moving = {key[0] for key, row in world.ensemble.rows.items() if row.adding or row.removing}
     done = world.ensemble.malform(arguments["which"], arguments["pick"], moving)
-    # A proposal for a topic that the controller cannot read is refused for good: its leader waits for a new epoch.
-    world.watch.rewritten.update(key for key in world.ensemble.rows if not world.ensemble.readable([key[0]]))
+    world.watch.unreadable.update(name for name in world.ensemble.topic_ids if not world.ensemble.readable([name]))
     return done
 
 

@@ -171,7 +171,7 @@ def in_sync_again(watch: Watch, _: object) -> str | None:
         if not broker.registered:
             return f"broker {broker.broker_id} did not come back"
     for key, row in watch.world.ensemble.rows.items():
-        if key in watch.rewritten or key[0] in watch.dark | _stuck(watch):
+        if key in watch.rewritten or key[0] in watch.unreadable | watch.dark | _stuck(watch):
             continue
         if row.partition_epoch != NO_STATE and row.leader >= 0 and set(row.isr) != set(row.replicas):
             return f"{key}: isr {row.isr} of replicas {row.replicas}"
