@@ -119,8 +119,8 @@ class Ended(NamedTuple):
     process: ControllerProcess
     event: Any
     written: tuple[TopicPartition, ...]
-    topics: frozenset[str]
-    """Topics that it has written."""
+    topics: Mapping[str, Mapping[int, Row]]
+    """Topics that it has written, as they were before."""
     repeated: bool
     """Whether it was told for the second time, and nothing else has happened since the first."""
 

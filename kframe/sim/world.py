@@ -126,7 +126,7 @@ class World:
             for number in range(options.controllers)
         ]  # fmt: skip
         self._written: list[TopicPartition] = []
-        self._topics: set[str] = set()
+        self._topics: dict[str, Mapping[int, Row]] = {}
         self._last_ended: tuple[Event | None, int] = (None, 0)
         self._failures: dict[int, tuple[int, int]] = {}
         self._errors = _ErrorCatcher()
@@ -182,9 +182,9 @@ class World:
             next_look = now + 500.0
             actions.bring_back(self)
             busy = any(not one.idle for one in self.controllers)
-            if changes != self.ensemble.changes or busy:
+            if changes != self.ensemble.changes:
                 since, changes = now, self.ensemble.changes
-            return now - since > QUIET_MS or now - began > REST_MOST_MS
+            return (now - since > QUIET_MS and not busy) or now - began > REST_MOST_MS
 
         self._run_until(at_rest)
         if self.scheduler.now_ms - began > REST_MOST_MS:
@@ -241,7 +241,7 @@ class World:
         self._note(b"topic", repr((name, topic_id, [row[7:10] for row in after.values()])).encode())
         process = self.process_of(writer)
         if process is not None:
-            self._topics.add(name)
+            self._topics.setdefault(name, before)
         self.watch.look(Moment.TOPIC, TopicWritten(name, before, after, topic_id, process))
 
     def written(self, writer: SimStore | None, call: str, what: object) -> None:
@@ -314,7 +314,7 @@ class World:
             again.clear()
         written, self._last_ended = tuple(self._written), (event, self.ensemble.changes)
         self._written.clear()
-        self.watch.look(Moment.EVENT, Ended(process, event, written, frozenset(self._topics), repeated))
+        self.watch.look(Moment.EVENT, Ended(process, event, written, dict(self._topics), repeated))
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
         """What the last event failed of, if it failed and nothing had befallen the process."""

@@ -92,7 +92,7 @@ def topic(world: World, before: dict[int, Row] | None = None, after: dict[int, R
 
 
 def ended(world: World, event: Any = None, **changes: Any) -> Ended:
-    usual: dict[str, Any] = {"written": (), "topics": frozenset(), "repeated": False}
+    usual: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
     return Ended(world.controllers[0], event or BrokersChanged(), **(usual | changes))
 
 
@@ -144,8 +144,9 @@ def _chooses_the_dead(world: World) -> tuple[Moment, Any]:
 
 
 def _leaves_stranger(world: World) -> tuple[Moment, Any]:
+    before = {0: world.ensemble.rows[KEY]._replace(replicas=(1, 2, 4))}
     edit(world, isr=(1, 2, 4))
-    return Moment.EVENT, ended(world, written=(KEY,), topics=frozenset({"t"}))
+    return Moment.EVENT, ended(world, written=(KEY,), topics={"t": before})
 
 
 def _chooses_out_of_sync(world: World) -> tuple[Moment, Any]:

@@ -55,15 +55,18 @@ def isr_is_sound(watch: Watch, written: StateWritten) -> str | None:
 
 
 def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
-    """I5: when an event is over, the ISRs of topics that it has written name only assigned replicas. A move that is
-    overridden stores the new assignment first, and then takes those who left it out of the ISR, as Kafka's does.
-    Whoever is left there since the controller crashed in between is taken out by the leader."""
+    """I5: when an event is over, no replica is in an ISR that the event has taken out of the assignment. A move that is
+    overridden stores the new assignment first, and then takes those who left it out of the ISR, as Kafka's does;
+    whoever is left there since a controller crashed or failed in between is taken out by the leader."""
+    if not ended.process.active:
+        return None
     rows = watch.world.ensemble.rows
-    for key in ended.written:
-        row = rows.get(key)
-        known = key[0] in ended.topics and row is not None and row.partition_epoch >= 0
-        if known and row is not None and not set(row.isr) <= set(row.replicas):
-            return f"{key}: isr {row.isr} of replicas {row.replicas}"
+    for name, before in ended.topics.items():
+        for number, was in before.items():
+            row = rows.get((name, number))
+            stay = set() if row is None else (set(row.isr) - set(row.replicas)) & set(was.replicas)
+            if row is not None and row.partition_epoch >= 0 and stay:
+                return f"{row.key}: isr {row.isr} of replicas {row.replicas}, which were {was.replicas}"
     return None
 
 
