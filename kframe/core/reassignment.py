@@ -29,6 +29,8 @@ from kframe.model.columns import Bool, Int32, Ragged, members, ragged_positions
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
 _NONE = np.empty(0, np.int32)
+#: Golden traces show what Kafka does without it.
+_STRICT = "kframe.reassignment.strict"
 
 
 def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operation[Int32]:
@@ -36,11 +38,12 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
 
     Rows are unique and ascending, of topics that are not queued for deletion unless the assignment is the current one.
     """
-    p = context.cluster.partitions
-    stranded = _strands(context, rows, assignments)
-    context.log_refused("Partition", rows[stranded], "keeps its replicas: all that are in sync would be deleted")
-    refused: Int32 = rows[stranded]
-    rows, assignments = rows[~stranded], assignments.take(~stranded)
+    p, refused = context.cluster.partitions, _NONE
+    if context.config[_STRICT]:
+        stranded = _strands(context, rows, assignments)
+        context.log_refused("Partition", rows[stranded], "keeps its replicas: all that are in sync would be deleted")
+        refused = rows[stranded]
+        rows, assignments = rows[~stranded], assignments.take(~stranded)
     if len(rows) == 0:
         return refused
     deletion.halt(context, np.unique(p.topic[rows]).tolist(), "a reassignment is under way")
@@ -121,7 +124,8 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     context.gauges.touch(moved)
     yield from topics.store(context, moved)
     yield from stop(context, gone)
-    yield from _lead_the_bereft(context, moved)
+    if context.config[_STRICT]:
+        yield from _lead_the_bereft(context, moved)
 
 
 def _lead_the_bereft(context: Context, rows: Int32) -> Operation[None]:

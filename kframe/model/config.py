@@ -121,6 +121,12 @@ KEYS: Final[Mapping[str, Key]] = {
             "Refuse AlterPartition from a broker that does not lead, and ISRs without it or with unassigned brokers.",
         ),
         Key(
+            "kframe.reassignment.strict",
+            boolean,
+            "false",
+            "Where a reassignment is overridden: refuse to drop all replicas in sync, and elect if the leader is dropped.",
+        ),
+        Key(
             "kframe.topic.id.restore",
             boolean,
             "true",

@@ -373,16 +373,14 @@ def config_of(snapshot: Snapshot, config: Mapping[str, object] | None = None) ->
 
 def _controller_id(snapshot: Snapshot) -> int:
     """The controller's id; that of the first broker if the snapshot does not say."""
-    if snapshot.controller_id is not None:
-        return snapshot.controller_id
-    return snapshot.brokers[0].broker_id if snapshot.brokers else 0
+    first = snapshot.brokers[0].broker_id if snapshot.brokers else 0
+    return first if snapshot.controller_id is None else snapshot.controller_id
 
 
 def _controller_epoch(snapshot: Snapshot) -> int:
     """The present controller's epoch; the highest that any state was written under if the snapshot does not say."""
     written = snapshot.partitions.controller_epoch
-    highest = 1 if written is None else int(written.max(initial=1))
-    return max(highest, snapshot.controller_epoch or 1)
+    return max(1 if written is None else int(written.max(initial=1)), snapshot.controller_epoch or 1)
 
 
 def _joined(found: Bool | None, more: Bool | None) -> Bool | None:

@@ -28,6 +28,7 @@ def test_defaults_are_those_of_kafka_3_9() -> None:
         "kframe.alter.partition.check.epochs": True,
         "kframe.alter.partition.strict": False,
         "kframe.never.replicas": frozenset(),
+        "kframe.reassignment.strict": False,
         "kframe.topic.id.restore": True,
         PERCENTAGE: 10,
         "min.insync.replicas": 1,

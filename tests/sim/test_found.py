@@ -23,7 +23,7 @@ def play(partition: str, steps: list[str], protocol: str = "3.9") -> tuple[Scena
     text = "\n".join([
         "schema: kframe.scenario/v1",
         "name: found",
-        f'config: {{"inter.broker.protocol.version": "{protocol}"}}',
+        f'config: {{"inter.broker.protocol.version": "{protocol}", "kframe.reassignment.strict": true}}',
         "brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 4}]",
         f"topics: [{{name: t, partitions: [{partition}]}}]",
         "steps:",
