@@ -19,6 +19,7 @@ TARGETS = {one.name: one for one in targets()}
 KEPT = read_corpus(CORPUS)
 
 
+@pytest.mark.timeout(1800)
 def test_a_million_frames() -> None:
     tallies = run(targets, SEED, CASES)
     told = report("kframe_kafka_wire.testing.fuzz", SEED, tallies)

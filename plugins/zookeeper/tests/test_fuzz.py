@@ -23,6 +23,7 @@ REPLIES = ["multi read", "multi write"]
 KEPT = read_corpus(CORPUS)
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", REPLIES)])
 def test_a_million_cases(name: str, only: list[str]) -> None:
     cases = CASES if name == "znodes" else CASES // 10
