@@ -127,3 +127,12 @@ def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:
     replicas, flags = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)]
     needed[rows] = (dead != 0) & replicas.any((live[replicas.values] != 0) & ((flags & ReplicaFlag.OFFLINE_DIR) == 0))
     return needed
+
+
+def either(found: Bool | None, more: Bool | None) -> Bool | None:
+    """What is marked in either; ``more`` may have more rows."""
+    if found is None or more is None:
+        return None
+    joined = more.copy()
+    joined[: len(found)] |= found
+    return joined

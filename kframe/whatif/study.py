@@ -40,7 +40,7 @@ from kframe.whatif.observe import (
     watched,
 )
 from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Told, Verb
-from kframe.whatif.standing import Standing, newly, standing_of
+from kframe.whatif.standing import Standing, either, newly, standing_of
 from kframe.whatif.timeline import Happening, RequestsSent, Turns
 from kframe.whatif.trail import Trail
 
@@ -275,7 +275,7 @@ class WhatIf:
                 (FailOn.OFFLINE, before.offline, after.offline),
                 (FailOn.UNDER_MIN_ISR, before.under_min_isr, after.under_min_isr),
             ):
-                found[what] = _joined(found[what], newly(was, now))
+                found[what] = either(found[what], newly(was, now))
             outcomes.append(StepOutcome(name, happenings, after.counts(), told.answer))
             self.step_over(done)
             self.step_progress(done, len(steps))
@@ -381,15 +381,6 @@ def _controller_epoch(snapshot: Snapshot) -> int:
     """The present controller's epoch; the highest that any state was written under if the snapshot does not say."""
     written = snapshot.partitions.controller_epoch
     return max(1 if written is None else int(written.max(initial=1)), snapshot.controller_epoch or 1)
-
-
-def _joined(found: Bool | None, more: Bool | None) -> Bool | None:
-    """What is marked in either; ``more`` may have more rows."""
-    if found is None or more is None:
-        return None
-    joined = more.copy()
-    joined[: len(found)] |= found
-    return joined
 
 
 def _happens(ids: tuple[int, ...], one: str, several: str) -> str:
