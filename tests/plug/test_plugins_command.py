@@ -143,7 +143,7 @@ def test_check_as_json(folder: Path) -> None:
     assert {(row["selector"], row["tier"]) for row in document["rows"]} == {("first", "scalar")}
     assert {row["check"]: row["passed"] for row in document["rows"]} == {
         "is-named": True, "keeps-to-its-array": True, "is-safe": False, "same-batch-same-answer": True,
-        "leaves-the-batch-alone": True, "small-and-odd-batches": False,
+        "leaves-the-batch-alone": True, "small-and-odd-batches": False, "simulated-clusters": True,
     }  # fmt: skip
 
 
