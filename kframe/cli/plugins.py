@@ -158,8 +158,10 @@ _SEEDS: Final = range(1, 4)
 
 
 def _simulated(registry: Registry, spec: SelectorSpec) -> Finding:
-    """Put a selector in charge of elections in whole simulated clusters (``kframe.sim``). What holds only at rest is not
-    looked at: a selector may choose nobody."""
+    """Put a selector in charge of elections in whole simulated clusters (``kframe.sim``).
+
+    What holds only at rest is not looked at: a selector may choose nobody.
+    """
     from kframe.plug.checks import Finding
     from kframe.sim import INVARIANTS, World, plan_of
     from kframe.sim.watch import Moment
