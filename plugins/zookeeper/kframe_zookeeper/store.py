@@ -5,10 +5,12 @@ Calls come from the controller's thread; a worker of ours follows the watches an
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -48,6 +50,19 @@ NO_CONTROLLER: Final = -1
 HEARTBEATS: Final = 6
 #: How long to wait before the next try to get a new session (Kafka 3.9 ``ZooKeeperClient.RetryBackoffMs``).
 RETRY_S: Final = 1.0
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the garbage collector: it looks at each list of replicas again and again, which takes longer than to
+    decode them, and finds none to free, since nothing refers to itself here."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class ZooKeeperStore(TopicCalls, RequestCalls):
@@ -163,7 +178,10 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
 
     def load(self) -> ClusterState:
         """Read everything and arm its watches; what cannot be read is left out, see ``broken``."""
-        connection, cluster = self._connected(), ClusterState()
+        with _no_collection():
+            return self._load(self._connected(), ClusterState())
+
+    def _load(self, connection: Connection, cluster: ClusterState) -> ClusterState:
         cluster.brokers.register(self.read_brokers())
         table = self.read_topics(tuple(sorted(self.read_topic_names())))
         rows = cluster.add_table(table)
