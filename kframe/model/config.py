@@ -124,7 +124,7 @@ KEYS: Final[Mapping[str, Key]] = {
             "kframe.reassignment.strict",
             boolean,
             "false",
-            "Where a reassignment is overridden: refuse to drop all replicas in sync, and elect if the leader is dropped.",
+            "Where a move is overridden: refuse to drop all replicas in sync, and elect if the leader is dropped.",
         ),
         Key(
             "kframe.topic.id.restore",
