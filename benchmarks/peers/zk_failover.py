@@ -22,6 +22,7 @@ import argparse
 import base64
 import json
 import logging
+import random
 import shlex
 import shutil
 import socket
@@ -33,6 +34,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -137,9 +139,11 @@ class StandInBroker:
 
 
 def free_port() -> int:
-    """A port on which nobody listens now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """A port on which nobody listens now, and which no outgoing connection is given, not even one to itself."""
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def start_java(jars: Path, main: str, config: str, folder: Path, name: str, heap: str) -> subprocess.Popen[bytes]:
