@@ -79,9 +79,9 @@ class TimedStore:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._store, name)
 
-        def timed(*arguments: Any) -> Any:
+        def timed(*arguments: Any, **named: Any) -> Any:
             with self._watch.storing():
-                return call(*arguments)
+                return call(*arguments, **named)
 
         return timed
 

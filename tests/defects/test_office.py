@@ -191,7 +191,9 @@ def test_r16_nothing_that_waits_holds_the_end_of_a_session_up() -> None:
         one.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
     one.loops[0].notify(SessionExpired())
     assert len(one.loops[0].queue) == 1
-    one.run()
+    first = one.loops[0].queue.take()
+    assert first is not None
+    one.loops[0].process(first)
     assert not one.loops[0].controller.active
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from tests.search.explore import Report, replay, search, text
+from tests.search.subject import quiet
 from tests.search.world import World
 from tests.search.worlds import WORLDS, Searched
 
@@ -57,4 +58,5 @@ def _replay(searched: Searched, path: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with quiet():
+        sys.exit(main())

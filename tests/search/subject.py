@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,7 +54,17 @@ LEFT_OUT: Final = {"config", "selection", "counters", "doomed", "gauges", "hosts
 #: Controllers in the middle of an operation that are kept for their next step, which they can take once.
 AT_WORK_MOST: Final = 5_000
 
-logging.getLogger("kframe").setLevel(logging.CRITICAL)
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """While the same events are handled again and again, nobody wants to read of them."""
+    log = logging.getLogger("kframe")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 @dataclass(frozen=True, slots=True)
