@@ -223,7 +223,7 @@ ZOOKEEPER = [
     ),
     zk(
         "security protocol",
-        "field listener_security_protocol_map | 'TLS' for X | one of PLAINTEXT",
+        "field listener_security_protocol_map | 'TLS' for 'X' | one of PLAINTEXT",
         registration(1, endpoints=["X://h:1"], listener_security_protocol_map={"X": "TLS"}),
     ),
     zk("controller epoch", "data of /controller_epoch | '4.0' | a number", znode("/controller_epoch", "4.0")),

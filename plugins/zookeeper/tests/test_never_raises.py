@@ -88,7 +88,7 @@ def settled_quickly(raw: bytes) -> tuple[bool, bool]:
 def test_what_is_settled_quickly_would_pass_a_close_look(raw: bytes) -> None:
     try:
         quickly, agreed = settled_quickly(raw)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # no topic's znode
         return
     assert agreed or not quickly
 
