@@ -40,7 +40,7 @@ USUAL: Final = re.compile(
             # One broker has heard of a change, another has not yet.
             r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader",
             r"\[ReplicaFetcher .+\] Partition .+ marked as failed",
-            # Nobody who is alive has the partition, its topic is half deleted, or its leader has died while the role moved.
+            # Nobody alive has the partition, its topic is half deleted, or its leader died while the role moved.
             r"\[Broker .+\] Received LeaderAndIsrRequest .+ leader -1 is unavailable",
             r"\[Controller .+\] .+ change state for partition (lone|risky)-.+ from OfflinePartition to OnlinePartition",
             # A controller that takes up a move that another began says so of each replica that is added.
