@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kframe.api.kafka_keys import KAFKA_KEYS
 from kframe.api.properties import read_properties
 from kframe.errors import ConfigError
 from kframe.model.config import KEYS, ControllerConfig
+from kframe.model.kafka_keys import KAFKA_KEYS
 
 _log = logging.getLogger("kframe.config")
 

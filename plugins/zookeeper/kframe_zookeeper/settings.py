@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from kframe.api.kafka_keys import KAFKA_KEYS
 from kframe.errors import ConfigError
 from kframe.model.config import Key, boolean, nearest, text, whole
+from kframe.model.kafka_keys import KAFKA_KEYS
 from kframe.snapshot.checks import shown
 from kframe_zookeeper.jaas import SaslLogin, read_jaas
 

@@ -11,8 +11,8 @@ import pytest
 from kframe_zookeeper.jaas import SaslLogin, read_jaas
 from kframe_zookeeper.settings import KEYS, ConnectSettings, TlsSettings, settings_of_config, settings_of_url
 
-from kframe.api.kafka_keys import KAFKA_KEYS
 from kframe.errors import ConfigError
+from kframe.model.kafka_keys import KAFKA_KEYS
 
 JAAS = """
 // Of the brokers.
