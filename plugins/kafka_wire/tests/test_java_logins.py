@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from kframe_kafka_wire.testing.secured import LET_IN, certificates, login, secured, tls
 from kframe_kafka_wire.testing.served import Served
-from kframe_kafka_wire.testing.tools import Tools
+from kframe_kafka_wire.testing.tools import ToolBox, Tools
 from kframe_zookeeper.testing.java import missing
 
 from kframe.testing.clusters import healthy
@@ -27,47 +27,50 @@ def world(folder: Path) -> Iterator[Served]:
         yield world
 
 
-def tools(world: Served, folder: Path, at: Path, listener: str, more: Mapping[str, str], key: str) -> Tools:
-    secure = tls(folder, key) if listener.endswith("SSL") else {}
-    # Who is hung up on while he says hello is not told why, and goes on trying.
-    told = listener != "SSL" or key == "client"
-    settings = {
-        "security.protocol": listener,
-        "default.api.timeout.ms": "60000" if told else "6000",
-        "request.timeout.ms": "5000",
-        **secure,
-        **more,
-    }
-    return Tools(at, world.server.addresses[listener], settings)
+#: (listener, settings of the login, certificate)
+Login = tuple[str, Mapping[str, str], str]
+
+
+@pytest.fixture
+def tools(world: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Callable[[Login], Tools]:
+    """Makes tools that log in."""
+
+    def make(how: Login) -> Tools:
+        listener, more, key = how
+        secure = tls(folder, key) if listener.endswith("SSL") else {}
+        # Who is hung up on while he says hello is not told why, and goes on trying.
+        told = listener != "SSL" or key == "client"
+        settings = {
+            "security.protocol": listener,
+            "default.api.timeout.ms": "60000" if told else "2500",
+            "request.timeout.ms": "5000" if told else "2000",
+            **secure,
+            **more,
+        }
+        return Tools(toolbox, tmp_path, world.server.addresses[listener], settings)
+
+    return make
 
 
 @pytest.mark.parametrize("name", LET_IN)
-def test_who_may_come_in(name: str, world: Served, folder: Path, tmp_path: Path) -> None:
-    listener, settings, key = LET_IN[name]
-    said = tools(world, folder, tmp_path, listener, settings, key).run("kafka-topics", "--describe", "--topic", "t")
+def test_who_may_come_in(name: str, tools: Callable[[Login], Tools]) -> None:
+    said = tools(LET_IN[name]).run("kafka-topics", "--describe", "--topic", "t")
     assert "Leader: 1" in said
 
 
 #: The same of who is not, with what Kafka's client says.
-LEFT_OUT: Mapping[str, tuple[str, dict[str, str], str, str]] = {
-    "no certificate": ("SSL", {}, "", "Timed out waiting for a node assignment"),
-    "a stranger's certificate": ("SSL", {}, "stranger", "Timed out waiting for a node assignment"),
-    "a wrong password": ("SASL_PLAINTEXT", login("PLAIN", "alice", "x"), "", "Invalid username or password"),
-    "a wrong proof": ("SASL_SSL", login("SCRAM-SHA-512", "dave", "x"), "", "invalid credentials"),
-    "no rights": (
-        "SASL_PLAINTEXT",
-        login("PLAIN", "eve", "x"),
-        "",
-        "does not exist as expected",
-    ),
+LEFT_OUT: Mapping[str, tuple[Login, str]] = {
+    "no certificate": (("SSL", {}, ""), "Timed out waiting for a node assignment"),
+    "a stranger's certificate": (("SSL", {}, "stranger"), "Timed out waiting for a node assignment"),
+    "a wrong password": (("SASL_PLAINTEXT", login("PLAIN", "alice", "x"), ""), "Invalid username or password"),
+    "a wrong proof": (("SASL_SSL", login("SCRAM-SHA-512", "dave", "x"), ""), "invalid credentials"),
+    "no rights": (("SASL_PLAINTEXT", login("PLAIN", "eve", "x"), ""), "does not exist as expected"),
 }
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_who_may_not(name: str, world: Served, folder: Path, tmp_path: Path) -> None:
-    listener, settings, key, said = LEFT_OUT[name]
-    code, text = tools(world, folder, tmp_path, listener, settings, key).tried(
-        "kafka-topics", "--describe", "--topic", "t"
-    )
+def test_who_may_not(name: str, tools: Callable[[Login], Tools]) -> None:
+    how, said = LEFT_OUT[name]
+    code, text = tools(how).tried("kafka-topics", "--describe", "--topic", "t")
     assert code != 0
     assert said in text

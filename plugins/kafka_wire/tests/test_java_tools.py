@@ -11,7 +11,7 @@ import pytest
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.testing.served import Served
-from kframe_kafka_wire.testing.tools import Tools
+from kframe_kafka_wire.testing.tools import ToolBox, Tools
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.servers import free_ports
 
@@ -34,8 +34,8 @@ def world() -> Iterator[Served]:
 
 
 @pytest.fixture
-def tools(world: Served, tmp_path: Path) -> Tools:
-    return Tools(tmp_path, world.server.addresses["PLAINTEXT"])
+def tools(world: Served, toolbox: ToolBox, tmp_path: Path) -> Tools:
+    return Tools(toolbox, tmp_path, world.server.addresses["PLAINTEXT"])
 
 
 def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:

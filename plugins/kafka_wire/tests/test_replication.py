@@ -226,7 +226,7 @@ CHOSEN: Final = ("hard-bounce-leader", "hard-stop-controller", "paused", "handed
 def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property: Callable[[str, int], None]) -> None:
     STORIES[name](scene)
     scene.load.await_more(max(AFTER, RECORDS - scene.load.count().acknowledged))
-    count = scene.load.stop()
+    count = scene.load.finish()
     for broker in scene.world.cluster.brokers.values():
         if broker.pid is None:
             scene.begin(broker)

@@ -58,6 +58,12 @@ class Instance(Process):
         """Its log of state changes."""
         return (self.folder / "logs" / "state-change.log").read_text()
 
+    @property
+    def memory_kib(self) -> int:
+        """The most memory that it has held so far, in KiB. Linux tells."""
+        (found,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
+        return int(found)
+
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of a page; 0 while there are no pages."""
         found = re.search(r"METRICS on (\S+:\d+)", self.log)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from kframe_zookeeper.testing.java import JVM
-from kframe_zookeeper.testing.kafka import jars
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.kafka import client_command
+from kframe_zookeeper.testing.process import Process, until
 from numpy.typing import NDArray
 
 #: Columns of records: the number that was sent, partition, offset.
@@ -68,11 +66,12 @@ def judge(acknowledged: Records, consumed: Records, failed: NDArray[np.int64]) -
     )
 
 
-class Load:
+class Load(Process):
     """One producer in a JVM of its own, at work from the start until ``stop``."""
 
     def __init__(self, folder: Path, address: str, topic: str, partitions: int, records_per_second: int) -> None:
         """Start it. ``address`` is where clients of Kafka connect."""
+        super().__init__()
         folder.mkdir(parents=True)
         self.folder = folder
         (folder / "log4j.properties").write_text(
@@ -82,49 +81,31 @@ class Load:
             "log4j.appender.all.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
         )
         source = Path(__file__).parent / "SteadyLoad.java"
-        with (folder / "log.txt").open("wb") as log:
-            self._process = subprocess.Popen(
-                ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
-                 "-cp", f"{jars()}/*", str(source), address, topic, str(partitions), str(records_per_second)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=folder,
-            )  # fmt: skip
+        arguments = (address, topic, str(partitions), str(records_per_second))
+        self._launch([*client_command(source, folder), *arguments], folder, asked=True)
 
     def count(self) -> Count:
         """As it stands now."""
-        return Count(*map(int, self._ask("count").split()))
+        return Count(*map(int, self._answer("count").split()))
 
     def await_more(self, records: int) -> None:
         """Return when so many more than now have been acknowledged."""
         goal = self.count().acknowledged + records
         assert until(lambda: self.count().acknowledged >= goal, _PATIENCE_S), (goal, self.count())
 
-    def stop(self) -> Count:
+    def finish(self) -> Count:
         """Send nothing more, and return when everything is acknowledged or has failed."""
-        return Count(*map(int, self._ask("stop").split()))
+        return Count(*map(int, self._answer("stop").split()))
 
     def verdict(self) -> Verdict:
         """Of all that there is to read now."""
-        self._ask("consume")
+        self._answer("consume")
         failed = [int(line.partition(",")[0]) for line in (self.folder / "failed.csv").read_text().splitlines()]
         return judge(self._records("acknowledged"), self._records("consumed"), np.array(failed, np.int64))
 
     def close(self) -> None:
         """End the JVM."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._process.kill()
-        self._process.wait()
+        self.kill()
 
     def _records(self, name: str) -> Records:
         return np.loadtxt(self.folder / f"{name}.csv", np.int64, delimiter=",", ndmin=2).reshape(-1, 3)
-
-    def _ask(self, line: str) -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline().decode()
-        if not answer:
-            raise RuntimeError(f"the load has ended:\n{(self.folder / 'log.txt').read_text()[-4000:]}")
-        return answer

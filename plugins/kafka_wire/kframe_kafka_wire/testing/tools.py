@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kframe_zookeeper.testing.java import JVM, fetched
+from kframe_zookeeper.testing.java import JVM, compiled, fetched
 from kframe_zookeeper.testing.kafka import VERSION
+from kframe_zookeeper.testing.process import Process
 
 #: The scripts by the classes that they start.
 TOOLS: Final = {
@@ -18,10 +19,19 @@ TOOLS: Final = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+    "kafka-console-producer": "kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
 }
 #: How a tool is told the settings of its client, where that is not --command-config.
-_CONFIG_OPTIONS: Final = {"kafka-cluster": "--config", "kafka-leader-election": "--admin.config"}
-_PATIENCE_S: Final = 120
+_CONFIG_OPTIONS: Final = {
+    "kafka-cluster": "--config", "kafka-leader-election": "--admin.config",
+    "kafka-console-producer": "--producer.config", "kafka-console-consumer": "--consumer.config",
+    "kafka-producer-perf-test": "--producer.config",
+}  # fmt: skip
+#: Tools that are told where to connect by the settings alone.
+_BY_SETTINGS: Final = {"kafka-producer-perf-test"}
 
 
 def jars() -> Path:
@@ -29,30 +39,49 @@ def jars() -> Path:
     return fetched(f"kafka-tools-{VERSION}", "pom-tools.xml", "KFRAME_KAFKA_TOOLS_LIBS")
 
 
-class Tools:
-    """Runs tools with the same client settings in a folder of its own."""
+class ToolBox(Process):
+    """A JVM that runs one tool after another, each by the ``main`` that its script starts."""
 
-    def __init__(self, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        folder.mkdir(parents=True)
+        (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
+        source = Path(__file__).parent / "ToolBox.java"
+        self._launch(
+            ["java", *JVM, "-Xmx128m", f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
+             "-cp", compiled(source, jars()), source.stem],
+            folder, asked=True,
+        )  # fmt: skip
+
+    def run(self, tool: str, arguments: list[str], given: str) -> tuple[int, str]:
+        """Exit code, and what the tool says on both outputs; ``given`` is its input."""
+        what = {"class": TOOLS[tool], "arguments": arguments, "input": given}
+        reply = json.loads(self._answer(json.dumps(what)))
+        return reply["code"], reply["said"]
+
+
+class Tools:
+    """Runs tools with the same client settings."""
+
+    def __init__(self, box: ToolBox, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
+        """``folder`` is where the settings are written, and files for tools may be."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self._box = box
         self._address = address
-        (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
-        (folder / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        self._settings = folder / "client.properties"
+        lines = {**settings, "bootstrap.servers": address}
+        self._settings.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
-    def run(self, tool: str, *arguments: str) -> str:
+    def run(self, tool: str, *arguments: str, given: str = "") -> str:
         """What a tool says on both outputs, when it has ended well. Raises AssertionError when it has not."""
-        code, said = self.tried(tool, *arguments)
+        code, said = self.tried(tool, *arguments, given=given)
         assert code == 0, said
         return said
 
-    def tried(self, tool: str, *arguments: str) -> tuple[int, str]:
+    def tried(self, tool: str, *arguments: str, given: str = "") -> tuple[int, str]:
         """Exit code, and what it says."""
-        config = _CONFIG_OPTIONS.get(tool, "--command-config")
-        command = [arguments[0]] if tool == "kafka-cluster" else []  # which has commands, and options behind them
-        done = subprocess.run(
-            ["java", *JVM, "-Xmx128m", f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
-             "-cp", f"{jars()}/*", TOOLS[tool], *command, "--bootstrap-server", self._address,
-             config, str(self.folder / "client.properties"), *arguments[len(command) :]],
-            cwd=self.folder, capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
-        )  # fmt: skip
-        return done.returncode, done.stdout + done.stderr
+        config = [_CONFIG_OPTIONS.get(tool, "--command-config"), str(self._settings)]
+        where = [] if tool in _BY_SETTINGS else ["--bootstrap-server", self._address]
+        first = [arguments[0]] if tool == "kafka-cluster" else []  # which has commands, and options behind them
+        return self._box.run(tool, [*first, *where, *config, *arguments[len(first) :]], given)

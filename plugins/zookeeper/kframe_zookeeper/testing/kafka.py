@@ -9,17 +9,30 @@ from __future__ import annotations
 import base64
 import json
 import re
-import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kframe_zookeeper.testing.java import JVM, fetched
+from kframe_zookeeper.testing.java import JVM, compiled, fetched, sharing
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
-__all__ = ["LOGS", "VERSION", "Broker", "Cluster", "Complaint", "KafkaError", "Tool", "jars", "running_cluster"]
+__all__ = [
+    "LOGS",
+    "VERSION",
+    "Broker",
+    "Cluster",
+    "Complaint",
+    "KafkaError",
+    "Tool",
+    "client_command",
+    "jars",
+    "mapped",
+    "running_cluster",
+]
 
 VERSION: Final = "3.9.1"
 #: The logs that a broker writes, as Kafka's own config/log4j.properties divides them, and their loggers.
@@ -49,6 +62,32 @@ def jars(version: str = VERSION) -> Path:
     than Maven fills."""
     variable = "KFRAME_KAFKA_LIBS" if version == VERSION else f"KFRAME_KAFKA_{version.replace('.', '_')}_LIBS"
     return fetched(f"kafka-{version}", "pom-kafka.xml", variable, f"kafka.version={version}")
+
+
+@cache
+def mapped(version: str = VERSION) -> tuple[str, ...]:
+    """Options of a JVM that maps the classes of a broker, or of a client, of this release."""
+    return sharing(f"kafka-{version}", jars(version), lambda options: _train(version, options))
+
+
+def _train(version: str, options: tuple[str, ...]) -> None:
+    """Have a broker start and end under these options."""
+    with tempfile.TemporaryDirectory() as scratch:
+        zookeeper = ServerHandle(Path(scratch) / "zookeeper", ServerOptions())
+        try:
+            zookeeper.start()
+            broker = Broker(Path(scratch) / "broker", zookeeper.address, 1, {}, version)
+            broker.start(options)
+            broker.await_started()
+            broker.stop()
+        finally:
+            zookeeper.kill()
+
+
+def client_command(source: Path, folder: Path) -> list[str]:
+    """How a client of Kafka's that is one source file is started, to log as ``log4j.properties`` in ``folder`` says."""
+    log4j = f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}"
+    return ["java", *JVM, *mapped(), "-Xmx256m", log4j, "-cp", compiled(source, jars()), source.stem]
 
 
 class Complaint(NamedTuple):
@@ -94,11 +133,12 @@ class Broker(Process):
         """Where clients connect."""
         return f"{HOST}:{self.port}"
 
-    def start(self) -> None:
-        """Start the process; ``await_started`` returns when it serves."""
+    def start(self, options: Sequence[str] | None = None) -> None:
+        """Start the process; ``await_started`` returns when it serves. ``options`` of the JVM replace ``mapped``."""
+        options = mapped(self.version) if options is None else options
         self._starts += 1
         self._launch(
-            ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
+            ["java", *JVM, *options, "-Xmx256m", f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
              "-cp", f"{jars(self.version)}/*", "kafka.Kafka", str(self.folder / "server.properties")],
             self.folder,
         )  # fmt: skip
@@ -172,33 +212,21 @@ def running_cluster(folder: Path, settings: Mapping[str, str] = {}) -> Iterator[
         zookeeper.kill()
 
 
-class Tool:
+class Tool(Process):
     """Kafka's own admin client, producer, consumer and encoders of znodes, in a JVM that lives until ``close``."""
 
     def __init__(self, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
         """``settings`` are those of all its clients."""
+        super().__init__()
         folder.mkdir(parents=True)
         (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
         (folder / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         source = Path(__file__).parent / "KafkaTool.java"
-        with (folder / "log.txt").open("wb") as log:
-            self._process = subprocess.Popen(
-                ["java", *JVM, "-Xmx256m", f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
-                 "-cp", f"{jars()}/*", str(source), address, "client.properties"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=folder,
-            )  # fmt: skip
-        self._log = folder / "log.txt"
+        self._launch([*client_command(source, folder), address, "client.properties"], folder, asked=True)
 
     def ask(self, verb: str, **what: Any) -> Any:
         """One question, answered. Raises KafkaError with what Kafka's client has thrown."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"do": verb, **what}).encode() + b"\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the tool has ended:\n{self._log.read_text()[-4000:]}")
-        reply = json.loads(line)
+        reply = json.loads(self._answer(json.dumps({"do": verb, **what})))
         if "error" in reply:
             raise KafkaError(reply["error"])
         return reply["answer"]
@@ -209,11 +237,7 @@ class Tool:
 
     def close(self) -> None:
         """End the JVM."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._process.kill()
-        self._process.wait()
+        self.kill()
 
 
 def _log4j(folder: Path) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 _LOOK_S: Final = 0.02
 _END_S: Final = 60.0  # a broker that hands its partitions over first takes its time
+_started: Final[set[Process]] = set()
 
 
 class Process:
@@ -18,6 +20,7 @@ class Process:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_path: Path | None = None
 
     @property
     def pid(self) -> int | None:
@@ -43,11 +46,29 @@ class Process:
         """Let a frozen process go on (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
-    def _launch(self, command: list[str], folder: Path) -> None:
-        """Start the process in ``folder``, where log.txt takes what it says."""
+    def _launch(self, command: Sequence[str], folder: Path, *, asked: bool = False) -> None:
+        """Start the process in ``folder``, where log.txt takes what it says; ``asked``: but for its answers."""
         assert self.pid is None, "running already"
-        with (folder / "log.txt").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)
+        self._log_path = folder / "log.txt"
+        ours = subprocess.PIPE if asked else subprocess.DEVNULL
+        with self._log_path.open("ab") as log:
+            theirs = subprocess.PIPE if asked else log
+            self._process = subprocess.Popen(command, stdin=ours, stdout=theirs, stderr=log, cwd=folder)
+        _started.add(self)
+
+    def _answer(self, line: str) -> str:
+        """What the process answers to a line by one. Raises RuntimeError, with its log, if it has ended."""
+        assert self._process is not None, "not started"
+        assert self._process.stdin is not None, "not asked"
+        assert self._process.stdout is not None, "not asked"
+        with suppress(BrokenPipeError):  # then there is no answer either
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        answer = self._process.stdout.readline().decode()
+        if not answer:
+            log = "" if self._log_path is None else self._log_path.read_text()
+            raise RuntimeError(f"{type(self).__name__} has ended:\n{log[-4000:]}")
+        return answer
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None, "not started"
@@ -64,8 +85,18 @@ class Process:
             self._process.kill()
             self._process.wait()
         code = self._process.returncode
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # a line that the process did not live to read
+                    pipe.close()
         self._process = None
+        _started.discard(self)
         return code
+
+
+def left_running() -> list[Process]:
+    """Processes that were started and not ended by their handles: none when tests are over."""
+    return [one for one in _started if one.pid is not None]
 
 
 def until(holds: Callable[[], bool], seconds: float = 90.0) -> bool:
