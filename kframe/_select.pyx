@@ -3,16 +3,29 @@
 See ``selector.h`` for what the selector is and sees. Twin: ``tests/plug/native_twin.py``.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
+from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport INT32_MIN, int32_t, uint8_t, uint32_t
 
-from kframe.selector cimport KFRAME_NO_LEADER, kframe_election, kframe_select
+from kframe.selector cimport KFRAME_NO_LEADER, KFRAME_SELECT_SIGNATURE, kframe_election, kframe_select
 
 #: What is written where a selector answered with neither a position nor KFRAME_NO_LEADER. No broker has this index, so
 #: the safety rules refuse it.
 INVALID_POSITION = INT32_MIN
 #: Bytes of ``struct kframe_election``.
 ELECTION_SIZE = sizeof(kframe_election)
+
+
+cdef int32_t first_in_sync(const kframe_election *election, void *user_data) noexcept nogil:
+    """The first candidate that is eligible and in sync; where that is allowed and there is none, the first eligible."""
+    cdef int32_t at
+    for at in range(election.candidate_count):
+        if election.eligible[at] and (election.in_sync[at] or election.unclean_allowed):
+            return at
+    return KFRAME_NO_LEADER
+
+
+#: ``kframe.core.selectors.FirstInSync`` as a native selector, for those who compare tiers.
+FIRST_IN_SYNC = PyCapsule_New(<void *>first_in_sync, KFRAME_SELECT_SIGNATURE, NULL)
 
 
 def capsule_parts(object capsule):

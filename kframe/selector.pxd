@@ -3,6 +3,8 @@
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 cdef extern from "kframe/selector.h" nogil:
+    const char *KFRAME_SELECT_SIGNATURE
+
     enum:
         KFRAME_NO_LEADER
         KFRAME_OFFLINE

@@ -1,4 +1,4 @@
-"""The engine timed: how long failures, failovers, elections and what administrators ask for take, phase by phase."""
+"""The engine timed: failures, failovers, elections and what administrators ask for, phase by phase; and its parts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,35 @@ from typing import Final
 #: All there is to time; ``kframe.bench.works`` says what each is.
 BENCHES: Final = (
     "broker-failure",
+    "broker-failure-native",
+    "broker-failure-bulk",
+    "broker-failure-scalar",
+    "several-brokers-failure",
+    "rack-failure",
     "controller-failover",
     "preferred-election",
     "topic-creation",
+    "topic-creation-storm",
     "reassignment-start",
     "reassignment-completion",
     "topic-deletion",
     "alter-partition",
+    "alter-partition-storm",
+    "isr-notifications",
+    "batching",
+    "encode-leader-and-isr-2",
+    "encode-leader-and-isr-5",
+    "encode-leader-and-isr-7",
+    "encode-update-metadata-5",
+    "encode-update-metadata-7",
+    "encode-update-metadata-8",
+    "encode-stop-replica-1",
+    "encode-stop-replica-3",
+    "encode-stop-replica-4",
+    "snapshot-load-kframe",
+    "snapshot-load-zookeeper",
+    "snapshot-load-describe",
+    "snapshot-load-kcat",
+    "snapshot-load-reassignment",
+    "snapshot-save-kframe",
 )

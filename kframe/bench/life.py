@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from kframe.bench.phases import EncodingTransport, Stopwatch, TimedStore
+from kframe.bench.phases import EncodingTransport, Stopwatch, TimedSelection, TimedStore
 from kframe.core.context import Context
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
 from kframe.embedded import MemoryEnsemble, VirtualClock
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
+from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
+from kframe.model.ids import ElectionKind
 from kframe.runtime.loop import ControllerLoop
 from kframe.wire.encode import Encoder
 from kframe.wire.versions import ControlVersions
 
 CONTROLLER_ID: Final = 1_000_000
+#: Partitions that find no leader are no news here, and nobody reads a line about them.
+logging.getLogger("kframe").addHandler(logging.NullHandler())
 
 
 class Life:
     """A controller, its store and the transport that encodes all that it sends."""
 
-    def __init__(self, cluster: ClusterState) -> None:
-        """``cluster`` is what storage holds; it is copied."""
+    def __init__(self, cluster: ClusterState, selectors: Mapping[ElectionKind, LeaderSelector] | None = None) -> None:
+        """``cluster`` is what storage holds; it is copied. ``selectors`` choose leaders in place of Kafka's rule."""
         self.watch = Stopwatch()
         self.ensemble = MemoryEnsemble.from_cluster(cluster)
         config = ControllerConfig({"auto.leader.rebalance.enable": False})
         self.transport = EncodingTransport(Encoder(ControlVersions.of(config.protocol)), self.watch)
+        self.selection = TimedSelection(selectors or {}, self.watch)
         store = TimedStore(self.ensemble.connect(), self.watch)
         self._loop = ControllerLoop(
-            Controller(CONTROLLER_ID, config, Selection({})), store, self.transport, VirtualClock()
+            Controller(CONTROLLER_ID, config, self.selection), store, self.transport, VirtualClock()
         )
 
     @property

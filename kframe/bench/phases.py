@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
+from kframe.bench.answers import new_digest
+from kframe.core.selection import Selection
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, UInt8
+from kframe.model.elections import LeaderSelector
 from kframe.model.events import StopReplicaAnswered
+from kframe.model.ids import ElectionKind
 from kframe.model.ports import BrokerQueue, MayAct, Notify, Store
 from kframe.model.requests import ControlRequests
 from kframe.wire.encode import Encoder
@@ -26,6 +30,8 @@ class Phases:
 
     decide_seconds: float = 0.0
     """The core: state machines, elections, batching, and taking accepted states over."""
+    choose_seconds: float = 0.0
+    """Of these, asking the leader selectors, the built-in one too."""
     store_seconds: float = 0.0
     """The stand-in for storage; a peer's stand-in is left out of its figures, too."""
     encode_seconds: float = 0.0
@@ -69,6 +75,24 @@ class Stopwatch:
         self.phases.store_seconds += time.perf_counter() - start
 
 
+class TimedSelection(Selection):
+    """A selection whose choices are timed."""
+
+    def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector], watch: Stopwatch) -> None:
+        super().__init__(selectors)
+        self._watch = watch
+
+    def choose(
+        self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8,
+        builtin: Callable[[Int32], Int32],
+    ) -> Int32:  # fmt: skip
+        """See Selection."""
+        start = time.perf_counter()
+        leader = super().choose(cluster, kind, rows, unclean_allowed, builtin)
+        self._watch.phases.choose_seconds += time.perf_counter() - start
+        return leader
+
+
 class TimedStore:
     """Implements ``ports.Store``: another store, its calls timed as storing."""
 
@@ -98,8 +122,15 @@ class EncodingTransport:
         self._notify: Notify | None = None
         self._last: list[EncodedRequest] = []
         self.answers_deletions = False
-        self.digest = blake2b(digest_size=8)
+        self.count_anew(whole=False)
+
+    def count_anew(self, whole: bool) -> None:
+        """Begin the digests; with ``whole`` that of the bytes, too."""
+        self._whole = whole
+        self.digest = new_digest()
         """Over api, broker and size of all requests: pins the work that was timed."""
+        self.bytes_digest = new_digest()
+        """Over all bytes that were made, and which request they belong to."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready; ``notify`` hears of deletions, if anything is to be answered."""
@@ -130,13 +161,18 @@ class EncodingTransport:
         phases.counting_seconds += start - begun + time.perf_counter() - ready
 
     def _count(self, phases: Phases, encoded: list[EncodedRequest]) -> None:
-        made: set[int] = set()
+        made: dict[int, int] = {}
         for request in encoded:
             phases.requests += 1
             phases.sent_bytes += request.nbytes
             self.digest.update(np.array([request.api_key, request.broker, request.nbytes], np.int64).tobytes())
-            phases.made_bytes += sum(len(chunk) for chunk in request.chunks if id(chunk) not in made)
-            made.update(id(chunk) for chunk in request.chunks)
+            for chunk in request.chunks:
+                fresh = id(chunk) not in made
+                place = made.setdefault(id(chunk), len(made))
+                phases.made_bytes += len(chunk) if fresh else 0
+                if self._whole:
+                    self.bytes_digest.update(place.to_bytes(8, "little"))
+                    self.bytes_digest.update(chunk if fresh else b"")
 
     def queues(self) -> Mapping[int, BrokerQueue]:
         """Nothing waits here."""

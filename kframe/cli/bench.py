@@ -11,16 +11,18 @@ from kframe.cli.output import emit_record, output_option
 from kframe.cli.progress import progress
 
 
-@click.command("bench")
-@click.argument("name", type=click.Choice(BENCHES))
+@click.command("bench", epilog="WHAT is one of " + ", ".join(BENCHES) + ".")
+@click.argument("name", metavar="WHAT", type=click.Choice(BENCHES))
 @click.option("--partitions", type=click.IntRange(min=1), default=1_000_000, show_default=True)
 @click.option("--brokers", type=click.IntRange(min=4), default=100, show_default=True)
 @click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Counted runs, after one more.")
 @output_option
 def command(name: str, partitions: int, brokers: int, runs: int, output: str) -> None:
-    """Time one bench, phase by phase: deciding, storing in memory, and having every request's bytes ready.
+    """Time the engine at WHAT, on a generated cluster of replication factor 3.
 
-    The cluster has replication factor 3. Seconds are wall clock, as min, median and max over the runs.
+    What befalls a controller is timed phase by phase: deciding (choosing leaders is a part of it), storing in memory,
+    and having every request's bytes ready; a part of the engine by itself as a whole. Seconds are wall clock, as min,
+    median and max over the runs; the digest is that of the answer. Loading and saving need the arrow extra.
     """
     from kframe.bench.run import SCHEMA, Bench, run
 

@@ -28,7 +28,7 @@ from kframe_kafka_wire.answers import Asked, read_answer
 from kframe_kafka_wire.told import LEADER_AND_ISR, Told, TopicNames
 from kframe_kafka_wire.transport import WireTransport
 
-from kframe.bench.works import whole_cluster
+from kframe.bench.clusters import whole_cluster
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.protocol import LATEST

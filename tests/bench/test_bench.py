@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from kframe.bench import BENCHES
+from kframe.bench.clusters import whole_cluster
+from kframe.bench.isrs import ALTERATIONS
 from kframe.bench.life import Life
-from kframe.bench.run import SCHEMA, Bench, run
-from kframe.bench.works import ALTERATIONS, WORKS, whole_cluster
+from kframe.bench.run import SCHEMA, Bench, result, run, trials
+from kframe.bench.texts import TEXTS
+from kframe.bench.work import EventWork
+from kframe.bench.works import WORKS
 from kframe.cli.app import cli
 from kframe.errors import InputError
+from kframe.snapshot import read_snapshot
 
 PARTITIONS, BROKERS = 300, 6
 
@@ -21,16 +28,22 @@ def test_all_that_can_be_asked_for_is_there() -> None:
     assert tuple(WORKS) == BENCHES
 
 
-@pytest.mark.parametrize("name", BENCHES)
-def test_the_work_is_done_and_timed(name: str) -> None:
+EVENTS = [name for name, work in WORKS.items() if isinstance(work, EventWork)]
+PIECES = [name for name in WORKS if name not in EVENTS]
+
+
+@pytest.mark.parametrize("name", ["broker-failure", "controller-failover", "reassignment-start"])
+def test_an_event_is_timed_by_phases(name: str) -> None:
     calls: list[tuple[int, int]] = []
     result = run(Bench(name, PARTITIONS, BROKERS, runs=2), lambda done, total: calls.append((done, total)))
     assert (result["schema"], result["bench"], result["partitions"]) == (SCHEMA, name, PARTITIONS)
     assert calls == [(0, 3), (1, 3), (2, 3), (3, 3)]
     seconds = result["seconds"]
-    assert set(seconds) == {"decide", "store", "encode", "ready"}
+    assert set(seconds) == {"decide", "choose", "store", "encode", "ready"}
     for spread in seconds.values():
-        assert 0 < spread["min"] <= spread["median"] <= spread["max"]
+        assert 0 <= spread["min"] <= spread["median"] <= spread["max"]
+    assert seconds["decide"]["min"] > seconds["choose"]["min"]
+    assert seconds["ready"]["min"] >= seconds["decide"]["min"] + seconds["encode"]["min"] > 0
     assert result["requests"] > 0
     assert 0 < result["made_bytes"] <= result["sent_bytes"]
 
@@ -48,6 +61,49 @@ def test_the_work_is_done_and_timed(name: str) -> None:
 )
 def test_as_many_requests_as_brokers_have_to_hear(name: str, requests: int) -> None:
     assert run(Bench(name, PARTITIONS, BROKERS, runs=1))["requests"] == requests
+
+
+def test_a_part_is_timed_as_a_whole() -> None:
+    result = run(Bench("batching", PARTITIONS, BROKERS, runs=2))
+    assert set(result["seconds"]) == {"ready"}
+    assert result["requests"] == 2 * BROKERS
+
+
+def test_selectors_of_all_tiers_give_the_answer_of_the_built_in_rule() -> None:
+    tiers = [name for name in EVENTS if name.startswith("broker-failure")]
+    assert len(tiers) == 4
+    assert len({run(Bench(name, PARTITIONS, BROKERS, runs=1))["digest"] for name in tiers}) == 1
+
+
+@pytest.mark.parametrize("name", ["broker-failure", "encode-update-metadata-8", "snapshot-load-kcat"])
+def test_another_cluster_has_another_answer(name: str) -> None:
+    sizes = [(PARTITIONS, BROKERS), (PARTITIONS + 100, BROKERS), (PARTITIONS, BROKERS + 1)]
+    assert len({run(Bench(name, *size, runs=1))["digest"] for size in sizes}) == 3
+
+
+def test_trials_that_differ_are_noticed() -> None:
+    first, second = trials(Bench("batching", PARTITIONS, BROKERS, runs=1))
+    with pytest.raises(AssertionError, match="runs of one bench differ"):
+        result(Bench("batching", PARTITIONS, BROKERS), [first, replace(second, digest="another")])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_holds_the_cluster_that_it_was_made_of(name: str) -> None:
+    work = WORKS[f"snapshot-load-{name}"]
+    world = work.world(PARTITIONS, BROKERS)
+    read, made = read_snapshot(world.made.path), world.made.snapshot
+    assert read.source.format == name
+    assert read.topics.names == made.topics.names
+    assert read.partitions.replicas.values.tolist() == made.partitions.replicas.values.tolist()
+
+
+def test_a_snapshot_leaves_nothing_behind() -> None:
+    world = WORKS["snapshot-load-kcat"].world(PARTITIONS, BROKERS)
+    folder = world.made.path.parent
+    assert folder.is_dir()
+    del world
+    gc.collect()
+    assert not folder.exists()
 
 
 def test_time_of_many_events_is_told_for_one() -> None:
@@ -69,14 +125,12 @@ def test_bad_input(name: str, partitions: int, brokers: int, runs: int) -> None:
         Bench(name, partitions, brokers, runs)
 
 
-@pytest.mark.parametrize(
-    "name", ["preferred-election", "topic-creation", "reassignment-start", "reassignment-completion", "topic-deletion"]
-)
+@pytest.mark.parametrize("name", [name for name in EVENTS if name not in ("alter-partition", "controller-failover")])
 def test_work_that_was_not_done_is_noticed(name: str) -> None:
-    life = Life(WORKS[name].cluster(PARTITIONS, BROKERS))
-    WORKS[name].prepare(life, PARTITIONS)
+    work = WORKS[name]
+    trial = work.trial(work.world(PARTITIONS, BROKERS), whole=False)
     with pytest.raises(AssertionError, match="expected: "):
-        WORKS[name].check(life, PARTITIONS)
+        trial.finish()
 
 
 def test_a_lost_leader_is_noticed() -> None:

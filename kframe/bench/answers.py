@@ -1,0 +1,55 @@
+"""Digests of what the engine has decided and made: equal for equal answers, on every platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.cluster import ClusterState
+
+DIGEST_BYTES: Final = 8
+#: Row columns of partitions that an answer covers; where a row keeps its slots is nobody's business.
+_ROW_COLUMNS: Final = (
+    "topic", "partition", "leader", "leader_epoch", "controller_epoch", "partition_epoch", "state", "recovery",
+    "reassigning",
+)  # fmt: skip
+Digest: TypeAlias = blake2b
+
+
+def new_digest() -> Digest:
+    """A digest over nothing yet."""
+    return blake2b(digest_size=DIGEST_BYTES)
+
+
+def digest_of(parts: Iterable[NDArray[Any] | bytes | memoryview | str]) -> str:
+    """Over arrays (their values, little-endian), bytes and texts, each with its length, in hex."""
+    digest = new_digest()
+    for part in parts:
+        data = _data(part)
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def digest_of_cluster(cluster: ClusterState, *more: str) -> str:
+    """Over the topics and partitions that are there, who is registered, and ``more``."""
+    p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
+    rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
+    replicas, isr, slots = p.lists("replica", rows), p.lists("isr", rows), p.slots_of(rows)
+    return digest_of([
+        *more, "\n".join(topics.names), brokers.ids, brokers.registered, brokers.shutting_down,
+        *(getattr(p, name)[rows] for name in _ROW_COLUMNS), replicas.offsets, replicas.values, isr.offsets, isr.values,
+        p.replica_state[slots], p.replica_flags[slots],
+    ])  # fmt: skip
+
+
+def _data(part: NDArray[Any] | bytes | memoryview | str) -> Any:
+    if isinstance(part, str):
+        return part.encode()
+    if isinstance(part, np.ndarray):
+        return np.ascontiguousarray(part, part.dtype.newbyteorder("<")).view(np.uint8).reshape(-1)
+    return part

@@ -1,0 +1,40 @@
+"""The clusters that benches begin with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kframe.model.cluster import ClusterState
+from kframe.snapshot.generate import PARTITIONS_PER_TOPIC, generate
+from kframe.snapshot.snapshot import Snapshot
+
+REPLICATION_FACTOR: Final = 3
+RACKS: Final = 5
+
+
+def whole_snapshot(partitions: int, brokers: int) -> Snapshot:
+    """The same cluster as the peers' (``benchmarks/peers``): all in order, loads spread evenly, whole topics of 100."""
+    return generate(partitions, brokers, REPLICATION_FACTOR, layout="peerbench")
+
+
+def whole_cluster(partitions: int, brokers: int) -> ClusterState:
+    """``whole_snapshot`` as a controller holds it."""
+    return whole_snapshot(partitions, brokers).to_cluster()
+
+
+def racked_cluster(partitions: int, brokers: int) -> ClusterState:
+    """Brokers in five racks, no two replicas of a partition in the same one."""
+    return generate(partitions, brokers, REPLICATION_FACTOR, racks=min(RACKS, brokers)).to_cluster()
+
+
+def led_by_second(partitions: int, brokers: int) -> ClusterState:
+    """``whole_cluster``, but every partition is led by its second replica."""
+    cluster = whole_cluster(partitions, brokers)
+    p = cluster.partitions
+    p.leader[:] = p.replica[p.slot_start + 1]
+    return cluster
+
+
+def one_topic(_partitions: int, brokers: int) -> ClusterState:
+    """Brokers with next to nothing on them."""
+    return whole_cluster(PARTITIONS_PER_TOPIC, brokers)
