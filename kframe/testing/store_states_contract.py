@@ -31,6 +31,9 @@ from kframe.testing.store_world import (
 class StatesContract(StoreSuite):
     """Reading and writing states."""
 
+    bulk_rows = 10_000
+    """Rows that are written in bulk, and one by one."""
+
     def test_load_gives_what_is_stored(self, world: StoreWorld) -> None:
         """Topics, settings, states, and who is registered."""
         cluster, expected = opened(world).load(), small_cluster()
@@ -167,8 +170,8 @@ class StatesContract(StoreSuite):
         assert codes(store.write_states(cluster, change_of(cluster, state, 1))) == ["OK"]
 
     def test_bulk_write_equals_the_same_rows_written_one_by_one(self, make_world: WorldFactory) -> None:
-        """10,000 rows of every fate."""
-        partitions, loaded = 10_000, []
+        """Rows of every fate."""
+        partitions, loaded = self.bulk_rows, []
         specs = [
             healthy(1 + n % 5, 1 + (n + 1) % 5) if n % 3 else PartitionSpec((1 + n % 5, 6)) for n in range(partitions)
         ]

@@ -1,7 +1,9 @@
 """Who we are to brokers and clients: an id, the addresses that we advertise by listener, a rack.
 
-A controller that is no broker never stands in ``/brokers/ids``. Brokers find it as the live broker of that id in the
-last UpdateMetadata, on the listener on which controllers are reached, so every UpdateMetadata names it.
+Brokers find a controller that is no broker as the live broker of its id in the last UpdateMetadata, on the listener on
+which controllers are reached, so every UpdateMetadata names it. Brokers before Kafka 3.4 look for it in
+``/brokers/ids`` as well when they are to shut down (2.8 ``KafkaServer.controlledShutdown``): for them it stands there
+while it has the role.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from typing import Final
 
 from kframe.errors import ConfigError
 from kframe.model.brokers import Endpoint, Registration
-from kframe.model.config import whole
+from kframe.model.config import boolean, whole
 from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.protocol import InterBrokerProtocol
 
 LISTENERS: Final = "listeners"
 ADVERTISED: Final = "advertised.listeners"
@@ -24,7 +27,10 @@ INTER_BROKER: Final = "inter.broker.listener.name"
 CONTROL_PLANE: Final = "control.plane.listener.name"
 #: What security a listener may have (Kafka ``SecurityProtocol``); each is also the name of a listener by default.
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+REGISTER: Final = "kframe.register"
 _ID: Final = "broker.id"
+#: From which release on brokers find who shuts them down by what UpdateMetadata has told them.
+_KNOWN_SINCE: Final = InterBrokerProtocol.parse("3.4")
 _DEFAULTS: Final = {LISTENERS: "PLAINTEXT://:9092", PROTOCOL_MAP: ",".join(f"{one}:{one}" for one in PROTOCOLS)}
 #: Kafka's own pattern of a listener, ports that no socket has left out.
 _LISTENER: Final = re.compile(r"([^:/,\s]+)://(?:\[([0-9a-zA-Z%._:-]*)\]|([0-9a-zA-Z%._-]*)):([0-9]{1,5})")
@@ -51,6 +57,13 @@ def node_of(config: Mapping[str, str]) -> Node:
             raise ConfigError(f"config key {LISTENERS}", names, f"{listener}, on which brokers look for the controller")
     broker_id = whole(0)(f"config key {_ID}", config.get(_ID, config.get("node.id", "")))
     return Node(bound, Registration(broker_id, NO_BROKER_EPOCH, endpoints, config.get("broker.rack") or None))
+
+
+def registers(config: Mapping[str, str]) -> bool:
+    """Whether we stand in ``/brokers/ids`` while we have the role: ``kframe.register``, else where brokers may be of a
+    release that looks for controllers there. Raises ConfigError."""
+    protocol = InterBrokerProtocol.parse(config.get("inter.broker.protocol.version", "3.9").strip())
+    return boolean(f"config key {REGISTER}", config.get(REGISTER, str(protocol < _KNOWN_SINCE)))
 
 
 def inter_broker_listener(config: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote
 
 from kframe import Controller
+from kframe.model.brokers import Registration
 
 
 @runtime_checkable
@@ -45,6 +46,21 @@ def records_of(controller: Controller) -> Records:
     """The records of a controller's store, as far as it shows them."""
     store: object = controller.store
     return store if isinstance(store, Records) else NoRecords()
+
+
+@runtime_checkable
+class Announcing(Protocol):
+    """A store that can show a controller where brokers are registered."""
+
+    def announce(self, registration: Registration, /) -> None:
+        """As what, while it has the role. Callable from any thread."""
+
+
+def announce(controller: Controller, registration: Registration) -> None:
+    """Show a controller where brokers are registered, if its store can."""
+    store: object = controller.store
+    if isinstance(store, Announcing):
+        store.announce(registration)
 
 
 def decode_record(data: bytes | None) -> Mapping[str, Any]:

@@ -21,10 +21,10 @@ from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.calls import Desk
 from kframe_kafka_wire.frames import Budget
 from kframe_kafka_wire.gate import Logins, logins_of
-from kframe_kafka_wire.identity import node_of
+from kframe_kafka_wire.identity import node_of, registers
 from kframe_kafka_wire.inbound import Inbound, Limits, Listening
 from kframe_kafka_wire.principals import name_mapper
-from kframe_kafka_wire.records import Records, records_of
+from kframe_kafka_wire.records import Records, announce, records_of
 from kframe_kafka_wire.relay import Relays
 from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.security import ListenerSecurity, security_of
@@ -104,6 +104,8 @@ class WireServer:
             for endpoint in self._node.bound:
                 servers.append(await self._listen(endpoint, desk, budget, tasks))
             desk.node = self._advertised()
+            if registers(self._config):
+                announce(controller, desk.node)
             if isinstance(self._authorizer, AclAuthorizer):
                 await asyncio.to_thread(self._authorizer.start)
             started.set_result(None)

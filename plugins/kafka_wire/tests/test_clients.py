@@ -1,157 +1,44 @@
-"""Clients of three makes do their ordinary work on real brokers, with ``kframe controller run`` as their controller."""
+"""Clients of three makes and Kafka's tools do their ordinary work on real brokers of each release and protocol, with
+``kframe controller run`` as their controller; then the brokers are restarted one by one."""
 
 from __future__ import annotations
 
-import json
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sized
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
-from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, KafkaPython, Librdkafka
-from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
-from kframe_zookeeper.testing.handover import SESSION_S
+from kframe_kafka_wire.testing.instances import PATIENCE_S
+from kframe_kafka_wire.testing.odd_frames import NEVER_WHOLE, WAYS, answers, odd_frames
+from kframe_kafka_wire.testing.tool_work import ordinary_tool_work
+from kframe_kafka_wire.testing.tools import ToolBox, Tools
+from kframe_kafka_wire.testing.worlds import (
+    INTERNAL,
+    SETUPS,
+    Sampler,
+    World,
+    metadata,
+    partitions,
+    spelled,
+)
 from kframe_zookeeper.testing.java import missing
-from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
-US: Final = 1000
-INTERNAL: Final = 6
-#: What whoever creates a topic by itself gives it: a broker, or kframe where it is asked for metadata.
-SIZES: Final = {"auto.create.topics.enable": "true", "num.partitions": "4", "default.replication.factor": "3"}
-#: Only brokers know how large internal topics are, so that they have to create them.
-SETTINGS: Final = {
-    **SIZES, "offsets.topic.num.partitions": str(INTERNAL), "transaction.state.log.num.partitions": str(INTERNAL),
-    "group.initial.rebalance.delay.ms": "0",
-}  # fmt: skip
 #: Makes of clients, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
     "java": (JavaClient, "kazoo"), "librdkafka": (Librdkafka, "confluent_kafka"), "kafka-python": (KafkaPython, "kafka")
 }  # fmt: skip
-
-
-class World:
-    """Brokers, kframe, and what stands in ZooKeeper."""
-
-    def __init__(self, folder: Path, zookeeper: str, version: str, protocol: str) -> None:
-        self.folder = folder
-        spoken = {"inter.broker.protocol.version": protocol}
-        self.cluster = Cluster(folder, zookeeper, settings={**SETTINGS, **spoken}, version=version)
-        self.kframe = Instance(zookeeper, folder / "kframe", US, settings={**SIZES, **spoken})
-        self.client = KazooClient(zookeeper, timeout=SESSION_S)
-
-    def __enter__(self) -> World:
-        try:
-            self.kframe.await_ready(active=True)
-            self.cluster.start()
-            self.client.start()
-            # Brokers listen before they are told of each other, and librdkafka does not ask such a one again.
-            await_told(self, lambda told: len(told["brokers"]) == len(self.nodes))
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.cluster.kill()
-        self.kframe.kill()
-        self.client.stop()
-        self.client.close()
-
-    @property
-    def addresses(self) -> list[str]:
-        """Where the brokers are."""
-        return [broker.address for broker in self.cluster.brokers.values()]
-
-    @property
-    def nodes(self) -> list[str]:
-        """Where kframe and the brokers are."""
-        return [self.kframe.address, *self.addresses]
-
-    @property
-    def address(self) -> str:
-        """Where clients connect: to kframe as well as to any broker."""
-        return ",".join(self.nodes)
-
-    def assignment(self, topic: str) -> dict[int, list[int]]:
-        """Replicas by partition, as stored; nothing for no such topic."""
-        with suppress(NoNodeError):
-            stored = json.loads(self.client.get(f"/brokers/topics/{topic}")[0])
-            return {int(number): replicas for number, replicas in stored["partitions"].items()}
-        return {}
-
-    def state(self, topic: str, partition: int) -> dict[str, Any]:
-        """The state of a partition, as stored."""
-        stored = self.client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0]
-        return dict(json.loads(stored))
-
-
-class Sampler:
-    """Asks all nodes for all partitions, again and again, while the block runs."""
-
-    def __init__(self, world: World) -> None:
-        self.answered: Counter[str] = Counter()
-        self.offline: list[tuple[str, list[str]]] = []
-        self._world = world
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Sampler:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.is_set():
-            for address in self._world.nodes:
-                with suppress(OSError):  # a broker is down for a moment
-                    told = partitions(address)
-                    self.answered[address] += 1
-                    if offline := [name for name, leader, _ in told if leader < 0]:
-                        self.offline.append((address, offline))
-
-
-def metadata(address: str) -> Mapping[str, Any]:
-    """A node's answer to Metadata for all topics."""
-    with Client(address) as client:
-        return client.ask(3, 9, topics=None, allow_auto_topic_creation=False)
-
-
-def partitions(address: str) -> list[tuple[str, int, bool]]:
-    """All partitions as a node tells of them: name, leader (-1 for none), and whether all replicas are in sync."""
-    told = metadata(address)
-    return [
-        (
-            f"{topic['name']}-{one['partition_index']}",
-            -1 if one["error_code"] else one["leader_id"],
-            len(one["isr_nodes"]) == len(one["replica_nodes"]),
-        )
-        for topic in told["topics"]
-        for one in topic["partitions"]
-    ]
-
-
-#: Release of the brokers, and the inter-broker protocol.
-NEWEST: Final = ("3.9.1", "3.9")
-OTHERS: Final = [("3.9.1", "2.8"), ("3.9.1", "2.4"), ("2.8.2", "2.8")]
-
-
-def spelled(which: tuple[str, str]) -> str:
-    return "-speaking-".join(which)
+#: What brokers log of a controlled shutdown, 2.8 and 3.9.
+SHUT_DOWN: Final = re.compile("Controlled shutdown (?:succeeded|request returned successfully)")
+#: How much a process may grow by frames that are none, in KiB.
+GROWTH_KIB: Final = 64 * 1024
 
 
 @pytest.fixture(scope="class")
@@ -163,15 +50,15 @@ def world(
         yield world
 
 
-@pytest.fixture
-def java(world: World, tmp_path: Path) -> Iterator[JavaClient]:
-    client = JavaClient(tmp_path / "java", world.address)
+@pytest.fixture(scope="class")
+def java(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
+    client = JavaClient(tmp_path_factory.mktemp("java") / "tool", world.address)
     yield client
     client.close()
 
 
-@pytest.mark.parametrize("world", [NEWEST], indirect=True, ids=spelled, scope="class")
-class TestOnTheNewestBrokers:
+@pytest.mark.parametrize("world", SETUPS, indirect=True, ids=spelled, scope="class")
+class TestOnBrokers:
     @pytest.mark.parametrize("make", MAKES)
     def test_a_client_does_its_ordinary_work(self, world: World, java: JavaClient, make: str, tmp_path: Path) -> None:
         if make == "java":
@@ -185,8 +72,19 @@ class TestOnTheNewestBrokers:
         finally:
             client.close()
 
+    def test_kafkas_tools_do_theirs(self, world: World, toolbox: ToolBox, tmp_path: Path) -> None:
+        ordinary_tool_work(Tools(toolbox, tmp_path, world.address), world)
+
     def test_what_brokers_create_themselves_has_no_place_for_us(self, world: World, java: JavaClient) -> None:
         nothing_is_ours(world, java)
+
+    def test_frames_that_are_none_disturb_nobody(self, world: World) -> None:
+        before, largest = seen(world), world.kframe.memory_kib
+        for way in WAYS:
+            answered = {api_key for api_key, frame in odd_frames(way, 7) if answers(world.kframe.address, frame)}
+            assert not answered or way not in NEVER_WHOLE
+        assert seen(world) == before
+        assert world.kframe.memory_kib - largest <= GROWTH_KIB
 
     def test_brokers_are_restarted_one_by_one_under_a_producer(
         self, world: World, java: JavaClient, tmp_path: Path
@@ -200,7 +98,7 @@ class TestOnTheNewestBrokers:
             for broker in world.cluster.brokers.values():
                 await_more(sent, 1_000)
                 broker.stop()
-                assert broker.log("server").count("Controlled shutdown request returned successfully") == 1
+                assert len(SHUT_DOWN.findall(broker.log("server"))) == 1
                 broker.start()
                 broker.await_started()
                 assert until(lambda: all(whole for *_, whole in partitions(world.kframe.address)), PATIENCE_S)
@@ -211,15 +109,6 @@ class TestOnTheNewestBrokers:
         found = Counter(value for values in java.all_values("steady").values() for value in values)
         acknowledged = Counter(value for value, _ in sent)
         assert {"lost": acknowledged - found, "found twice": found - acknowledged} == {"lost": {}, "found twice": {}}
-
-
-@pytest.mark.parametrize("world", OTHERS, indirect=True, ids=spelled, scope="class")
-class TestOnOtherBrokers:
-    def test_a_client_does_its_ordinary_work(self, world: World, java: JavaClient) -> None:
-        ordinary_work(world, java, java, "java")
-
-    def test_what_brokers_create_themselves_has_no_place_for_us(self, world: World, java: JavaClient) -> None:
-        nothing_is_ours(world, java)
 
 
 def ordinary_work(world: World, client: AnyClient, java: JavaClient, name: str) -> None:
@@ -281,13 +170,16 @@ def nothing_is_ours(world: World, java: JavaClient) -> None:
     assert "were assigned to what is no broker; 0 get fewer replicas" in world.kframe.log
 
 
+def seen(world: World) -> tuple[object, ...]:
+    """Who is controller since when, whom each node takes for that, and which partitions are where."""
+    topics = sorted(world.client.get_children("/brokers/topics"))
+    assignments = [(topic, world.assignment(topic)) for topic in topics]
+    told = [metadata(node)["controller_id"] for node in world.nodes]
+    return world.client.get("/controller")[1].czxid, told, assignments
+
+
 def numbered(letter: str, count: int) -> list[str]:
     return [f"{letter}{number:02}" for number in range(count)]
-
-
-def await_told(world: World, enough: Callable[[Mapping[str, Any]], bool]) -> None:
-    """Wait until what each node answers to Metadata is enough."""
-    assert until(lambda: all(enough(metadata(node)) for node in world.nodes), PATIENCE_S)
 
 
 def await_more(sent: Sized, count: int) -> None:

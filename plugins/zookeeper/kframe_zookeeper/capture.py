@@ -23,6 +23,7 @@ from kframe.snapshot.files import Progress
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 from kframe_zookeeper import paths
 from kframe_zookeeper.multiread import NO_NODE, Node, PathNames, StateRows, read_children, read_nodes, read_states
+from kframe_zookeeper.presence import is_controller_only
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.znodes import (
     StoredTopic,
@@ -278,7 +279,7 @@ class Sifted:
         found = {}
         for path, node in self._tree.nodes.items():
             parent, _, name = path.rpartition("/")
-            if parent != paths.BROKER_IDS or node is None:
+            if parent != paths.BROKER_IDS or node is None or is_controller_only(node.data):
                 continue
             try:
                 one = decode_broker(name, node.data, node.czxid)

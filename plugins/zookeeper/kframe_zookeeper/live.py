@@ -20,6 +20,7 @@ from kframe_zookeeper.capture import Reader, Sifted, capture
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.multiread import Node, read_children, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, write_once
+from kframe_zookeeper.presence import is_controller_only
 from kframe_zookeeper.requests import check, delete
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.settings import KEYS, PREFIX, ConnectSettings, settings_of_config, settings_of_url
@@ -90,10 +91,15 @@ class ZooKeeperCluster:
             return _warnings(session)
 
     def broker_ids(self) -> tuple[int, ...]:
-        """See ``LiveCluster.broker_ids``; names that are no ids are left out."""
+        """See ``LiveCluster.broker_ids``; names that are no ids are left out, and controllers that are no brokers."""
         with self._session() as session:
-            (names,) = read_children(session, [session.client.chroot + paths.BROKER_IDS])
-        return tuple(sorted(int(name) for name in names or () if name.isascii() and name.isdecimal()))
+            parent = session.client.chroot + paths.BROKER_IDS
+            (names,) = read_children(session, [parent])
+            ids = sorted(int(name) for name in names or () if name.isascii() and name.isdecimal())
+            nodes = read_nodes(session, [f"{parent}/{one}" for one in ids])
+        return tuple(
+            one for one, node in zip(ids, nodes, strict=True) if node is None or not is_controller_only(node.data)
+        )
 
     def depose(self, controller_id: int | None = None) -> Resignation:
         """Delete ``/controller`` as it stands, under the controller epoch as it stands; see ``LiveCluster.depose``."""

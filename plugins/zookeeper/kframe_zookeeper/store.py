@@ -16,6 +16,7 @@ from typing import Final
 
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import EventType
 
 from kframe.core.stored import reload
 from kframe.errors import ControllerFenced, KframeError, StoreError, ZnodeError
@@ -31,6 +32,7 @@ from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.hearing import Hearing
 from kframe_zookeeper.memory import Memory
+from kframe_zookeeper.presence import Presence, is_controller_only
 from kframe_zookeeper.request_calls import RequestCalls
 from kframe_zookeeper.requests import delete, encode_acl
 from kframe_zookeeper.role import Candidate
@@ -80,6 +82,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         self._connection: Connection | None = None
         self._worker: Worker | None = None
         self._changing = threading.Lock()
+        self._presence: Presence | None = None
 
     def open(self, notify: Notify) -> None:
         """Connect, create the nodes that every broker creates unless told not to, and watch who is controller.
@@ -120,6 +123,21 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
     def read_record_names(self, path: str) -> tuple[str, ...]:
         """Names of a node's children, none if there is no such node. Callable from any thread."""
         return self._connected().children([path])[0]
+
+    def announce(self, registration: Registration) -> None:
+        """Stand in ``/brokers/ids`` as this while we have the role; see ``presence``. Callable from any thread."""
+        self._presence = Presence(registration, time.time_ns() // 1_000_000)
+        self._put(self._show)
+
+    def _show(self) -> None:
+        """Stand there if we have the role, else not. In the worker."""
+        connection, presence = self._connection, self._presence
+        if connection is None or presence is None:
+            return
+        if connection.claim is not None:
+            presence.appear(connection)
+        else:
+            presence.disappear(connection)
 
     def connected(self) -> bool:
         """Whether our session lives: the fence is open, that is, the server was heard of late."""
@@ -202,8 +220,8 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         found = []
         for name, node in zip(names, nodes, strict=True):
             path = f"{paths.BROKER_IDS}/{name}"
-            if node is None:
-                continue  # gone since we read the list: the watch on it tells
+            if node is None or is_controller_only(node.data):
+                continue  # gone since we read the list, of which the watch on it tells, or no broker
             connection.watches.arm([path], Watched.DATA, zxid)
             try:
                 found.append(decode_broker(name, node.data, node.czxid))
@@ -231,6 +249,8 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         connection = self._connection
         if connection is None or connection.claim is None:
             return
+        if self._presence is not None:
+            self._presence.disappear(connection)
         try:
             connection.write([[delete(connection.root + paths.CONTROLLER)]], NO_NODE)
         except ControllerFenced:
@@ -255,6 +275,8 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         if claim is None:
             return None
         connection.take_role(claim)
+        if self._presence is not None:
+            self._presence.appear(connection)
         return claim.controller_epoch
 
     def _acl_of(self, path: str) -> bytes:
@@ -276,8 +298,14 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
     def _begin_session(self) -> None:
         """Connect in a new session, and watch who is controller. Raises StoreError."""
         session, memory = Session(make_client(self._settings)), Memory()
-        connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(hearing.hear, what, path)))
+        connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(hear, what, path)))
         hearing = Hearing(connection, memory, self._tell)
+
+        def hear(what: EventType, path: str) -> None:
+            hearing.hear(what, path)
+            if path == paths.CONTROLLER:
+                self._show()
+
         session.on_end = lambda: self._put(partial(self._expire, connection))
 
         def reconnected() -> None:

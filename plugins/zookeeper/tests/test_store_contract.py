@@ -45,7 +45,13 @@ class TestAlone(_Worlds, StoreContract):
         return settings_at(zookeeper.address)
 
 
+#: Enough for several batches where only the way to the server is another than in TestAlone.
+SOME_ROWS = 2_000
+
+
 class TestEnsemble(_Worlds, StoreContract):
+    bulk_rows = SOME_ROWS
+
     @pytest.fixture
     def settings(self, ensemble: Ensemble) -> ConnectSettings:
         return settings_at(ensemble.address)
@@ -53,6 +59,8 @@ class TestEnsemble(_Worlds, StoreContract):
 
 class TestLogin(_Worlds, StoreContract):
     """Everything that is created belongs to who has logged in."""
+
+    bulk_rows = SOME_ROWS
 
     @pytest.fixture
     def settings(self, sasl_zookeeper: ServerHandle) -> ConnectSettings:
@@ -65,6 +73,8 @@ def tls(authority: Authority) -> TlsSettings:
 
 
 class TestTls(_Worlds, StoreContract):
+    bulk_rows = SOME_ROWS
+
     @pytest.fixture
     def settings(self, tls_zookeeper: ServerHandle, authority: Authority) -> ConnectSettings:
         return replace(settings_at(tls_zookeeper.secure_address), tls=tls(authority))
@@ -72,6 +82,8 @@ class TestTls(_Worlds, StoreContract):
 
 class TestEnsembleWithTlsAndLogin(_Worlds, RoleContract, StatesContract):
     """All of it together; roles and bulk are the parts that could tell."""
+
+    bulk_rows = SOME_ROWS
 
     @pytest.fixture
     def settings(self, secured_ensemble: Ensemble, authority: Authority) -> ConnectSettings:

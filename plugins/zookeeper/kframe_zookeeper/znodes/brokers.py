@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kframe.model.brokers import Endpoint, Registration
 from kframe.snapshot.znodes import BROKER_DECODER, BrokerZnode, endpoints_of, number_of, rack_of
 from kframe_zookeeper.paths import BROKER_IDS
-from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
+from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
 #: What Kafka 2.7 and later write.
 BROKER_VERSION: Final = 5
@@ -36,9 +36,11 @@ def encode_broker(
     version: int = BROKER_VERSION,
     jmx_port: int = -1,
     features: Mapping[str, Mapping[str, int]] | None = None,
+    extra: Extra = NO_EXTRA,
 ) -> bytes:
     """A registration as a broker writes it. ``features`` gives ``min_version`` and ``max_version`` by name; schemas
-    before ``version`` 5, 4, 3 and 2 have no features, no security protocols, no rack, no list of endpoints."""
+    before ``version`` 5, 4, 3 and 2 have no features, no security protocols, no rack, no list of endpoints. ``extra``
+    are fields that no schema has."""
     endpoints = registration.endpoints
     plain = next((one for one in endpoints if one.security_protocol == "PLAINTEXT"), None)
     record = BrokerZnode(
@@ -54,7 +56,7 @@ def encode_broker(
         version=version,
         timestamp=_raw(str(timestamp_ms)),
     )
-    return encode_znode(record)
+    return encode_znode(record, extra)
 
 
 def _text(endpoint: Endpoint) -> str:

@@ -1,0 +1,75 @@
+"""Frames that are no requests, of every API: broken off, of sizes and versions that there are not, and noise."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from kframe_kafka_wire import codec
+from kframe_kafka_wire.apis.table import NEWEST
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.messages import draw, request_class
+
+_HEADER: Final = struct.Struct(">hh")
+
+
+def sized(content: bytes, size: int | None = None) -> bytes:
+    """A frame that says that it is of this ``size``, its own without."""
+    return struct.pack(">i", len(content) if size is None else size) + content
+
+
+def _cut(content: bytes, chance: random.Random) -> bytes:
+    return sized(content[: chance.randrange(len(content))])
+
+
+def _noise(content: bytes, chance: random.Random) -> bytes:
+    return sized(content[:8] + chance.randbytes(chance.randrange(1, 200)))
+
+
+def _version(content: bytes, chance: random.Random) -> bytes:
+    api_key, _ = _HEADER.unpack_from(content)
+    return sized(_HEADER.pack(api_key, chance.choice((-1, NEWEST[api_key] + 1, 32_767, -32_768))) + content[4:])
+
+
+#: Each makes a frame of a sound request without its size. Those of NEVER_WHOLE nobody can answer.
+WAYS: Final[dict[str, Callable[[bytes, random.Random], bytes]]] = {
+    "truncated": _cut,
+    "shorter than it says": lambda content, _: sized(content, len(content) + 7),
+    "oversized": lambda content, _: sized(content, 2**31 - 1),
+    "of a negative length": lambda content, chance: sized(content, -chance.randrange(1, 2**31)),
+    "of a version that there is not": _version,
+    "random": _noise,
+}
+NEVER_WHOLE: Final = {"shorter than it says", "oversized", "of a negative length"}
+
+
+def odd_frames(way: str, seed: int) -> Iterator[tuple[int, bytes]]:
+    """API and frame, one of each API on offer, made in that one of WAYS."""
+    chance = random.Random(f"{way} {seed}")
+    for api_key, newest in NEWEST.items():
+        version = chance.randrange(newest + 1)
+        fields = draw(request_class(api_key, version), chance)
+        if "timeout" in fields:
+            fields["timeout"] = 1
+        yield api_key, WAYS[way](codec.encode_request(api_key, version, 1, "x", fields)[4:], chance)
+
+
+def answers(address: str, frame: bytes) -> bool:
+    """Whether a server answers an odd frame; if not, it has ended the connection.
+
+    Nothing is sent behind the frame, so that who waits for the rest of it finds that there is none.
+    """
+    with Client(address) as client:
+        client.socket.settimeout(120)
+        client.send(frame)
+        with suppress(OSError):  # hung up on already
+            client.socket.shutdown(socket.SHUT_WR)
+        try:
+            client.receive()
+        except (ConnectionError, struct.error):
+            return False
+    return True
