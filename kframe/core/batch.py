@@ -111,7 +111,8 @@ class RequestBatch:
         used = np.flatnonzero(offsets[1:] != offsets[:-1]).astype(np.int32)
         # Who is told nothing takes no room: the lists of the others follow on one another.
         table = BrokerRows(used, np.concatenate([offsets[:1], offsets[1:][used]]), grouped)
-        return table, flags[origin], leader_epoch[origin] if len(leader_epoch) else leader_epoch
+        flags = flags if len(added) == 1 else flags[origin]  # what was added at once has one flag
+        return table, flags, leader_epoch[origin] if len(leader_epoch) else leader_epoch
 
     def _deduplicated(self, brokers: Int32, rows: Int32, flags: UInt8) -> tuple[NDArray[Any], UInt8]:
         """Positions of the last of each (broker, row) in (broker, topic, partition) order, and their or-ed flags."""

@@ -109,7 +109,7 @@ class Gauges:
 
     def _touch_queued(self, rows: NDArray[Any]) -> Int32:
         """Count anew those topics of ``rows`` that are queued for deletion, and return them."""
-        if not self._deleting:
+        if not (self._deleting and self._cluster.topics.deleting.any()):
             return np.empty(0, np.int32)
         named = np.zeros(len(self._cluster.topics) + 1, np.bool_)
         named[self._cluster.partitions.topic[rows]] = True

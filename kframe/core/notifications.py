@@ -83,10 +83,12 @@ def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -
 def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: Int32) -> None:
     """Replicas answered for without any error are not on a dead log directory."""
     p = context.cluster.partitions
+    flagged = bool((p.replica_flags & _OFFLINE).any())
+    if not (flagged or context.lost_dirs):
+        return  # nearly always, and a broker may answer for a hundred thousand replicas
     well = np.setdiff1d(answered, in_error).astype(np.int32)
-    if context.lost_dirs:
-        lost_dirs.healed(context, broker, well)
-    if not (p.replica_flags & _OFFLINE).any():
+    lost_dirs.healed(context, broker, well)
+    if not flagged:
         return
     replicas: Replicas = replica_machine.on_broker(context, broker, well)
     p.replica_flags[replicas.slots(p)] &= ~_OFFLINE

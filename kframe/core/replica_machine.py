@@ -97,21 +97,24 @@ def move(
     if len(replicas) == 0:
         return refused
     p, legal = context.cluster.partitions, np.empty(len(replicas), np.uint8)
-    if kernels.check_moves(replicas.slots(p), p.replica_state, leaves(REPLICA_MOVES, target), legal) < len(replicas):
-        refused, replicas = replicas.where(legal == 0), replicas.where(legal)
+    slots = replicas.slots(p)
+    if kernels.check_moves(slots, p.replica_state, leaves(REPLICA_MOVES, target), legal) < len(replicas):
+        refused, replicas, slots = replicas.where(legal == 0), replicas.where(legal), slots[legal != 0]
         context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
-    batch, before = context.batch(occasion), p.replica_state[replicas.slots(p)]
+    counted = bool(context.cluster.topics.deleting.any())
+    batch, before = context.batch(occasion), p.replica_state[slots] if counted else None
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, batch)
     elif target is ReplicaState.NEW:
         _welcome(context, replicas, batch)
     elif target is ReplicaState.ONLINE:
-        _bring_online(context, replicas, batch)
+        _bring_online(context, replicas, slots, batch)
     else:
-        p.replica_state[replicas.slots(p)] = target
+        p.replica_state[slots] = target
         if target is ReplicaState.DELETION_STARTED:
             batch.add_stop_replica(_brokers(context, replicas), replicas.rows, delete=True)
-    context.gauges.replicas_moved(replicas.rows, before, p.replica_state[replicas.slots(p)])
+    if before is not None:
+        context.gauges.replicas_moved(replicas.rows, before, p.replica_state[replicas.slots(p)])
     context.log_changed(replicas.rows, f"replicas to {target.name} of")
     yield from context.send(batch)
     return refused
@@ -119,34 +122,40 @@ def move(
 
 def _brokers(context: Context, replicas: Replicas) -> Int32:
     p = context.cluster.partitions
-    return p.replica[replicas.slots(p)]
+    brokers: Int32 = p.replica[replicas.slots(p)]
+    return brokers
 
 
-def _tell_each(context: Context, batch: RequestBatch, replicas: Replicas, is_new: bool) -> None:
+def _tell_each(
+    context: Context, batch: RequestBatch, replicas: Replicas, brokers: Int32, is_new: bool
+) -> None:  # fmt: skip
     """Queue for each replica's broker, as far as the partition has a state, that state; metadata for everybody."""
-    stated = replicas.where(context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE)
-    if len(stated):
-        rows = stated.rows
+    stated = context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE
+    rows, brokers = (replicas.rows, brokers) if stated.all() else (replicas.rows[stated], brokers[stated])
+    if len(rows):
         ascending = bool((rows[1:] >= rows[:-1]).all())
         changed = rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if ascending else np.unique(rows)
-        batch.add_leader_and_isr(_brokers(context, stated), rows, changed, is_new)
+        batch.add_leader_and_isr(brokers, rows, changed, is_new)
 
 
 def _welcome(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
     """NonExistent → New. A replica that leads its partition already cannot be new: it is refused and logged."""
     p = context.cluster.partitions
-    leads = p.leader[replicas.rows] == _brokers(context, replicas)
+    brokers = _brokers(context, replicas)
+    leads = p.leader[replicas.rows] == brokers
     leads &= p.partition_epoch[replicas.rows] != NO_STATE
     context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
     replicas = replicas.where(~leads)
-    _tell_each(context, batch, replicas, is_new=True)
+    _tell_each(context, batch, replicas, brokers[~leads], is_new=True)
     p.replica_state[replicas.slots(p)] = ReplicaState.NEW
 
 
-def _bring_online(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
-    """New replicas were told already; all others learn the state of their partition."""
-    p, slots = context.cluster.partitions, replicas.slots(context.cluster.partitions)
-    _tell_each(context, batch, replicas.where(p.replica_state[slots] != ReplicaState.NEW), is_new=False)
+def _bring_online(context: Context, replicas: Replicas, slots: Int32, batch: RequestBatch) -> None:
+    """New replicas were told already; all others, ``slots`` beside them, learn the state of their partition."""
+    p = context.cluster.partitions
+    known = p.replica_state[slots] != ReplicaState.NEW
+    told, where = (replicas, slots) if known.all() else (replicas.where(known), slots[known])
+    _tell_each(context, batch, told, p.replica[where], is_new=False)
     p.replica_state[slots] = ReplicaState.ONLINE
 
 

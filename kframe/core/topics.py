@@ -68,6 +68,8 @@ def note_reassigning(context: Context, rows: Int32) -> None:
     """Mark those rows whose assignment says that a reassignment is under way."""
     p = context.cluster.partitions
     moving = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+    if not (p.replica_flags & moving).any():
+        return  # mostly so, and told by a pass over bytes
     slots, counts = p.slots_of(rows), p.replica_count[rows]
     flagged = np.repeat(rows, counts)[(p.replica_flags[slots] & moving) != 0]
     p.reassigning[flagged] = 1

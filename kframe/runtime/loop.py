@@ -12,6 +12,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+# Numpy imports it when ``unique`` is first called: not in the middle of a failover.
+import numpy.ma  # noqa: F401
+
 from kframe.core.controller import Controller
 from kframe.errors import StoreError
 from kframe.model.effects import Effect

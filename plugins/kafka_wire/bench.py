@@ -82,7 +82,7 @@ def answer_ms(cluster: ClusterState, requests: ControlRequests) -> float:
     (_, where), *_ = requests.leader_and_isr.slices()
     rows = requests.leader_and_isr.rows[where]
     topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
-    told = Told(LEADER_AND_ISR, rows, topic, partition, None, None, TopicNames.of(cluster, rows))
+    told = Told(LEADER_AND_ISR, rows, topic, partition, None, None, TopicNames.of(cluster, topic))
     starts = np.flatnonzero(np.concatenate([[True], topic[1:] != topic[:-1]])).tolist()
     reply = b"\0\0\0\1\0\0\0" + unsigned_varint(len(starts) + 1)
     for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):

@@ -29,9 +29,9 @@ class TopicNames:
     """By topic index; it only ever grows."""
 
     @staticmethod
-    def of(cluster: ClusterState, rows: Int32) -> TopicNames:
-        """The topics of these rows."""
-        indexes = distinct_rows(cluster.partitions.topic[rows], len(cluster.topics))
+    def of(cluster: ClusterState, topics: Int32) -> TopicNames:
+        """These topics, each named any number of times."""
+        indexes = distinct_rows(topics, len(cluster.topics))
         return TopicNames(indexes, cluster.topics.ids[indexes], cluster.topics.names)
 
     def by_id(self, topic_id: bytes) -> str | None:
@@ -65,10 +65,10 @@ def told_by(cluster: ClusterState, requests: ControlRequests, stop_replica_versi
     p = cluster.partitions
     leading, stopping = requests.leader_and_isr, requests.stop_replica
     if len(leading.rows):
-        names = TopicNames.of(cluster, leading.rows)
+        topic, partition = p.topic[leading.rows], p.partition[leading.rows]
+        names = TopicNames.of(cluster, topic)
         for broker, where in leading.slices():
-            rows = leading.rows[where]
-            told = rows, p.topic[rows], p.partition[rows]
+            told = leading.rows[where], topic[where], partition[where]
             yield broker, Told(LEADER_AND_ISR, *told, requests.is_new[where], None, names)
     if len(requests.metadata_brokers):
         rows = requests.metadata_rows.copy()  # what the controller makes of its own array is not known
@@ -76,7 +76,7 @@ def told_by(cluster: ClusterState, requests: ControlRequests, stop_replica_versi
         for broker in requests.metadata_brokers.tolist():
             yield broker, metadata
     if len(stopping.rows):
-        names = TopicNames.of(cluster, stopping.rows)
+        names = TopicNames.of(cluster, p.topic[stopping.rows])
         for broker, where in stopping.slices():
             rows, delete, epochs = stopping.rows[where], requests.stop_delete[where], requests.stop_leader_epoch[where]
             if stop_replica_version < _FLAG_PER_PARTITION:

@@ -11,6 +11,8 @@ first result begins. Cost is linear in the bytes read.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
+from kframe_zookeeper.json_bytes cimport Text, begin_key, end_key, same, stands_in, take_byte, take_int32
+
 cdef enum:
     # Operations, as the headers of results number them.
     ERROR = -1
@@ -36,11 +38,6 @@ cdef enum:
     VERSION = 16
     RECOVERY = 32
     NECESSARY = 31
-
-cdef struct Text:
-    const uint8_t* data
-    Py_ssize_t at
-    Py_ssize_t end
 
 
 cdef inline int32_t int32_at(const uint8_t* data) noexcept nogil:
@@ -172,58 +169,12 @@ def split_results(
     return count
 
 
-cdef inline void skip_space(Text* text) noexcept nogil:
-    while text.at < text.end and text.data[text.at] in (32, 9, 10, 13):
-        text.at += 1
-
-
-cdef inline bint take_byte(Text* text, int wanted) noexcept nogil:
-    """Step over this byte and the space around it; false, without a step over it, if something else stands there."""
-    skip_space(text)
-    if text.at == text.end or text.data[text.at] != wanted:
-        return False
-    text.at += 1
-    skip_space(text)
-    return True
-
-
-cdef inline bint take_int32(Text* text, int32_t* value) noexcept nogil:
-    """Step over a JSON integer that fits int32; false if there is none."""
-    cdef int64_t number = 0
-    cdef bint negative = text.at < text.end and text.data[text.at] == 45
-    cdef Py_ssize_t first
-    text.at += negative
-    first = text.at
-    while text.at < text.end and 48 <= text.data[text.at] <= 57 and text.at - first < 11:
-        number = number * 10 + text.data[text.at] - 48
-        text.at += 1
-    if text.at == first or (text.data[first] == 48 and text.at - first > 1):
-        return False
-    if text.at < text.end and text.data[text.at] in (46, 69, 101):
-        return False
-    number = -number if negative else number
-    value[0] = <int32_t> number
-    return -2147483648 <= number <= 2147483647
-
-
-cdef inline bint same(Text* text, Py_ssize_t length, const char* wanted) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(length):
-        if wanted[i] == 0 or text.data[text.at + i] != <uint8_t> wanted[i]:
-            return False
-    return wanted[length] == 0
-
-
 cdef inline int take_key(Text* text) noexcept nogil:
     """Step over a key with its colon; return its bit, 0 if it is none of a state's."""
-    cdef Py_ssize_t length = 0
+    cdef Py_ssize_t length = begin_key(text)
     cdef int key = 0
-    skip_space(text)
-    if text.at == text.end or text.data[text.at] != 34:
+    if length < 0:
         return 0
-    text.at += 1
-    while text.at + length < text.end and text.data[text.at + length] != 34:
-        length += 1
     if same(text, length, b"leader"):
         key = LEADER
     elif same(text, length, b"leader_epoch"):
@@ -236,16 +187,7 @@ cdef inline int take_key(Text* text) noexcept nogil:
         key = VERSION
     elif same(text, length, b"leader_recovery_state"):
         key = RECOVERY
-    text.at += length
-    return key if take_byte(text, 34) and take_byte(text, 58) else 0
-
-
-cdef inline bint stands_in(int32_t wanted, int32_t[::1] values, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(begin, end):
-        if values[i] == wanted:
-            return True
-    return False
+    return key if end_key(text, length) else 0
 
 
 cdef inline Py_ssize_t take_list(Text* text, int32_t[::1] isr, Py_ssize_t first) noexcept nogil:

@@ -5,6 +5,7 @@ Same names, signatures and results. Far too slow for a large cluster.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import struct
@@ -16,8 +17,15 @@ ERROR, CREATE, DELETE, GET_DATA, SET_DATA, GET_CHILDREN, CHECK = -1, 1, 2, 4, 5,
 STAT: Final = struct.Struct(">qqqqiiiqiiq")
 HEADER: Final = struct.Struct(">i?i")
 ISR_MOST: Final = 64
+REPLICAS_MOST: Final = 64
+TOPIC_VERSION: Final = 3
+ZNODE_BYTES_MOST: Final = 4 * 2**20
 #: A state as Kafka writes it holds nothing that needs another character.
 _PLAIN: Final = re.compile(rb'[{}\[\]:," \t\n\r0-9a-z_-]*')
+#: The same of a topic, whose id has capitals.
+_PLAIN_TOPIC: Final = re.compile(rb'[{}\[\]:," \t\n\r0-9A-Za-z_-]*')
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 _NECESSARY: Final = {"leader", "leader_epoch", "controller_epoch", "isr", "version"}
 _ALLOWED: Final = _NECESSARY | {"leader_recovery_state"}
 
@@ -232,3 +240,71 @@ def _state(data: bytes) -> dict[str, Any] | None:
     plausible = state["version"] == 1 and state["leader"] >= -1 and epochs >= 0
     sound = len(members) == len(set(members)) <= ISR_MOST and all(member >= 0 for member in members)
     return state if plausible and sound and state.get("leader_recovery_state", 0) in (0, 1) else None
+
+
+def parse_topics(
+    reply: UInt8,
+    data_at: Int64,
+    data_length: Int32,
+    found: Int32,
+    values: Int32,
+    partitions: Int32,
+    topic_id: UInt8,
+    replica_count: Int32,
+    doubled: UInt8,
+    replicas: Int32,
+    parsed: UInt8,
+) -> int:
+    """Read topics. Only the room of ``found`` and ``values`` is looked at."""
+    row, at, whole = 0, 0, reply.tobytes()
+    for i, (begin, length) in enumerate(zip(data_at.tolist(), data_length.tolist(), strict=True)):
+        parsed[i] = partitions[i] = 0
+        inside = 0 < length <= ZNODE_BYTES_MOST and 0 <= begin <= len(whole) - length
+        topic = _topic(whole[begin : begin + length]) if inside else None
+        if topic is None or len(topic[1]) >= found.shape[1] or sum(map(len, topic[1])) > len(values):
+            continue
+        lists = [list(dict.fromkeys(one)) for one in topic[1]]
+        last, end = row + len(lists), at + sum(map(len, lists))
+        if last > min(len(replica_count), len(doubled)) or end > len(replicas):
+            continue
+        parsed[i], partitions[i], topic_id[i] = 1, len(lists), list(topic[0])
+        replica_count[row:last] = [len(one) for one in lists]
+        doubled[row:last] = [len(one) < len(stored) for one, stored in zip(lists, topic[1], strict=True)]
+        replicas[at:end] = [replica for one in lists for replica in one]
+        row, at = last, end
+    return at
+
+
+def _topic(data: bytes) -> tuple[bytes, list[list[int]]] | None:
+    """Id and assignment in ``data``, if it is a topic as Kafka writes it of which nothing is being moved."""
+    if not _PLAIN_TOPIC.fullmatch(data):
+        return None
+    try:
+        pairs = json.loads(data, object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(pairs, tuple):
+        return None
+    fields = dict(pairs)
+    moving = [fields.pop(name, ()) for name in ("adding_replicas", "removing_replicas")]
+    version, assigned, text = (fields.pop(name, None) for name in ("version", "partitions", "topic_id"))
+    sound = type(version) is int and version == TOPIC_VERSION and moving == [(), ()] and isinstance(assigned, tuple)
+    if not sound or fields or len(dict(pairs)) != len(pairs):
+        return None
+    id_ = bytes(16)
+    if text is not None or "topic_id" in dict(pairs):
+        if not isinstance(text, str) or not _TOPIC_ID.fullmatch(text):
+            return None
+        id_ = base64.urlsafe_b64decode(text + "==")
+        if id_ == bytes(16):
+            return None
+    numbers = [int(name) if _NUMBER.fullmatch(name) else -1 for name, _ in assigned]
+    if sorted(numbers) != list(range(len(numbers))):
+        return None
+    lists = dict(zip(numbers, (one for _, one in assigned), strict=True))
+    ordered = [lists[number] for number in range(len(numbers))]
+    if not all(isinstance(one, list) and 0 < len(one) <= REPLICAS_MOST for one in ordered):
+        return None
+    if not all(type(broker) is int and -(2**31) <= broker < 2**31 for one in ordered for broker in one):
+        return None
+    return id_, ordered

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.states import EventType
 
 from kframe.errors import ControllerFenced, StoreError
-from kframe_zookeeper.multiread import Node, read_children, read_nodes
+from kframe_zookeeper.multiread import NODES_FIRST, Node, Results, read_children, read_nodes, read_results
 from kframe_zookeeper.multiwrite import Fates, Writes, require, write_all
 from kframe_zookeeper.paths import CONTROLLER, TOPICS
 from kframe_zookeeper.requests import create, delete
@@ -45,6 +45,12 @@ class Connection:
         if claim is None:
             raise ControllerFenced("this session has not claimed the role, or has lost it")
         return claim.guard(self.root)
+
+    def require_claim(self, epoch: Node | None) -> None:
+        """Raise ControllerFenced unless we have the role and the record of the controller epoch is as we left it."""
+        claim = self.claim
+        if claim is None or not claim.stands(epoch):
+            raise ControllerFenced("another controller has claimed the role")
 
     @property
     def may_act(self) -> bool:
@@ -84,6 +90,10 @@ class Connection:
         """Data and stat of nodes, None where there is none."""
         return read_nodes(self.session, [self.root + path for path in paths])
 
+    def results(self, paths: Sequence[str], first: int = NODES_FIRST) -> Iterator[tuple[int, Results]]:
+        """The same by answers, in columns; the first requests leave at once. See ``read_results``."""
+        return read_results(self.session, [self.root + path for path in paths], first)
+
     def node(self, path: str) -> Node | None:
         """Data and stat of one node, or None."""
         return self.nodes([path])[0]
@@ -94,10 +104,16 @@ class Connection:
 
     def watched_children(self, path: str) -> list[str]:
         """Names of a node's children, watched from now on. Raises StoreError if there is no such node."""
-        names = self.watches.children(path)
-        if names is None:
-            raise StoreError(f"{path} is missing: nobody can watch for its children")
-        return names
+        return self.watched_lists([path])[0]
+
+    def watched_lists(self, paths: Sequence[str]) -> list[list[str]]:
+        """The same of several nodes, asked for together."""
+        lists = []
+        for path, names in zip(paths, self.watches.lists(paths), strict=True):
+            if names is None:
+                raise StoreError(f"{path} is missing: nobody can watch for its children")
+            lists.append(names)
+        return lists
 
     def create(self, path: str, data: bytes | None, flags: int = 0) -> bytes:
         """The operation that creates a node with the ACL that it should have."""

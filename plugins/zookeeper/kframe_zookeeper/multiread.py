@@ -8,7 +8,7 @@ the server's ``jute.maxbuffer`` (1 MiB), and so many operations that the answer 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from kframe_zookeeper._jute_read import parse_states, split_reads
 from kframe_zookeeper._jute_write import write_reads
 from kframe_zookeeper.fence import Fence
 from kframe_zookeeper.requests import MultiRead, Reply, get_children, get_data
-from kframe_zookeeper.session import IN_FLIGHT, Session
+from kframe_zookeeper.session import Session
 
 REQUEST_BYTES_MOST: Final = 512 * 1024
 STATES_MOST: Final = 4000
@@ -51,6 +51,12 @@ class PathNames:
         """From ``Topics.wire_names()``."""
         at, names = wire_names
         return PathNames(np.frombuffer(root.encode(), np.uint8), at, np.frombuffer(names, np.uint8))
+
+    @staticmethod
+    def of_names(root: str, names: Sequence[str]) -> PathNames:
+        """Of topics that stand in no columns yet."""
+        encoded = [name.encode() for name in names]
+        return PathNames.of(root, (offsets_of([len(name) for name in encoded]), b"".join(encoded)))
 
     def topic_path(self, topic: int) -> str:
         """Path of a topic."""
@@ -141,6 +147,10 @@ class Results:
         return code == 0
 
 
+#: The columns of StateRows that have a value a row, in order.
+_STATE_COLUMNS: Final = (
+    "code", "parsed", "leader", "leader_epoch", "controller_epoch", "version", "recovery",
+)  # fmt: skip
 _STAT_COLUMNS: Final = (
     ("version", "version"), ("czxid", "czxid"), ("mzxid", "mzxid"), ("owner", "ephemeralOwner"),
 )  # fmt: skip
@@ -163,6 +173,16 @@ class StateRows:
     isr: Ragged
     odd: dict[int, bytes | None]
 
+    @staticmethod
+    def room(count: int) -> StateRows:
+        """For ``count`` states, none of which was read yet."""
+        ints = [np.full(count, -1, np.int32) for _ in range(5)]
+        return StateRows(
+            code=ints[0], parsed=np.zeros(count, np.uint8), leader=ints[1], leader_epoch=ints[2],
+            controller_epoch=ints[3], version=ints[4], recovery=np.zeros(count, np.uint8), isr=Ragged.empty(count),
+            odd={},
+        )  # fmt: skip
+
     @property
     def found(self) -> Bool:
         """Mask of the states that were read and understood."""
@@ -170,23 +190,23 @@ class StateRows:
         return mask
 
 
-class _StateRead(MultiRead):
-    """Reads the states of rows ``first`` to ``last`` (not included) of a list."""
+class StateRead(MultiRead):
+    """Reads the states of partitions; ``rows`` stands beside them and says which they are."""
 
-    def __init__(self, names: PathNames, topic: Int32, partition: Int32, first: int, last: int, fence: Fence) -> None:
-        part = slice(first, last)
-        out = np.empty(int(_sizes(names, topic[part]).sum()), np.uint8)
-        written = write_reads(topic[part], partition[part], names.at, names.names, names.root, out)
-        super().__init__(out[:written].data, last - first, fence)
-        self.first = first
-        self._rows = names, topic, partition
+    def __init__(self, names: PathNames, topic: Int32, partition: Int32, rows: Int32, fence: Fence) -> None:
+        out = np.empty(int(_sizes(names, topic).sum()), np.uint8)
+        written = write_reads(topic, partition, names.at, names.names, names.root, out)
+        super().__init__(out[:written].data, len(rows), fence)
+        self.rows = rows
+        self._asked = names, topic, partition
 
     def halves(self) -> Sequence[MultiRead]:
         """The same rows in two requests; none for a single row."""
         if self.count == 1:
             return ()
-        middle, last = self.first + self.count // 2, self.first + self.count
-        return tuple(_StateRead(*self._rows, *bounds, self._fence) for bounds in ((self.first, middle), (middle, last)))
+        names, topic, partition = self._asked
+        parts = (slice(self.count // 2), slice(self.count // 2, None))
+        return tuple(StateRead(names, topic[part], partition[part], self.rows[part], self._fence) for part in parts)
 
 
 def _sizes(names: PathNames, topic: Int32) -> Int32:
@@ -209,50 +229,55 @@ def cut(sizes: Int32, bytes_most: int, count_most: int) -> list[tuple[int, int]]
 
 def read_states(session: Session, names: PathNames, topic: Int32, partition: Int32) -> StateRows:
     """Read the states of partitions. Raises StoreError."""
-    count = len(topic)
-    rows = StateRows(
-        code=np.empty(count, np.int32), parsed=np.zeros(count, np.uint8), leader=np.full(count, -1, np.int32),
-        leader_epoch=np.full(count, -1, np.int32), controller_epoch=np.full(count, -1, np.int32),
-        version=np.full(count, -1, np.int32), recovery=np.zeros(count, np.uint8),
-        isr=Ragged.empty(0), odd={},
-    )  # fmt: skip
-    isr_counts, members = np.zeros(count, np.int32), [np.empty(0, np.int32)]
     read = _read_at_once if session.has_multi_read else _read_one_by_one
-    for first, results in read(session, names, topic, partition):
-        part = slice(first, first + len(results.code))
-        # A member takes two bytes of JSON at least, a digit and a comma or bracket.
-        isr = np.empty(int(np.maximum(results.data_length, 0).sum()) // 2, np.int32)
-        used = parse_states(
-            results.reply, results.data_at, results.data_length, rows.leader[part], rows.leader_epoch[part],
-            rows.controller_epoch[part], rows.recovery[part], isr_counts[part], isr, rows.parsed[part],
-        )  # fmt: skip
-        members.append(isr[:used].copy())
-        rows.code[part], rows.version[part] = results.code, results.version
-        for i in np.flatnonzero((results.code == 0) & (rows.parsed[part] == 0)).tolist():
-            rows.odd[first + i] = results.data(i)
-    isr_lists = Ragged(offsets_of(isr_counts), np.concatenate(members))
-    return StateRows(
-        rows.code, rows.parsed, rows.leader, rows.leader_epoch, rows.controller_epoch, rows.version, rows.recovery,
-        isr_lists, rows.odd,
+    parts = [state_rows(results) for results in read(session, names, topic, partition)]
+    starts = np.cumsum([0, *(len(part.code) for part in parts)]).tolist()
+    odd = {start + row: data for start, part in zip(starts, parts, strict=False) for row, data in part.odd.items()}
+    none = StateRows.room(0)
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in (none, *parts)]) for name in _STATE_COLUMNS
+    }
+    return StateRows(**columns, isr=Ragged.chain([none.isr, *(part.isr for part in parts)]), odd=odd)
+
+
+def state_reads(
+    session: Session, names: PathNames, topic: Int32, partition: Int32, rows: Int32
+) -> Iterator[StateRead]:  # fmt: skip
+    """Requests that read the states of partitions, ``rows`` beside them."""
+    for first, last in cut(_sizes(names, topic), REQUEST_BYTES_MOST, STATES_MOST):
+        part = slice(first, last)
+        yield StateRead(names, topic[part], partition[part], rows[part], session.fence)
+
+
+def state_rows(results: Results) -> StateRows:
+    """The states in one answer."""
+    rows = StateRows.room(len(results.code))
+    counts = np.zeros(len(results.code), np.int32)
+    # A member takes two bytes of JSON at least, a digit and a comma or bracket.
+    isr = np.empty(int(np.maximum(results.data_length, 0).sum()) // 2, np.int32)
+    used = parse_states(
+        results.reply, results.data_at, results.data_length, rows.leader, rows.leader_epoch, rows.controller_epoch,
+        rows.recovery, counts, isr, rows.parsed,
+    )  # fmt: skip
+    odd = {i: results.data(i) for i in np.flatnonzero((results.code == 0) & (rows.parsed == 0)).tolist()}
+    return replace(
+        rows, code=results.code, version=results.version, isr=Ragged(offsets_of(counts), isr[:used].copy()), odd=odd
     )  # fmt: skip
 
 
-def _read_at_once(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[tuple[int, Results]]:
-    """The first row and the results of each request."""
-    parts = cut(_sizes(names, topic), REQUEST_BYTES_MOST, STATES_MOST)
-    requests = (_StateRead(names, topic, partition, first, last, session.fence) for first, last in parts)
-    for request, reply in session.ask(requests):
-        yield request.first, Results.split(reply, request.count)
+def _read_at_once(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[Results]:
+    """The results of each request, in order."""
+    rows = np.arange(len(topic), dtype=np.int32)
+    for request, reply in session.ask(state_reads(session, names, topic, partition, rows)):
+        yield Results.split(reply, request.count)
 
 
-def _read_one_by_one(
-    session: Session, names: PathNames, topic: Int32, partition: Int32
-) -> Iterator[tuple[int, Results]]:
+def _read_one_by_one(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[Results]:
     """The same from a server that has no multiRead."""
     for first in range(0, len(topic), STATES_MOST):
         rows = range(first, min(first + STATES_MOST, len(topic)))
         paths = [names.partition_path(int(topic[row]), int(partition[row])) + "/state" for row in rows]
-        yield first, Results.of_singles(get_each(session, paths))
+        yield Results.of_singles(get_each(session, paths))
 
 
 def get_each(
@@ -277,25 +302,46 @@ class _PathRead(MultiRead):
         return tuple(_PathRead(part, self._operation, self._fence) for part in parts)
 
 
-def read_nodes(session: Session, paths: Sequence[str]) -> list[Node | None]:
-    """Data and stat of nodes, chroot included in ``paths``; None where there is none. Raises StoreError.
+def read_results(session: Session, paths: Sequence[str], first: int = NODES_FIRST) -> Iterator[tuple[int, Results]]:
+    """Data and stat of nodes, chroot included in ``paths``: of each answer the number of its first path and its
+    results, in order. The first requests leave at once. Raises StoreError.
 
-    Nodes may be of any length: how many are asked for at once follows from the longest seen so far.
+    Nodes may be of any length: ``first`` of them are asked for at once, and then so many as the longest seen allows.
     """
-    if not session.has_multi_read:
-        results = Results.of_singles(get_each(session, paths))
-        return [results.node(i) for i in range(len(paths))]
-    nodes: list[Node | None] = []
-    most, longest = NODES_FIRST, NODE_BYTES_LEAST
-    while len(nodes) < len(paths):
-        part = paths[len(nodes) : len(nodes) + most * IN_FLIGHT]
-        requests = [_PathRead(part[i : i + most], get_data, session.fence) for i in range(0, len(part), most)]
-        for request, reply in session.ask(requests):
+    if session.has_multi_read:
+        return _Growing(session, paths, first).results()
+    return iter([(0, Results.of_singles(get_each(session, paths)))])
+
+
+class _Growing:
+    """Reads of nodes, of which each request may hold more than those before."""
+
+    def __init__(self, session: Session, paths: Sequence[str], first: int) -> None:
+        self._most, self._longest = first, NODE_BYTES_LEAST
+        self._session, self._paths = session, paths
+        self._answers = session.ask(self._requests())
+
+    def _requests(self) -> Iterator[_PathRead]:
+        asked = 0
+        while asked < len(self._paths):
+            part = self._paths[asked : asked + self._most]
+            asked += len(part)
+            yield _PathRead(part, get_data, self._session.fence)
+
+    def results(self) -> Iterator[tuple[int, Results]]:
+        """The number of the first path and the results of each answer."""
+        begun = 0
+        for request, reply in self._answers:
             results = Results.split(reply, request.count)
-            nodes += [results.node(i) for i in range(request.count)]
-            longest = max(longest, int(results.data_length.max(initial=0)))
-        most = max(1, min(STATES_MOST, ANSWER_BYTES // (2 * longest)))
-    return nodes
+            self._longest = max(self._longest, int(results.data_length.max(initial=0)))
+            self._most = max(1, min(STATES_MOST, ANSWER_BYTES // (2 * self._longest)))
+            yield begun, results
+            begun += request.count
+
+
+def read_nodes(session: Session, paths: Sequence[str]) -> list[Node | None]:
+    """Data and stat of nodes, chroot included in ``paths``; None where there is none. Raises StoreError."""
+    return [results.node(i) for _, results in read_results(session, paths) for i in range(len(results.code))]
 
 
 def read_children(session: Session, paths: Sequence[str]) -> list[tuple[str, ...] | None]:

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from kazoo.client import KazooClient
@@ -186,20 +187,27 @@ class Session:
     def ask(
         self, requests: Iterable[Sent], in_flight: int = IN_FLIGHT, absent: type[KazooException] | None = None
     ) -> Iterator[tuple[Sent, Any]]:
-        """Send requests that only read, ``in_flight`` at a time, and yield each with its answer, in order.
+        """Send requests that only read, ``in_flight`` at a time, and yield each with its answer, in order. The first
+        leave before this returns; another one leaves as soon as an answer has come, before that is handed out.
 
         The answer is None where ZooKeeper's error is ``absent``; any other error of it is raised as StoreError.
 
         What is lost is sent again; what is lost time and again is sent in halves, because an answer that is too long
         for the connection looks like that. Raises RequestLost where that does not help either.
         """
-        waiting: deque[tuple[Sent, Any]] = deque()
-        for request in requests:
-            waiting.append((request, self.submit(request)))
-            if len(waiting) == in_flight:
-                yield from self._answers(*waiting.popleft(), absent)
+        left = iter(requests)
+        waiting = deque((request, self.submit(request)) for request in islice(left, in_flight))
+        return self._asked(waiting, left, absent)
+
+    def _asked(
+        self, waiting: deque[tuple[Sent, Any]], left: Iterator[Sent], absent: type[KazooException] | None
+    ) -> Iterator[tuple[Sent, Any]]:
         while waiting:
-            yield from self._answers(*waiting.popleft(), absent)
+            request, result = waiting.popleft()
+            for place, answer in enumerate(self._answers(request, result, absent)):
+                if place == 0:
+                    waiting.extend((one, self.submit(one)) for one in islice(left, 1))
+                yield answer
 
     def call(self, request: Request) -> Any:
         """Send one request that only reads. Raises RequestLost if it is lost time and again."""

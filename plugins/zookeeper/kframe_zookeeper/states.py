@@ -41,10 +41,18 @@ def new_states(connection: Connection, cluster: ClusterState, change: StateChang
 
 def stored_states(connection: Connection, memory: Memory, cluster: ClusterState, rows: Int32) -> StoredStates:
     """Read the states of ``rows``; a stored broker that ``cluster`` has not met gets an index there."""
-    partitions, brokers = cluster.partitions, cluster.brokers
-    topic, partition = partitions.topic[rows], partitions.partition[rows]
+    topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
     read = read_states(connection.session, path_names(connection, cluster), topic, partition)
-    odd = [state_path(cluster.topics.names[topic[row]], int(partition[row])) for row in read.odd]
+    return stored_of(memory, cluster, rows, read)
+
+
+def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRows) -> StoredStates:
+    """What was read of ``rows``, with brokers by index."""
+    partitions, brokers = cluster.partitions, cluster.brokers
+    odd = [
+        state_path(cluster.topics.names[partitions.topic[rows[place]]], int(partitions.partition[rows[place]]))
+        for place in read.odd
+    ]
     isr = _with_odd(read, memory, odd)
     leader = np.full(len(rows), NO_LEADER, np.int32)
     led = read.found & (read.leader >= 0)

@@ -5,20 +5,19 @@ Calls come from the controller's thread; a worker of ours follows the watches an
 
 from __future__ import annotations
 
-import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
-from kframe.core.stored import reload
 from kframe.errors import ControllerFenced, KframeError, StoreError, ZnodeError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteResult
@@ -31,8 +30,9 @@ from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.hearing import Hearing
+from kframe_zookeeper.loading import load_cluster, registrations
 from kframe_zookeeper.memory import Memory
-from kframe_zookeeper.presence import Presence, is_controller_only
+from kframe_zookeeper.presence import Presence
 from kframe_zookeeper.request_calls import RequestCalls
 from kframe_zookeeper.requests import delete, encode_acl
 from kframe_zookeeper.role import Candidate
@@ -40,9 +40,8 @@ from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
 from kframe_zookeeper.topic_calls import TopicCalls
-from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.worker import Worker
-from kframe_zookeeper.znodes import decode_broker, decode_controller, encode_features
+from kframe_zookeeper.znodes import decode_controller, encode_features
 
 _log = logging.getLogger("kframe.zookeeper")
 
@@ -52,19 +51,6 @@ NO_CONTROLLER: Final = -1
 HEARTBEATS: Final = 6
 #: How long to wait before the next try to get a new session (Kafka 3.9 ``ZooKeeperClient.RetryBackoffMs``).
 RETRY_S: Final = 1.0
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the garbage collector: it looks at each list of replicas again and again, which takes longer than to
-    decode them, and finds none to free, since nothing refers to itself here."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class ZooKeeperStore(TopicCalls, RequestCalls):
@@ -184,52 +170,36 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         return connection is not None and connection.may_act
 
     def prepare(self) -> None:
-        """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications."""
+        """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications.
+
+        Mostly there is nothing to write: that we have the role is then seen by a read of a server that is up to date.
+        """
         connection = self._connected()
-        feature = connection.node(paths.FEATURE)
         parents = (paths.LOG_DIR_EVENTS, paths.ISR_CHANGES)
-        children = zip(parents, connection.children(parents), strict=True)
-        writes = [[delete(f"{connection.root}{parent}/{name}")] for parent, names in children for name in names]
-        connection.write(writes, NO_NODE)
+        synced = connection.session.ask([Sync(connection.root + paths.CONTROLLER_EPOCH)])
+        records, lists = connection.results([paths.FEATURE, paths.CONTROLLER_EPOCH]), connection.children(parents)
+        deque(synced, 0)
+        feature, epoch = (results.node(i) for _, results in records for i in range(len(results.code)))
+        connection.require_claim(epoch)
+        writes = [
+            [delete(f"{connection.root}{parent}/{name}")]
+            for parent, names in zip(parents, lists, strict=True) for name in names
+        ]  # fmt: skip
+        if writes:
+            connection.write(writes, NO_NODE)
         if feature is None:
             connection.write([[connection.create(paths.FEATURE, encode_features({}))]])
 
     def load(self) -> ClusterState:
         """Read everything and arm its watches; what cannot be read is left out, see ``broken``."""
-        with _no_collection():
-            return self._load(self._connected(), ClusterState())
-
-    def _load(self, connection: Connection, cluster: ClusterState) -> ClusterState:
-        cluster.brokers.register(self.read_brokers())
-        table = self.read_topics(tuple(sorted(self.read_topic_names())))
-        rows = cluster.add_table(table)
-        settings = self.read_topic_settings(table.names)
-        cluster.topics.unclean[:] = [one.unclean for one in settings]
-        cluster.topics.min_insync[:] = [one.min_insync for one in settings]
-        reload(cluster, stored_states(connection, self._memory, cluster, rows))
-        for path in (paths.ISR_CHANGES, paths.LOG_DIR_EVENTS):
-            connection.watched_children(path)
-        return cluster
+        return load_cluster(self._connected(), self._memory)
 
     def read_brokers(self) -> tuple[Registration, ...]:
         """All registrations, by broker id; arms the watches on their coming, going and content."""
         connection = self._connected()
-        zxid = connection.watches.seen()
+        zxid, self._memory.follows = connection.watches.seen(), True
         names = connection.watched_children(paths.BROKER_IDS)
-        nodes = connection.nodes([f"{paths.BROKER_IDS}/{name}" for name in names])
-        found = []
-        for name, node in zip(names, nodes, strict=True):
-            path = f"{paths.BROKER_IDS}/{name}"
-            if node is None or is_controller_only(node.data):
-                continue  # gone since we read the list, of which the watch on it tells, or no broker
-            connection.watches.arm([path], Watched.DATA, zxid)
-            try:
-                found.append(decode_broker(name, node.data, node.czxid))
-                self._memory.mend(path)
-            except ZnodeError as error:
-                self._memory.quarantine(path, error)
-        self._memory.follows = True
-        return tuple(sorted(found, key=lambda one: one.broker_id))
+        return registrations(connection, self._memory, names, zxid)
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Create or compare-and-set each row, in batches that each check our claim."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -18,23 +17,19 @@ from kframe.model.topics import UNSET
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.memory import Memory, SeenTopic
-from kframe_zookeeper.multiread import Node
+from kframe_zookeeper.multiread import Node, Results
 from kframe_zookeeper.multiwrite import Writes, require, write_all
 from kframe_zookeeper.requests import SEQUENTIAL, delete, set_data
+from kframe_zookeeper.topicread import read_table
 from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.znodes import (
     NO_EXTRA,
     ConfigChange,
-    StoredTopic,
     decode_config,
-    decode_topic,
     encode_config,
     encode_config_change,
     encode_topics,
-    table_of,
 )
-
-_log = logging.getLogger("kframe.zookeeper")
 
 UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_INSYNC: Final = "min.insync.replicas"
@@ -42,10 +37,11 @@ ANY_VERSION: Final = -1
 BAD_VERSION: Final = BadVersionError.code
 #: How often ids are given anew to topics that somebody else has just written.
 TRIES_MOST: Final = 16
-#: How many partitions a warning names.
-_NAMED_MOST: Final = 10
+#: Settings of topics that are asked for at once: few topics have any, and those are short.
+SETTINGS_FIRST: Final = 256
 _TRUTH: Final = {"true": 1, "false": 0}
 _INT32_MOST: Final = 2**31 - 1
+_NO_SETTINGS: Final = TopicSettings(UNSET, UNSET)
 
 
 class Calls(Protocol):
@@ -67,11 +63,9 @@ class TopicCalls:
         """Ids and assignments; arms a watch on each."""
         connection = self._connected()
         zxid = connection.watches.seen()
-        known = [paths.topic_path(name) for name in names]
-        nodes = connection.nodes(known)
-        there = [path for path, node in zip(known, nodes, strict=True) if node is not None]
+        table, there = read_table(connection, self._memory, names)
         connection.watches.arm(there, Watched.DATA, zxid)
-        return table_of(_decoded(self._memory, names, nodes))
+        return table
 
     def give_topic_ids(self: Calls, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """A new random id for each, written over the version that was read; a topic that is gone gets none stored."""
@@ -79,8 +73,7 @@ class TopicCalls:
         ids, left = {name: _new_id() for name in names}, tuple(names)
         with memory.writing_topics:
             for _ in range(TRIES_MOST):
-                topics = _decoded(memory, left, connection.nodes([paths.topic_path(name) for name in left]))
-                table = table_of(topics)
+                table, _ = read_table(connection, memory, left)
                 given = tuple(ids[name] for name in table.names)
                 table = replace(table, topic_ids=given)
                 codes = _write(connection, memory, table)
@@ -116,9 +109,8 @@ class TopicCalls:
         """Settings of each, unset where there are none or none that can be read; arms the watch on their change."""
         connection, memory = self._connected(), self._memory
         memory.note_changes(connection.watched_children(paths.CONFIG_CHANGES))
-        known = [paths.config_path("topics", name) for name in names]
-        nodes = connection.nodes(known)
-        return tuple(_settings(_config(memory, path, node)) for path, node in zip(known, nodes, strict=True))
+        found = dict(settings_in(memory, names, begin_settings(connection, names), frozenset(names)))
+        return tuple(found.get(name, _NO_SETTINGS) for name in names)
 
     def read_configs(self: Calls, topic: str | None) -> Mapping[str, str]:
         """All settings of a topic, or of all brokers."""
@@ -146,25 +138,20 @@ class TopicCalls:
             self._memory.topics.pop(name, None)
 
 
-def _decoded(memory: Memory, names: Sequence[str], nodes: Sequence[Node | None]) -> list[StoredTopic]:
-    """The topics that are there and can be read; their versions are remembered."""
-    found: list[StoredTopic] = []
-    for name, node in zip(names, nodes, strict=True):
-        if node is None:
-            memory.topics.pop(name, None)
-            continue
-        try:
-            topic = decode_topic(name, node.data)
-        except ZnodeError as error:
-            memory.quarantine(paths.topic_path(name), error)
-            continue
-        memory.mend(paths.topic_path(name))
-        memory.topics[name] = SeenTopic(node.version, topic.extra)
-        found.append(topic)
-    if doubled := [f"{topic.name}-{partition}" for topic in found for partition in topic.doubled]:
-        _log.warning("%d partitions have a broker twice among their replicas, which counts once: %s%s", len(doubled),
-                     ", ".join(doubled[:_NAMED_MOST]), ", ..." if len(doubled) > _NAMED_MOST else "")  # fmt: skip
-    return found
+def begin_settings(connection: Connection, names: Sequence[str]) -> Iterator[tuple[int, Results]]:
+    """Ask for the settings of topics; the first requests leave at once."""
+    return connection.results([paths.config_path("topics", name) for name in names], SETTINGS_FIRST)
+
+
+def settings_in(
+    memory: Memory, names: Sequence[str], answers: Iterator[tuple[int, Results]], known: Container[str]
+) -> Iterator[tuple[str, TopicSettings]]:
+    """Names of those ``known`` topics that have settings, and what of these a controller acts on."""
+    for first, results in answers:
+        for i in range(len(results.code)):
+            name = names[first + i]
+            if results.found(i) and name in known:
+                yield name, _settings(_config(memory, paths.config_path("topics", name), results.node(i)))
 
 
 def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[WriteCode, ...]:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.serialization import Exists, GetChildren
@@ -56,6 +56,10 @@ class _SetWatches:
         return True
 
 
+#: Watches that were asked for: the answers that are still to come.
+Arming: TypeAlias = Iterator[tuple[_SetWatches, bool]]
+
+
 class Watches:
     """What one session watches. A watch that goes off is gone; reading and arming again is the listener's business."""
 
@@ -75,14 +79,14 @@ class Watches:
         """The last transaction that we have seen: what is read from now on is no older."""
         return int(self._session.client.last_zxid)
 
-    def children(self, path: str) -> list[str] | None:
-        """Names of a node's children, None where it is not there; watched from now on if it is."""
-        requests = [GetChildren(self._root + path, self._fired)]
-        ((_, names),) = self._session.ask(requests, absent=NoNodeError)
-        if names is None:
-            return None
-        self._note([(self._root + path, Watched.CHILDREN)])
-        return sorted(names)
+    def lists(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """Names of the children of each node, None where it is not there; watched from now on if it is."""
+        requests = [GetChildren(self._root + path, self._fired) for path in paths]
+        answers = self._session.ask(requests, len(requests), absent=NoNodeError)
+        lists = [None if names is None else sorted(names) for _, names in answers]
+        there = [path for path, names in zip(paths, lists, strict=True) if names is not None]
+        self._note([(self._root + path, Watched.CHILDREN) for path in there])
+        return lists
 
     def exists(self, path: str) -> Any:
         """Stat of a node or None; watched from now on either way."""
@@ -92,13 +96,23 @@ class Watches:
 
     def arm(self, paths: Iterable[str], what: Watched, zxid: int) -> None:
         """Watch nodes for what has changed since ``zxid``; those watched already are passed over."""
+        self.await_armed(self.begin_arming(paths, what, zxid))
+
+    def begin_arming(self, paths: Iterable[str], what: Watched, zxid: int) -> Arming:
+        """The same, but only ask for it; ``await_armed`` waits until all of it is so."""
         with self._lock:
             fresh = [
                 (self._root + path, what)
                 for path in paths
                 if (self._root + path, what is Watched.CHILDREN) not in self._armed
             ]
-        self._send(fresh, zxid)
+        return self._begin(fresh, zxid)
+
+    @staticmethod
+    def await_armed(arming: Arming) -> None:
+        """Return when the server watches what was asked for. Raises StoreError."""
+        for _ in arming:
+            pass
 
     def lose(self) -> None:
         """The connection has broken and is back; called before anything is read on the new one."""
@@ -112,17 +126,16 @@ class Watches:
             return
         with self._lock:
             armed = [(path, what) for (path, _), what in self._armed.items()]
-        self._send(armed, zxid)
+        self.await_armed(self._begin(armed, zxid))
         self._lost_at = None
 
-    def _send(self, paths: Sequence[tuple[str, Watched]], zxid: int) -> None:
+    def _begin(self, paths: Sequence[tuple[str, Watched]], zxid: int) -> Arming:
         """Arm watches here, then at the server: what fires there at once comes before its answer."""
         self._note(paths)
         client = self._session.client
         for path, what in paths:
             (client._child_watchers if what is Watched.CHILDREN else client._data_watchers)[path].add(self._fired)
-        for _ in self._session.ask(_SetWatches(zxid, part) for part in _parts(paths)):
-            pass
+        return self._session.ask(_SetWatches(zxid, part) for part in _parts(paths))
 
     def _note(self, paths: Iterable[tuple[str, Watched]]) -> None:
         with self._lock:

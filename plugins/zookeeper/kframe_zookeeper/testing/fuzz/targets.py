@@ -8,7 +8,7 @@ from typing import Final
 
 from kframe.testing.fuzz import Target, bases_of, read_corpus
 from kframe_zookeeper.testing.fuzz.replies import MultiReads, MultiWrites
-from kframe_zookeeper.testing.fuzz.znodes import DECODERS, StateZnodes, Znodes
+from kframe_zookeeper.testing.fuzz.znodes import DECODERS, StateZnodes, TopicZnodes, Znodes
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 
@@ -16,5 +16,6 @@ CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 def targets() -> Sequence[Target]:
     """All targets, with the corpus as what their cases are made of."""
     kept = read_corpus(CORPUS)
-    znodes = [(StateZnodes if name == "state" else Znodes)(name, bases_of(kept, name)) for name in DECODERS]
+    bulk = {"state": StateZnodes, "topic": TopicZnodes}
+    znodes = [bulk.get(name, Znodes)(name, bases_of(kept, name)) for name in DECODERS]
     return [*znodes, MultiReads(bases_of(kept, MultiReads.name)), MultiWrites(bases_of(kept, MultiWrites.name))]

@@ -1,4 +1,5 @@
-"""Znodes: the strict decoder of each kind, and the kernel and its twin that read states many at a time."""
+"""Znodes: the strict decoder of each kind, and the kernels and their twins that read states and topics many at a
+time."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import numpy as np
 from kframe.errors import ZnodeError
 from kframe.model.columns import offsets_of
 from kframe.testing.fuzz import Base, Batch, Outcome
-from kframe_zookeeper import _jute_read, _naive_jute, znodes
+from kframe_zookeeper import _jute_read, _naive_jute, _topic_read, znodes
+from kframe_zookeeper.topicread import TopicColumns
 
 #: The decoder of each kind of znode.
 DECODERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
@@ -41,6 +43,7 @@ _REASON_MOST: Final = 1000
 _ALONE: Final = 8
 #: No longer ISR is read by the kernel.
 _ISR_MOST: Final = _naive_jute.ISR_MOST
+_REPLICAS_MOST: Final = _naive_jute.REPLICAS_MOST
 
 
 class Znodes:
@@ -97,6 +100,47 @@ class StateZnodes(Znodes):
             assert read == told
             assert not extra
         return None
+
+
+class TopicZnodes(Znodes):
+    """Topics, likewise."""
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        """The decoder's outcomes: what the kernel does not read is left to the decoder."""
+        read, twin = (_parsed_topics(module, batch) for module in (_topic_read, _naive_jute))
+        assert read == twin
+        for i in range(0, len(batch), _ALONE):
+            assert _parsed_topics(_topic_read, batch.part(i, i + 1)) == [read[i]]
+        return [self._both(batch[i], read[i]) for i in range(len(batch))]
+
+    def _both(self, raw: bytes, read: tuple[Any, ...] | None) -> Outcome:
+        try:
+            topic = znodes.decode_topic("t", raw)
+        except ZnodeError as error:
+            assert read is None, read
+            return str(error)
+        plain = not (topic.adding or topic.removing or topic.extra)
+        if read is None:
+            (again,) = znodes.encode_topics(znodes.table_of([topic]))
+            longest = max(map(len, topic.replicas), default=0)
+            assert not plain or again != raw or longest > _REPLICAS_MOST, "the kernel does not read what Kafka writes"
+        else:
+            assert plain
+            assert read == (topic.topic_id or bytes(16), topic.replicas, topic.doubled)
+        return None
+
+
+def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
+    """What ``parse_topics`` makes of each case, None where it leaves it to the decoder."""
+    read = TopicColumns.read(batch.data, batch.at[:-1], np.diff(batch.at).astype(np.int32), module.parse_topics)
+    begins, values = offsets_of(read.partitions).tolist(), read.replicas.offsets.tolist()
+    told: list[tuple[Any, ...] | None] = []
+    for i, parsed in enumerate(read.parsed.tolist()):
+        rows = range(begins[i], begins[i + 1])
+        lists = [read.replicas.values[values[row] : values[row + 1]].tolist() for row in rows]
+        doubled = tuple(row - begins[i] for row in rows if read.doubled[row])
+        told.append((read.topic_ids[i].tobytes(), lists, doubled) if parsed else None)
+    return told
 
 
 def _parsed(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:

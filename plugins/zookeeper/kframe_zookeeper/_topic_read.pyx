@@ -1,0 +1,234 @@
+"""Kernel that reads the JSON of topics, many at a time, into columns.
+
+The JSON is that of ``kafka.zk.TopicZNode`` (Kafka 3.9), in any order of its keys and partitions. What comes from outside
+is never trusted: every read is checked against the end of the answer, every number against int32, every OUT against its
+length. Otherwise the house rules of ``kframe/_core.pyx`` hold, and there is a twin of the same name and signature in
+``_naive_jute.py``. Cost is linear in the bytes read.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kframe_zookeeper.json_bytes cimport Text, begin_key, end_key, same, stands_in, take_byte, take_int32
+
+cdef enum:
+    # Bits of the keys that a topic's JSON has.
+    PARTITIONS = 1
+    TOPIC_ID = 2
+    ADDING = 4
+    REMOVING = 8
+    VERSION = 16
+    NECESSARY = 17
+
+cdef enum:
+    # No longer list of replicas is read here: looking for repeated members takes the square of it.
+    REPLICAS_MOST = 64
+    TOPIC_VERSION = 3
+    # Longer ones are not decoded at all.
+    ZNODE_BYTES_MOST = 4194304
+    # Of an id: its characters, of which the last has two bits only, and its bytes.
+    ID_LENGTH = 22
+    ID_BYTES = 16
+
+cdef enum:
+    # Rows of ``found``, an entry each: its partition, where its replicas begin, whether one stood there twice; and by
+    # partition the entry that is about it.
+    NUMBER = 0
+    BEGIN = 1
+    TWICE = 2
+    ENTRY = 3
+
+
+cdef inline int take_key(Text* text) noexcept nogil:
+    """Step over a key with its colon; return its bit, 0 if it is none of a topic's."""
+    cdef Py_ssize_t length = begin_key(text)
+    cdef int key = 0
+    if length < 0:
+        return 0
+    if same(text, length, b"partitions"):
+        key = PARTITIONS
+    elif same(text, length, b"topic_id"):
+        key = TOPIC_ID
+    elif same(text, length, b"adding_replicas"):
+        key = ADDING
+    elif same(text, length, b"removing_replicas"):
+        key = REMOVING
+    elif same(text, length, b"version"):
+        key = VERSION
+    return key if end_key(text, length) else 0
+
+
+cdef inline int bits_of(uint8_t character) noexcept nogil:
+    """The six bits that a character of URL-safe base64 stands for, -1 if it is none."""
+    if 65 <= character <= 90:
+        return character - 65
+    if 97 <= character <= 122:
+        return character - 71
+    if 48 <= character <= 57:
+        return character + 4
+    return 62 if character == 45 else 63 if character == 95 else -1
+
+
+cdef inline bint take_id(Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic) noexcept nogil:
+    """Step over an id that is not the one of no topic."""
+    cdef Py_ssize_t i, at = 0
+    cdef int bits, held = 0, waiting = 0
+    cdef uint8_t any_bit = 0
+    if text.end - text.at < ID_LENGTH + 2 or text.data[text.at] != 34:
+        return False
+    for i in range(ID_LENGTH):
+        bits = bits_of(text.data[text.at + 1 + i])
+        if bits < 0:
+            return False
+        held, waiting = (held << 6 | bits) & 0x3FFF, waiting + 6
+        if waiting >= 8:
+            waiting -= 8
+            topic_id[topic, at] = <uint8_t> (held >> waiting & 0xFF)
+            any_bit |= topic_id[topic, at]
+            at += 1
+    text.at += ID_LENGTH + 1
+    return held & 15 == 0 and any_bit and text.data[text.at] == 34 and take_byte(text, 34)
+
+
+cdef inline Py_ssize_t take_replicas(Text* text, int32_t[::1] values, Py_ssize_t first, int32_t* twice) noexcept nogil:
+    """Step over a list of brokers, one at least, and put each once into ``values`` from ``first``; return its end."""
+    cdef Py_ssize_t at = first, stored = 0
+    twice[0] = 0
+    if not take_byte(text, 91):
+        return -1
+    while True:
+        if at == values.shape[0] or stored == REPLICAS_MOST or not take_int32(text, &values[at]):
+            return -1
+        stored += 1
+        if stands_in(values[at], values, first, at):
+            twice[0] = 1
+        else:
+            at += 1
+        if take_byte(text, 93):
+            return at
+        if not take_byte(text, 44):
+            return -1
+
+
+cdef inline Py_ssize_t take_partitions(Text* text, int32_t[:, ::1] found, int32_t[::1] values) noexcept nogil:
+    """Step over an assignment; return how many entries it has, of which ``found`` tells."""
+    cdef Py_ssize_t count = 0, at = 0
+    if not take_byte(text, 123):
+        return -1
+    if take_byte(text, 125):
+        return 0
+    while True:
+        # Room for where the last entry ends, too.
+        if count + 1 >= found.shape[1] or begin_key(text) <= 0 or text.data[text.at] == 45:
+            return -1
+        if not take_int32(text, &found[NUMBER, count]) or text.at == text.end or text.data[text.at] != 34:
+            return -1
+        if not end_key(text, 0):
+            return -1
+        found[BEGIN, count] = <int32_t> at
+        at = take_replicas(text, values, at, &found[TWICE, count])
+        if at < 0:
+            return -1
+        count += 1
+        found[BEGIN, count] = <int32_t> at
+        if take_byte(text, 125):
+            return count
+        if not take_byte(text, 44):
+            return -1
+
+
+cdef inline bint order(int32_t[:, ::1] found, Py_ssize_t count) noexcept nogil:
+    """Find the entry of each partition; false unless they count from 0, each once."""
+    cdef Py_ssize_t i
+    cdef int32_t number
+    for i in range(count):
+        found[ENTRY, i] = -1
+    for i in range(count):
+        number = found[NUMBER, i]
+        if number >= count or found[ENTRY, number] >= 0:
+            return False
+        found[ENTRY, number] = <int32_t> i
+    return True
+
+
+cdef inline Py_ssize_t take_topic(
+    Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic, int32_t[:, ::1] found, int32_t[::1] values
+) noexcept nogil:
+    """Step over a topic; return how many partitions it has, placed, or -1."""
+    cdef Py_ssize_t i, count = 0
+    cdef int32_t version = 0
+    cdef int key, seen = 0
+    for i in range(ID_BYTES):
+        topic_id[topic, i] = 0
+    if not take_byte(text, 123):
+        return -1
+    while True:
+        key = take_key(text)
+        if key == 0 or seen & key:
+            return -1
+        seen |= key
+        if key == PARTITIONS:
+            count = take_partitions(text, found, values)
+            if count < 0:
+                return -1
+        elif key == TOPIC_ID:
+            if not take_id(text, topic_id, topic):
+                return -1
+        elif key == VERSION:
+            if not take_int32(text, &version):
+                return -1
+        elif not (take_byte(text, 123) and take_byte(text, 125)):
+            return -1
+        if take_byte(text, 125):
+            break
+        if not take_byte(text, 44):
+            return -1
+    if text.at != text.end or seen & NECESSARY != NECESSARY or version != TOPIC_VERSION or not order(found, count):
+        return -1
+    return count
+
+
+def parse_topics(
+    const uint8_t[::1] reply,        # IN   (bytes,)
+    const int64_t[::1] data_at,      # IN   (k,)  where each JSON begins
+    const int32_t[::1] data_length,  # IN   (k,)  its bytes; none where not positive
+    int32_t[:, ::1] found,           # SCRATCH  (4, most + 1), for topics of up to ``most`` partitions
+    int32_t[::1] values,             # SCRATCH  (most replicas of a topic,)
+    int32_t[::1] partitions,         # OUT  (k,)  how many there are; 0 where not parsed
+    uint8_t[:, ::1] topic_id,        # OUT  (k, 16)  zeros where the topic has none; undefined where not parsed
+    int32_t[::1] replica_count,      # OUT  (rows,)  topic after topic, in the order of partitions
+    uint8_t[::1] doubled,            # OUT  (rows,)  1 where a broker stood there twice, of which the first place counts
+    int32_t[::1] replicas,           # OUT  (values,)  broker ids, row after row, each once in a row
+    uint8_t[::1] parsed,             # OUT  (k,)  1 where the JSON is as Kafka writes it and nothing is being moved
+):
+    """Read topics, each key once and nothing else, numbers within int32; return how many replicas there are.
+
+    What is unusual in any way (other keys, escapes, another version, replicas that are being added or removed) is left
+    to the strict decoder.
+    """
+    cdef Py_ssize_t i, number, place, entry, count, row = 0, at = 0
+    cdef Text text = Text(NULL, 0, 0)
+    if reply.shape[0]:
+        text.data = &reply[0]
+    with nogil:
+        for i in range(data_at.shape[0]):
+            parsed[i], partitions[i] = 0, 0
+            if not 0 < data_length[i] <= ZNODE_BYTES_MOST:
+                continue
+            if data_at[i] < 0 or data_at[i] + data_length[i] > reply.shape[0]:
+                continue
+            text.at, text.end = data_at[i], data_at[i] + data_length[i]
+            count = take_topic(&text, topic_id, i, found, values)
+            if count < 0 or count > min(replica_count.shape[0], doubled.shape[0]) - row:
+                continue
+            if count and found[BEGIN, count] > replicas.shape[0] - at:
+                continue
+            for number in range(count):
+                entry = found[ENTRY, number]
+                replica_count[row], doubled[row] = found[BEGIN, entry + 1] - found[BEGIN, entry], \
+                    <uint8_t> found[TWICE, entry]
+                for place in range(found[BEGIN, entry], found[BEGIN, entry + 1]):
+                    replicas[at] = values[place]
+                    at += 1
+                row += 1
+            parsed[i], partitions[i] = 1, <int32_t> count
+    return at

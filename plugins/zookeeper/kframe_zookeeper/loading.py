@@ -1,0 +1,124 @@
+"""Everything that a new controller reads, with few waits: what does not depend on each other is asked for together, and
+states are on their way while topics are put into columns. The server answers one session in order, one read at a time:
+for most of a load it is the server that works, and here the rest is done meanwhile.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import numpy as np
+
+from kframe.core.stored import reload
+from kframe.errors import ZnodeError
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, positions_within
+from kframe_zookeeper import paths
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.memory import Memory
+from kframe_zookeeper.multiread import PathNames, Results, StateRead, state_reads, state_rows
+from kframe_zookeeper.presence import is_controller_only
+from kframe_zookeeper.states import stored_of, stored_states
+from kframe_zookeeper.topic_calls import begin_settings, settings_in
+from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_doubled
+from kframe_zookeeper.watches import Arming, Watched
+from kframe_zookeeper.znodes import decode_broker
+
+#: Lists of children that a controller follows, watched before what they name is read.
+_LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
+
+
+def load_cluster(connection: Connection, memory: Memory) -> ClusterState:
+    """Read everything and arm its watches; what cannot be read is left out and reported. Raises StoreError."""
+    with _no_collection():
+        return _Load(connection, memory).cluster
+
+
+class _Load:
+    """One load; ``cluster`` is what came of it."""
+
+    def __init__(self, connection: Connection, memory: Memory) -> None:
+        self.cluster = ClusterState()
+        self._connection, self._memory = connection, memory
+        self._parts: list[TopicPart] = []
+        self._arming: list[Arming] = []
+        # Before anything is read or watched, so that no change is missed.
+        self._zxid, memory.follows = connection.watches.seen(), True
+        broker_ids, names, changes, _, _ = connection.watched_lists(_LISTS)
+        memory.note_changes(changes)
+        names.sort()
+        topics, settings = read_parts(connection, memory, names), begin_settings(connection, names)
+        self.cluster.brokers.register(registrations(connection, memory, broker_ids, self._zxid))
+        self._take_states(topics)
+        self._take_settings(names, settings)
+        for arming in self._arming:
+            connection.watches.await_armed(arming)
+        warn_of_doubled(self._parts)
+
+    def _take_states(self, topics: Iterator[TopicPart]) -> None:
+        """Take over topics, and their states answer by answer, while the server works on the next."""
+        cluster, session = self.cluster, self._connection.session
+        if session.has_multi_read:
+            for request, reply in session.ask(self._reads(topics)):
+                read = state_rows(Results.split(reply, request.count))
+                reload(cluster, stored_of(self._memory, cluster, request.rows, read))
+        else:
+            rows = [self._add(part) for part in topics]
+            every = np.concatenate([np.empty(0, np.int32), *rows])
+            reload(cluster, stored_states(self._connection, self._memory, cluster, every))
+
+    def _reads(self, topics: Iterator[TopicPart]) -> Iterator[StateRead]:
+        """The requests for all states, made when there is room for them; each part of the topics when it is needed."""
+        root = f"{self._connection.root}{paths.TOPICS}/"
+        for part in topics:
+            rows, counts = self._add(part), part.table.partition_counts
+            topic = np.repeat(np.arange(len(part.table), dtype=np.int32), counts)
+            names = PathNames.of_names(root, part.table.names)
+            yield from state_reads(self._connection.session, names, topic, positions_within(counts), rows)
+
+    def _add(self, part: TopicPart) -> Int32:
+        """Take over topics; return their rows."""
+        self._parts.append(part)
+        self._arming.append(self._connection.watches.begin_arming(part.there, Watched.DATA, self._zxid))
+        return self.cluster.add_table(part.table)
+
+    def _take_settings(self, names: Sequence[str], answers: Iterator[tuple[int, Results]]) -> None:
+        topics = self.cluster.topics
+        for name, one in settings_in(self._memory, names, answers, topics):
+            index = topics.find(name)
+            topics.unclean[index], topics.min_insync[index] = one.unclean, one.min_insync
+
+
+def registrations(
+    connection: Connection, memory: Memory, broker_ids: Sequence[str], zxid: int
+) -> tuple[Registration, ...]:  # fmt: skip
+    """The registrations in these nodes, by broker id; arms the watches on their content, for changes since ``zxid``."""
+    where, found, there = [f"{paths.BROKER_IDS}/{name}" for name in broker_ids], [], []
+    for name, path, node in zip(broker_ids, where, connection.nodes(where), strict=True):
+        if node is None or is_controller_only(node.data):
+            continue  # gone since we read the list, of which the watch on it tells, or no broker
+        there.append(path)
+        try:
+            found.append(decode_broker(name, node.data, node.czxid))
+            memory.mend(path)
+        except ZnodeError as error:
+            memory.quarantine(path, error)
+    connection.watches.arm(there, Watched.DATA, zxid)
+    return tuple(sorted(found, key=lambda one: one.broker_id))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the garbage collector: it looks at each object that is made here again and again, and finds none to free,
+    since nothing refers to itself."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

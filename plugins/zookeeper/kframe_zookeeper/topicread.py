@@ -1,0 +1,160 @@
+"""Topics read from their nodes straight into a table: what Kafka writes by the kernel, anything else by the strict
+decoder, and what nobody can read left out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.errors import ZnodeError
+from kframe.model.columns import Int32, Int64, Ragged, UInt8, offsets_of
+from kframe.model.tables import TopicTable
+from kframe.model.topics import ZERO_TOPIC_ID, topic_name_problem
+from kframe_zookeeper import paths
+from kframe_zookeeper._topic_read import parse_topics
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.memory import Memory, SeenTopic
+from kframe_zookeeper.multiread import Results
+from kframe_zookeeper.znodes import NO_EXTRA, StoredTopic, decode_topic, table_of
+
+_log = logging.getLogger("kframe.zookeeper")
+
+#: How many partitions a warning names.
+_NAMED_MOST: Final = 10
+#: Bytes of JSON of one partition with its replicas, ``"0":[1]``, and of one replica, at least.
+_PARTITION_BYTES: Final = 7
+_REPLICA_BYTES: Final = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicColumns:
+    """What the kernel has read of ``k`` topics: ``parsed`` is 0 where it left one to the decoder, which then has no
+    partitions here. ``topic_ids`` is (k, 16), zeros for none; ``replicas`` has a list a partition, topic after topic,
+    and ``doubled`` is 1 beside those in which a broker stood twice."""
+
+    parsed: UInt8
+    partitions: Int32
+    topic_ids: UInt8
+    replicas: Ragged
+    doubled: UInt8
+
+    @staticmethod
+    def read(
+        reply: UInt8, data_at: Int64, data_length: Int32, parse: Callable[..., int] = parse_topics
+    ) -> TopicColumns:  # fmt: skip
+        """From where the JSON of each stands in an answer."""
+        k, rows, values = len(data_at), len(reply) // _PARTITION_BYTES + 1, len(reply) // _REPLICA_BYTES
+        parsed, partitions, ids = np.empty(k, np.uint8), np.empty(k, np.int32), np.zeros((k, 16), np.uint8)
+        counts, doubled, replicas = np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(values, np.int32)
+        found, scratch = np.empty((4, rows + 1), np.int32), np.empty(values, np.int32)
+        used = parse(
+            reply, data_at, data_length, found, scratch, partitions, ids, counts, doubled, replicas, parsed
+        )  # fmt: skip
+        count = int(partitions.sum())
+        lists = Ragged(offsets_of(counts[:count]), replicas[:used].copy())
+        return TopicColumns(parsed, partitions, ids, lists, doubled[:count].copy())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicPart:
+    """Some of the topics that were asked for: those that can be read, in the order of their names, the paths of all
+    that are there, and the partitions (number of the topic in ``table``, partition) with a broker twice."""
+
+    table: TopicTable
+    there: list[str]
+    doubled: NDArray[np.int64]
+
+
+def read_parts(connection: Connection, memory: Memory, names: Sequence[str]) -> Iterator[TopicPart]:
+    """The topics that are there and can be read, in the order of ``names``, as answers come.
+
+    Their versions are remembered. A name that is no topic's is left out and reported like a topic that cannot be read.
+    The first requests leave at once.
+    """
+    where = [paths.topic_path(name) for name in names]
+    answers = connection.results(where)
+    return (
+        _part(memory, names[first : first + len(results.code)], where[first : first + len(results.code)], results)
+        for first, results in answers
+    )
+
+
+def read_table(connection: Connection, memory: Memory, names: Sequence[str]) -> tuple[TopicTable, list[str]]:
+    """All of them in one table, and the paths of all that are there."""
+    parts = list(read_parts(connection, memory, names))
+    warn_of_doubled(parts)
+    return chained([part.table for part in parts]), [path for part in parts for path in part.there]
+
+
+def chained(tables: Sequence[TopicTable]) -> TopicTable:
+    """The topics of the first table, then those of the next, and so on."""
+    none = TopicTable.of((), ())
+    return TopicTable(
+        tuple(name for table in tables for name in table.names),
+        tuple(topic_id for table in tables for topic_id in table.topic_ids),
+        np.concatenate([none.partition_counts, *(table.partition_counts for table in tables)]),
+        Ragged.chain([none.replicas, *(table.replicas for table in tables)]),
+        np.concatenate([none.flags, *(table.flags for table in tables)]),
+    )
+
+
+def warn_of_doubled(parts: Sequence[TopicPart]) -> None:
+    """Say which partitions have a broker twice among their replicas: how many, and the first of them by name."""
+    count, named = sum(len(part.doubled) for part in parts), list[str]()
+    for part in parts:
+        left = part.doubled[: max(_NAMED_MOST - len(named), 0)].tolist()
+        named += [f"{part.table.names[topic]}-{partition}" for topic, partition in left]
+    if count:
+        _log.warning("%d partitions have a broker twice among their replicas, which counts once: %s%s", count,
+                     ", ".join(named), ", ..." if count > _NAMED_MOST else "")  # fmt: skip
+
+
+def _part(memory: Memory, names: Sequence[str], where: Sequence[str], results: Results) -> TopicPart:
+    """What one answer says of the topics ``names``."""
+    lengths = results.data_length.copy()
+    lengths[[topic_name_problem(name) is not None for name in names]] = 0  # the decoder refuses them
+    read = TopicColumns.read(results.reply, results.data_at, lengths)
+    there, odd = list[str](), dict[int, StoredTopic]()
+    for i, (name, path, parsed) in enumerate(zip(names, where, read.parsed.tolist(), strict=True)):
+        if not results.found(i):
+            memory.topics.pop(name, None)
+            continue
+        there.append(path)
+        try:
+            topic = None if parsed else decode_topic(name, results.data(i))
+        except ZnodeError as error:
+            memory.quarantine(path, error)
+            continue
+        if topic is not None:
+            odd[i] = topic
+        memory.mend(path)
+        memory.topics[name] = SeenTopic(int(results.version[i]), NO_EXTRA if topic is None else topic.extra)
+    return TopicPart(_table(names, read, odd), there, _doubled(read, odd))
+
+
+def _table(names: Sequence[str], read: TopicColumns, odd: dict[int, StoredTopic]) -> TopicTable:
+    """What the kernel has read, and what the decoder has, in one order."""
+    numbers = np.flatnonzero(read.parsed)
+    ids = tuple(None if one == ZERO_TOPIC_ID else one for one in map(bytes, read.topic_ids[numbers]))
+    flags = np.zeros(len(read.replicas.values), np.uint8)
+    table = TopicTable(tuple(names[i] for i in numbers.tolist()), ids, read.partitions[numbers], read.replicas, flags)
+    if not odd:
+        return table
+    return chained([table, table_of(list(odd.values()))]).take(np.argsort([*numbers, *odd], kind="stable"))
+
+
+def _doubled(read: TopicColumns, odd: dict[int, StoredTopic]) -> NDArray[np.int64]:
+    """The (topic, partition) pairs of TopicPart."""
+    begins, rows = offsets_of(read.partitions), np.flatnonzero(read.doubled)
+    topic = np.searchsorted(begins, rows, side="right") - 1
+    stored = [(i, partition) for i, one in odd.items() for partition in one.doubled]
+    parts = [np.stack([topic, rows - begins[topic]], axis=1), np.array(stored, np.int64).reshape(-1, 2)]
+    pairs: NDArray[np.int64] = np.concatenate(parts)
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    pairs[:, 0] = np.searchsorted(np.sort([*np.flatnonzero(read.parsed), *odd]), pairs[:, 0])
+    return pairs

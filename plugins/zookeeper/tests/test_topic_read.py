@@ -1,0 +1,133 @@
+"""The kernel that reads topics, its twin and the strict decoder say the same of everything, sound or broken."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from kframe_zookeeper import _naive_jute, _topic_read
+from kframe_zookeeper.topicread import TopicColumns
+from kframe_zookeeper.znodes import decode_topic, encode_topics, table_of
+
+from kframe.errors import ZnodeError
+
+ID = "AAAAAAAAAAEAAAAAAAAAAQ"
+SOUND = json.dumps(
+    {"version": 3, "topic_id": ID, "partitions": {"0": [1, 2], "2": [3], "1": [2, 2, 1]}, "adding_replicas": {},
+     "removing_replicas": {}}
+).encode()  # fmt: skip
+
+
+def columns(texts: Sequence[bytes], module: Any) -> list[Any]:
+    """What ``parse_topics`` makes of each text, None where it leaves it to the decoder."""
+    lengths = np.array([len(text) for text in texts], np.int32)
+    at = np.cumsum(lengths, dtype=np.int64) - lengths
+    read = TopicColumns.read(np.frombuffer(b"".join(texts), np.uint8), at, lengths, module.parse_topics)
+    rows, values = np.cumsum(read.partitions) - read.partitions, read.replicas.offsets
+    told = []
+    for i, count in enumerate(read.partitions.tolist()):
+        some = range(int(rows[i]), int(rows[i]) + count)
+        lists = [read.replicas.values[values[row] : values[row + 1]].tolist() for row in some]
+        doubled = tuple(row - int(rows[i]) for row in some if read.doubled[row])
+        told.append((read.topic_ids[i].tobytes(), lists, doubled) if read.parsed[i] else None)
+    return told
+
+
+def decoded(text: bytes) -> Any:
+    """The same by the strict decoder."""
+    try:
+        topic = decode_topic("t", text)
+    except ZnodeError:
+        return None
+    plain = not (topic.adding or topic.removing or topic.extra)
+    return (topic.topic_id or bytes(16), topic.replicas, topic.doubled) if plain else None
+
+
+def agree(texts: Sequence[bytes]) -> None:
+    kernel, twin = columns(texts, _topic_read), columns(texts, _naive_jute)
+    assert kernel == twin
+    for text, read in zip(texts, kernel, strict=True):
+        assert read is None or read == decoded(text)
+
+
+LISTS = st.lists(st.integers(-1, 4) | st.integers(-(2**31) - 1, 2**31), max_size=4)
+KEYS = st.sampled_from(["0", "1", "2", "3", "00", "-0", "-1", "", "2147483648", "x"]) | st.integers(0, 3).map(str)
+MOVING: st.SearchStrategy[dict[str, list[int]]] = st.just({}) | st.dictionaries(KEYS, LISTS, max_size=1)
+TOPICS = st.fixed_dictionaries(
+    {"version": st.sampled_from([3, 3, 3, 2, 1, "3"]), "partitions": st.dictionaries(KEYS, LISTS, max_size=4)},
+    optional={"topic_id": st.sampled_from([ID, ID, "A" * 22, "A" * 21 + "B", "_-" * 11, "A" * 23, None, 7]),
+              "adding_replicas": MOVING, "removing_replicas": MOVING, "extra": st.integers(0, 1)},
+)  # fmt: skip
+
+
+def written(topic: dict[str, Any], order: int, spaces: bool) -> bytes:
+    ordered = {key: topic[key] for key in random.Random(order).sample(sorted(topic), len(topic))}
+    return json.dumps(ordered, separators=(", ", ": ") if spaces else (",", ":")).encode()
+
+
+@given(st.lists(st.builds(written, TOPICS, st.integers(0, 9), st.booleans()), max_size=4))
+@example([SOUND, b'{"version":3,"partitions":{}}', SOUND])
+@example([b"", b"[]", b"{}", b'"partitions"', b'{"', b'{"version":3,"partitions":{"'])
+@example([b'{"version":3,"partitions":{"0":[1],"0":[1]}}', b'{"version":3,"partitions":{"1":[1]}}'])
+@example([b'{"version":3,"partitions":{"0":[]}}', b'{"version":3,"partitions":{"0":[1,]}}'])
+@example([b'{"version":3,"partitions":[]}', b'{"version":3,"version":3,"partitions":{}}'])
+@example([b'{"version":3,"partitions":{"0":[' + b"1," * 63 + b"1]}}", b'{"version":3,"partitions":{"0":[1]}} '])
+@example([b'{"version":3,"partitions":{"0":[' + b"1," * 64 + b"1]}}", b'{"version":3,"partitions":{"0" :[-0]}}'])
+def test_topics_are_read_alike(texts: list[bytes]) -> None:
+    agree(texts)
+
+
+def test_bent_topics_are_read_alike() -> None:
+    chance, bytes_ = random.Random(7), b'{}[]:,"0123456789-eE. \n\t\\apvt_'
+    for _ in range(4_000):
+        text = bytearray(SOUND)
+        for _ in range(chance.randint(1, 3)):
+            place = chance.randrange(len(text))
+            text[place : place + chance.randint(0, 1)] = bytes(chance.choices(bytes_, k=chance.randint(0, 1)))
+        agree([bytes(text)])
+
+
+@pytest.mark.parametrize("end", range(len(SOUND) + 1))
+def test_a_topic_that_breaks_off_is_not_read(end: int) -> None:
+    agree([SOUND[:end]])
+
+
+def test_what_kafka_writes_is_read() -> None:
+    """As Kafka 3.9 writes it, with its order of partitions; and by our own encoder, which does the same."""
+    text = (
+        b'{"removing_replicas":{},"partitions":{"1":[2],"0":[1,2]},"topic_id":"' + ID.encode() + b'",'
+        b'"adding_replicas":{},"version":3}'
+    )
+    assert columns([text], _topic_read) == [(bytes(7) + b"\1" + bytes(7) + b"\1", [[1, 2], [2]], ())]
+    (again,) = encode_topics(table_of([decode_topic("t", text)]))
+    assert columns([again], _topic_read) == columns([text], _topic_read)
+
+
+@pytest.mark.parametrize("begin, length", [(-1, 5), (0, -1), (1, len(SOUND)), (0, 2**31 - 1)])
+@pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "twin"])
+def test_what_is_outside_the_answer_is_not_read(module: Any, begin: int, length: int) -> None:
+    at, lengths = np.array([begin], np.int64), np.array([length], np.int32)
+    data = np.frombuffer(SOUND, np.uint8)
+    assert TopicColumns.read(data, at, lengths, module.parse_topics).parsed.tolist() == [0]
+
+
+@pytest.mark.parametrize("rows, values, expected", [(3, 5, 1), (2, 5, 0), (3, 4, 0)])
+@pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "twin"])
+def test_nothing_is_written_beyond_the_room(module: Any, rows: int, values: int, expected: int) -> None:
+    """The topic has three partitions with two, two and one replicas."""
+    counts, doubled = np.full(rows, -7, np.int32), np.zeros(rows, np.uint8)
+    partitions, parsed, ids = np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros((1, 16), np.uint8)
+    replicas = np.full(values, -7, np.int32)
+    used = module.parse_topics(
+        np.frombuffer(SOUND, np.uint8), np.zeros(1, np.int64), np.array([len(SOUND)], np.int32),
+        np.empty((4, 9), np.int32), np.empty(9, np.int32), partitions, ids, counts, doubled, replicas, parsed,
+    )  # fmt: skip
+    assert (used, parsed.tolist(), partitions.tolist()) == (5 * expected, [expected], [3 * expected])
+    assert counts.tolist() == ([2, 2, 1] if expected else [-7] * rows)
+    assert replicas.tolist() == ([1, 2, 2, 1, 3] if expected else [-7] * values)
