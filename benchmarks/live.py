@@ -2,8 +2,9 @@
 
 Each life gets a server and a cluster of its own, with brokers that only answer (``peers/zk_failover.py``, which keeps
 the clock for both from outside). Before kframe starts, the bulk reads and writes that its failover and its broker's
-failure cannot do without are timed alone on that same server (``plugins/zookeeper/bench_raw.py``). Kafka is compared by
-its best life, kframe by its slowest. ``--alone`` sizes are kframe's only. Needs Maven and JDK 17 for Kafka's jars.
+failure cannot do without are timed alone on that same server (``plugins/zookeeper/bench_raw.py``), and each life is
+held against those of its own server. Kafka is compared by its best life, kframe by its slowest. ``--alone`` sizes are
+kframe's only. Needs Maven and JDK 17 for Kafka's jars.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ KFRAME: Final = (
 #: What each event is held against: the raw requests alone, and how many times as fast as Kafka it has to be.
 EVENTS: Final = {"failover": ("read_seconds", 15.0), "broker-failure": ("write_seconds", 8.0)}
 HEADINGS: Final = ("event", "partitions", "kframe s", "Kafka s", "ratio", "wanted", "raw s", "times raw")
-LEGEND: Final = "kframe: its slowest life. Kafka: its best one. raw: median, the requests alone on kframe's server."
+LEGEND: Final = (
+    "kframe: its slowest life. Kafka: its best one. raw: the requests alone on kframe's server, median of the lives. "
+    "times raw: each life by the raw requests on its own server, median (least to most)."
+)
 
 Record = dict[str, Any]
 
@@ -54,13 +58,17 @@ def rows(measured: Sequence[Record]) -> list[Record]:
     found = []
     for partitions in dict.fromkeys(one["partitions"] for one in measured):
         here = [one for one in measured if one["partitions"] == partitions]
-        raw = [one for one in here if one["bench"] == "raw"]
+        raw = {one["run"]: one for one in here if one["bench"] == "raw"}
         for event, (requests, wanted) in EVENTS.items():
-            ours = [one["seconds"] for one in here if (one["bench"], one.get("controller")) == (event, "kframe")]
-            kafka = [one["seconds"] for one in here if (one["bench"], one.get("controller")) == (event, "kafka-3.9.1")]
-            alone = statistics.median(one[requests] for one in raw)
-            row: Record = {"event": event, "partitions": partitions, "kframe": ours, "kafka": kafka, "raw": alone}
-            row |= {"times_raw": max(ours) / alone, "wanted": wanted}
+            lives_of = {
+                who: {one["run"]: one["seconds"] for one in here if (one["bench"], one.get("controller")) == (event, who)}
+                for who in ("kframe", "kafka-3.9.1")
+            }
+            ours, kafka = (list(one.values()) for one in lives_of.values())
+            alone = {run: one[requests] for run, one in raw.items()}
+            row: Record = {"event": event, "partitions": partitions, "kframe": ours, "kafka": kafka}
+            row |= {"raw": statistics.median(alone.values()), "wanted": wanted}
+            row["times_raw"] = [seconds / alone[run] for run, seconds in lives_of["kframe"].items()]
             row["ratio"] = min(kafka) / max(ours) if kafka else None
             found.append(row)
     return found
@@ -72,8 +80,14 @@ def line(row: Record) -> tuple[str, ...]:
     return (
         row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.2f}", f"{min(kafka):.1f}" if kafka else "-",
         f"{ratio:.1f}" if ratio else "-", f"{row['wanted']:.0f}" if ratio else "-", f"{row['raw']:.2f}",
-        f"{row['times_raw']:.2f}",
+        spread(row["times_raw"]),
     )  # fmt: skip
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """The median of some ratios, with the least and the most of several."""
+    told = f"{statistics.median(ratios):.2f}"
+    return told if len(ratios) == 1 else f"{told} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def main(words: Sequence[str] | None = None) -> int:
