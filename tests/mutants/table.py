@@ -21,7 +21,7 @@ _REAL: Final = tuple(
         "zookeeper/tests/test_loading", "zookeeper/tests/test_watches", "zookeeper/tests/test_connect",
         "zookeeper/tests/test_lagging", "zookeeper/tests/test_golden", "zookeeper/tests/test_capture",
         "kafka_wire/tests/test_replication", "kafka_wire/tests/test_clients", "kafka_wire/tests/test_plans",
-        "kafka_wire/tests/test_live", "kafka_wire/tests/test_run", "kafka_wire/tests/test_secure",
+        "kafka_wire/tests/test_run", "kafka_wire/tests/test_secure",
         "kafka_wire/tests/test_history",
     )
 )  # fmt: skip

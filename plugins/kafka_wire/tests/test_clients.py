@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, KafkaPython, Librdkafka
+from kframe_kafka_wire.testing.clusters import agree, create, knows
 from kframe_kafka_wire.testing.instances import PATIENCE_S
 from kframe_kafka_wire.testing.odd_frames import NEVER_WHOLE, WAYS, answers, odd_frames
 from kframe_kafka_wire.testing.tool_work import ordinary_tool_work
@@ -59,6 +60,35 @@ def java(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jav
 
 @pytest.mark.parametrize("world", SETUPS, indirect=True, ids=spelled, scope="class")
 class TestOnBrokers:
+    def test_they_follow(self, world: World) -> None:
+        before = set(world.cluster.complaints())
+        create(world.client, "t", [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2]])
+        create(world.client, "gone", [[3], [2, 1]])
+        known = {
+            "t-0": (1, [1, 2, 3], [1, 2, 3]), "t-1": (2, [2, 3, 1], [2, 3, 1]), "t-2": (3, [3, 1, 2], [3, 1, 2]),
+            "t-3": (1, [1, 3, 2], [1, 3, 2]), "gone-0": (3, [3], [3]), "gone-1": (2, [2, 1], [2, 1]),
+        }  # fmt: skip
+        assert agree(world.cluster, known)
+
+        world.cluster.brokers[1].kill()
+        known |= {
+            "t-0": (2, [2, 3], [1, 2, 3]), "t-1": (2, [2, 3], [2, 3, 1]), "t-2": (3, [3, 2], [3, 1, 2]),
+            "t-3": (3, [3, 2], [1, 3, 2]), "gone-1": (2, [2], [2, 1]),
+        }  # fmt: skip
+        assert agree(world.cluster, known, (2, 3))
+
+        world.cluster.start()
+        world.client.create("/admin/delete_topics/gone")
+        assert until(lambda: not world.assignment("gone"), PATIENCE_S)
+        brokers = world.cluster.brokers.values()
+        left = ["t-0", "t-1", "t-2", "t-3"]
+        assert until(lambda: all(sorted(knows(one)[2]) == left for one in brokers), PATIENCE_S)
+        assert until(lambda: not any(list((one.folder / "data").glob("gone-?")) for one in brokers), PATIENCE_S)
+        new = set(world.cluster.complaints()) - before
+        assert [one for one in new if one.log == "state-change"] == []
+        world.client.create("/admin/delete_topics/t")
+        assert until(lambda: not world.assignment("t"), PATIENCE_S)
+
     @pytest.mark.parametrize("make", MAKES)
     def test_a_client_does_its_ordinary_work(self, world: World, java: JavaClient, make: str, tmp_path: Path) -> None:
         if make == "java":

@@ -124,19 +124,23 @@ def make_world(fakes: Callable[..., FakeBroker], transports: Callable[..., WireT
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_same_request_again(make_world: Callable[..., World], fault: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Three times, on a connection of its own each time, before any later one (I13)."""
+    """Three times, and once of each other kind, on a connection of its own each time, before any later one (I13)."""
     caplog.set_level("INFO")
     world = make_world()
     deed, said = FAULTS[fault]
-    world.broker.script.extend([deed] * 3)
+    world.broker.script.extend([deed, deed, deed, answered, deed, answered, deed, answered])
     world.send("t-0", "t-1")
+    world.stop(t=True)
     world.send("u-0")
     world.settle()
-    assert world.came == [*["LeaderAndIsr"] * 4, "UpdateMetadata", "LeaderAndIsr", "UpdateMetadata"]
+    twice = ["UpdateMetadata", "UpdateMetadata", "StopReplica", "StopReplica"]
+    assert world.came == [*["LeaderAndIsr"] * 4, *twice, "LeaderAndIsr", "UpdateMetadata"]
     bodies = [raw[8:] for raw in world.broker.raw]  # what follows the correlation id
     assert bodies[:4] == [bodies[0]] * 4
-    assert world.broker.connections == 4
-    assert [type(one) for one in world.heard] == [LeaderAndIsrAnswered, UpdateMetadataAnswered] * 2
+    assert bodies[4:8:2] == bodies[5:8:2]
+    assert world.broker.connections == 6
+    led, stopped, told = LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+    assert [type(one) for one in world.heard] == [led, told, stopped, led, told]
     assert said in caplog.text
 
 

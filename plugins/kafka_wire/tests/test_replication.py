@@ -20,6 +20,7 @@ from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.replication import PATIENCE_S, Scene
+from kframe_kafka_wire.testing.worlds import NEWEST, SETUPS, Setup, spelled
 from kframe_zookeeper.testing.handover import ALL, World, running_world
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
@@ -37,23 +38,34 @@ CREATE: Final = 19, 7
 STRAY: Final = {"name": "stray", "num_partitions": 1, "replication_factor": 3}
 INVALID_TOPIC, NOT_CONTROLLER = 17, 41
 
+OTHERS: Final = [one for one in SETUPS if one != NEWEST]
+
 Story = Callable[[Scene], None]
 
 
 @pytest.fixture(scope="module")
-def world(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def setup(request: pytest.FixtureRequest) -> Setup:
+    """Release and protocol of the brokers."""
+    found: Setup = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def world(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory, setup: Setup) -> Iterator[World]:
     """Three brokers, Kafka's own controller among them."""
-    folder = tmp_path_factory.mktemp("replication")
-    with running_world(f"{zookeeper.address}/replication", folder, SETTINGS) as world:
+    version, protocol = setup
+    place = f"{zookeeper.address}/replication-{spelled(setup)}"
+    settings = {**SETTINGS, "inter.broker.protocol.version": protocol}
+    with running_world(place, tmp_path_factory.mktemp("replication"), settings, version) as world:
         yield world
 
 
 @pytest.fixture
-def scene(world: World, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def scene(world: World, tmp_path: Path, setup: Setup, name: str) -> Iterator[Scene]:
     """All brokers up, one of them controller, and a producer at work on a topic of the test's own."""
     world.cluster.start()
     assert until(lambda: world.controller()[0] in ALL, PATIENCE_S)
-    made = Scene(world, request.node.callspec.id, tmp_path)
+    made = Scene(world, name, tmp_path, {"inter.broker.protocol.version": setup[1]})
     try:
         yield made
     finally:
@@ -217,12 +229,18 @@ MATRIX: Final = {
 STORIES: Final[dict[str, Story]] = MATRIX | {
     story.__name__: story for story in (killed_with_leader, paused, paused_at_work, handed_over, torn_away, rolled)
 }
-#: What runs unless everything is asked for.
-CHOSEN: Final = ("hard-bounce-leader", "hard-stop-controller", "paused", "handed_over")
+#: What runs unless everything is asked for: every way of the matrix on some brokers.
+CHOSEN: Final = [
+    *((NEWEST, name) for name in ("hard-bounce-leader", "hard-stop-controller", "paused", "handed_over")),
+    *zip(OTHERS, ("clean-bounce-controller", "hard-stop-leader", "clean-stop-leader"), strict=True),
+]
+ASKED: Final = [(setup, name) for setup in SETUPS for name in STORIES] if EVERYTHING else CHOSEN
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", STORIES if EVERYTHING else CHOSEN, ids=str)
+@pytest.mark.parametrize(
+    "setup, name", [pytest.param(*one, id=f"{one[1]}-on-{spelled(one[0])}") for one in ASKED], indirect=["setup"]
+)
 def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property: Callable[[str, int], None]) -> None:
     STORIES[name](scene)
     scene.load.await_more(max(AFTER, RECORDS - scene.load.count().acknowledged))

@@ -18,7 +18,7 @@ import pytest
 from kframe_kafka_wire.answers import WireError
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.security import Credentials, security_of
-from kframe_kafka_wire.testing.clusters import LiveCluster
+from kframe_kafka_wire.testing.clusters import LiveCluster, agree, create
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.certificates import Authority, Identity
@@ -154,8 +154,8 @@ def test_a_control_plane_of_kafka_s(
             live.client.ensure_path("/config/changes")
             change = {"version": 2, "entity_path": "users/" + USER.replace(",", "%2C").replace("=", "%3D")}
             live.client.create("/config/changes/config_change_", json.dumps(change).encode(), sequence=True)
-        live.create("t", [[1]])
-        assert live.agree({"t-0": (1, [1], [1])}, (1,))
+        create(live.client, "t", [[1]])
+        assert agree(live.cluster, {"t-0": (1, [1], [1])}, (1,))
         security = security_of(live.config, "CONTROLLER")
         assert security.credentials() == (Credentials(mechanism, USER, PASSWORD) if mechanism else None)
         if mechanism:

@@ -1,11 +1,13 @@
-"""Real brokers that talk to each other over SASL_SSL, with ACLs, and ``kframe controller run`` as one of them."""
+"""Real brokers that talk to each other over SASL_SSL, or over TLS with a control plane of its own, with ACLs, and
+``kframe controller run`` as one of them."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,31 +27,80 @@ AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 INTERNAL: Final = 4
 
 
-class World:
-    """Two brokers, kframe, and a client who may do everything; all of them call themselves ``kafka``."""
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How nodes talk to each other, and how clients say who they are."""
 
-    def __init__(self, folder: Path, zookeeper: str) -> None:
-        identity = Authority(folder / "tls").issue("node", HOST)
-        self.tls = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(identity.authority)}
-        users = 'username="kafka" password="secret" user_kafka="secret" user_eve="x"'
-        shared = {
-            **self.tls, "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate),
-            "security.inter.broker.protocol": "SASL_SSL", "sasl.enabled.mechanisms": "PLAIN",
+    name: str
+    protocol: str
+    """Of the listener on which brokers, kframe and clients find each other."""
+    listeners: str
+    """Of a broker and of kframe, with ``{one}`` and ``{other}`` for two addresses of its own."""
+    settings: Mapping[str, str]
+    """Of brokers and kframe alike."""
+    logins: Mapping[str, Mapping[str, str]]
+    """Of clients: kafka, who may do everything, eve, who may do nothing, and maybe others who are not let in."""
+    refused: Mapping[str, str]
+    """What a command of kframe's says to these."""
+
+
+def sasl_ssl(authority: Authority) -> Security:
+    """One listener, with passwords over TLS."""
+    users = 'username="kafka" password="secret" user_kafka="secret" user_eve="x"'
+    trusted = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path)}
+    passwords = {"kafka": "secret", "eve": "x", "nobody": ""}
+    return Security(
+        "sasl_ssl", "SASL_SSL", "SASL_SSL://{one}",
+        {
+            **keys(authority, "node"), "security.inter.broker.protocol": "SASL_SSL", "sasl.enabled.mechanisms": "PLAIN",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{PLAIN_MODULE} {users};",
-            "authorizer.class.name": AUTHORIZER, "super.users": "User:kafka",
-        }  # fmt: skip
+            "super.users": "User:kafka",
+        },
+        {name: {**trusted, **login("PLAIN", name, password)} for name, password in passwords.items()},
+        {"nobody": "refuses the login by PLAIN"},
+    )  # fmt: skip
+
+
+def ssl_with_control_plane(authority: Authority) -> Security:
+    """Certificates alone, and a listener for what a controller sends that is none of those between brokers."""
+    return Security(
+        "ssl-control-plane", "SSL", "INTERNAL://{one},CONTROLLER://{other}",
+        {
+            **keys(authority, "node"), "listener.security.protocol.map": "INTERNAL:SSL,CONTROLLER:SSL",
+            "inter.broker.listener.name": "INTERNAL", "control.plane.listener.name": "CONTROLLER",
+            "ssl.client.auth": "required", "super.users": "User:CN=node;User:CN=kafka",
+        },
+        {name: keys(authority, name) for name in ("kafka", "eve")},
+        {},
+    )  # fmt: skip
+
+
+def keys(authority: Authority, name: str) -> dict[str, str]:
+    """A certificate, and whom its owner trusts."""
+    identity = authority.issue(name, HOST)
+    return {
+        "ssl.truststore.type": "PEM", "ssl.truststore.location": str(identity.authority),
+        "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate),
+    }  # fmt: skip
+
+
+class World:
+    """Two brokers, kframe, and a client who may do everything."""
+
+    def __init__(self, folder: Path, zookeeper: str, security: Security) -> None:
+        shared = {**security.settings, "authorizer.class.name": AUTHORIZER}
         internal = {
             "offsets.topic.num.partitions": str(INTERNAL), "offsets.topic.replication.factor": "2",
             "transaction.state.log.num.partitions": str(INTERNAL), "transaction.state.log.replication.factor": "2",
             "group.initial.rebalance.delay.ms": "0", "zookeeper.session.timeout.ms": "8000",
         }  # fmt: skip
-        listeners = {"listeners": f"SASL_SSL://{HOST}:{{port}}"}
+        theirs = security.listeners.format(one=f"{HOST}:{{port}}", other=f"{HOST}:{{other_port}}")
+        ours = security.listeners.format(one="{address}", other="{other_address}")
         self.folder = folder
-        self.cluster = Cluster(folder, zookeeper, (1, 2), {**shared, **internal, **listeners})
-        self.kframe = Instance(
-            zookeeper, folder / "kframe", 1000, settings={**shared, "listeners": "SASL_SSL://{address}"}
-        )
+        self.security = security
+        self.cluster = Cluster(folder, zookeeper, (1, 2), {**shared, **internal, "listeners": theirs})
+        self.kframe = Instance(zookeeper, folder / "kframe", 1000, settings={**shared, "listeners": ours})
         self.client = KazooClient(zookeeper, timeout=SESSION_S)
 
     def start(self) -> None:
@@ -65,9 +116,9 @@ class World:
         self.client.stop()
         self.client.close()
 
-    def settings(self, user: str = "kafka", password: str = "secret") -> dict[str, str]:
+    def settings(self, user: str = "kafka") -> dict[str, str]:
         """Those of a client."""
-        return {"security.protocol": "SASL_SSL", **self.tls, **login("PLAIN", user, password)}
+        return {"security.protocol": self.security.protocol, **self.security.logins[user]}
 
     def state(self, partition: str) -> dict[str, Any]:
         """As stored."""
@@ -81,17 +132,17 @@ class World:
     def command(self, user: str, *arguments: object) -> tuple[int, str]:
         """Exit code and words of a command of kframe's, asked of kframe."""
         config = self.folder / f"{user}.properties"
-        given = self.settings(user, {"kafka": "secret", "eve": "x"}.get(user, ""))
-        config.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+        config.write_text("".join(f"{key}={value}\n" for key, value in self.settings(user).items()))
         more = ("--bootstrap-server", self.kframe.address, "--command-config", str(config))
         command = [sys.executable, "-m", "kframe", *map(str, arguments), *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.folder)
         return done.returncode, done.stdout + done.stderr
 
 
-@pytest.fixture
-def world(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path, f"{zookeeper.address}/secured")
+@pytest.fixture(params=[sasl_ssl, ssl_with_control_plane], ids=lambda one: one.__name__)
+def world(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: Path) -> Iterator[World]:
+    security = request.param(Authority(tmp_path / "tls"))
+    world = World(tmp_path, f"{zookeeper.address}/secured-{security.name}", security)
     try:
         world.start()
         yield world
@@ -107,7 +158,7 @@ def tool(world: World, tmp_path: Path) -> Iterator[Tool]:
     tool.close()
 
 
-def test_all_of_it_goes_over_sasl_and_tls(world: World, tool: Tool, tmp_path: Path) -> None:
+def test_all_of_it_is_secured(world: World, tool: Tool, tmp_path: Path) -> None:
     tool.ask("create", topic="t", replicas=[[1, 2], [2, 1]])
     assert tool.ask("produce", topic="t", partition=0, values=["a", "b"]) == 2
     # The offsets' topic is missing, and kframe does not know how large it is to be: a broker says so.
@@ -119,7 +170,7 @@ def test_all_of_it_goes_over_sasl_and_tls(world: World, tool: Tool, tmp_path: Pa
         assert len(stored) == INTERNAL
         assert all(set(one) == {1, 2} for one in stored.values()), stored
 
-    stranger = Tool(tmp_path / "stranger", world.kframe.address, world.settings("eve", "x"))
+    stranger = Tool(tmp_path / "stranger", world.kframe.address, world.settings("eve"))
     try:
         with pytest.raises(KafkaError, match="Authorization"):
             stranger.ask("create", topic="hers", partitions=1, factor=1)
@@ -148,6 +199,7 @@ def test_all_of_it_goes_over_sasl_and_tls(world: World, tool: Tool, tmp_path: Pa
     assert json.loads(world.client.get("/brokers/topics/t")[0])["partitions"]["0"] == [2, 1]
     code, said = world.command("eve", "reassign", "start", "t-0=1,2", "--execute")
     assert (code, "CLUSTER_AUTHORIZATION_FAILED" in said) == (1, True), said
-    code, said = world.command("nobody", "reassign", "list")
-    assert (code, "refuses the login by PLAIN" in said) == (1, True), said
+    for user, words in world.security.refused.items():
+        code, said = world.command(user, "reassign", "list")
+        assert (code, words in said) == (1, True), said
     assert world.kframe.stop(PATIENCE_S) == 0, world.kframe.log

@@ -13,6 +13,7 @@ from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import NEWEST
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.messages import draw, request_class
+from kframe_kafka_wire.testing.odd_frames import NEVER_WHOLE, WAYS, answers, odd_frames
 from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
@@ -79,6 +80,21 @@ def test_damaged_requests(seed: int, world: Served) -> None:
         tracemalloc.stop()
     assert ended > 20  # without damage that is noticed nothing was tested
     assert answered > 5
+    assert peak < 64 * 2**20
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.usefixtures("bystander")
+def test_odd_frames_of_every_api(way: str, world: Served) -> None:
+    (address,) = world.server.addresses.values()
+    tracemalloc.start()
+    try:
+        answered = {api_key: answers(address, frame) for api_key, frame in odd_frames(way, 1)}
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert answered.keys() == NEWEST.keys()
+    assert way not in NEVER_WHOLE or not any(answered.values())
     assert peak < 64 * 2**20
 
 

@@ -75,55 +75,58 @@ class LiveCluster:
         self.client.stop()
         self.client.close()
 
-    def create(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
-        """Leave a topic in ZooKeeper, as Kafka's tools did up to 2.7."""
-        partitions = {str(number): list(one) for number, one in enumerate(replicas)}
-        self.client.create(f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode())
 
-    def delete(self, topic: str) -> None:
-        """Mark a topic for deletion."""
-        self.client.create(f"/admin/delete_topics/{topic}")
+def knows(broker: Broker) -> tuple[int, list[int], dict[str, Known]]:
+    """The controller, the brokers and the partitions that a broker has heard of."""
+    request = _class(_METADATA, "metadata", "MetadataRequest")
+    answer = ask(broker, _METADATA, "Metadata", request(
+        topics=None, include_cluster_authorized_operations=False, include_topic_authorized_operations=False,
+    ))  # fmt: skip
+    known = {
+        f"{topic.name}-{one.partition_index}": (one.leader_id, list(one.isr_nodes), list(one.replica_nodes))
+        for topic in answer.topics
+        for one in topic.partitions
+    }
+    return answer.controller_id, sorted(one.node_id for one in answer.brokers), known
 
-    def knows(self, broker: Broker) -> tuple[int, list[int], dict[str, Known]]:
-        """The controller, the brokers and the partitions that a broker has heard of."""
-        request = _class(_METADATA, "metadata", "MetadataRequest")
-        answer = ask(broker, _METADATA, "Metadata", request(
-            topics=None, include_cluster_authorized_operations=False, include_topic_authorized_operations=False,
-        ))  # fmt: skip
-        known = {
-            f"{topic.name}-{one.partition_index}": (one.leader_id, list(one.isr_nodes), list(one.replica_nodes))
-            for topic in answer.topics
-            for one in topic.partitions
-        }
-        return answer.controller_id, sorted(one.node_id for one in answer.brokers), known
 
-    def serves(self, broker: Broker, topic: str, partition: int) -> int:
-        """The error with which a broker answers for the end of a partition: 0 if it leads."""
-        module = import_module("kio.schema.list_offsets.v5.request")
-        one = module.ListOffsetsPartition(
-            partition_index=i32(partition), current_leader_epoch=i32(-1), timestamp=i64(-1)
-        )
-        request = module.ListOffsetsRequest(
-            replica_id=i32(-1), isolation_level=0,
-            topics=(module.ListOffsetsTopic(name=topic, partitions=(one,)),),
-        )  # fmt: skip
-        answer = ask(broker, _LIST_OFFSETS, "ListOffsets", request)
-        return int(answer.topics[0].partitions[0].error_code)
+def serves(broker: Broker, topic: str, partition: int) -> int:
+    """The error with which a broker answers for the end of a partition: 0 if it leads."""
+    module = import_module("kio.schema.list_offsets.v5.request")
+    one = module.ListOffsetsPartition(partition_index=i32(partition), current_leader_epoch=i32(-1), timestamp=i64(-1))
+    request = module.ListOffsetsRequest(
+        replica_id=i32(-1), isolation_level=0,
+        topics=(module.ListOffsetsTopic(name=topic, partitions=(one,)),),
+    )  # fmt: skip
+    answer = ask(broker, _LIST_OFFSETS, "ListOffsets", request)
+    return int(answer.topics[0].partitions[0].error_code)
 
-    def agree(self, known: Mapping[str, Known], brokers: Sequence[int] = (1, 2, 3)) -> bool:
-        """Whether, sooner or later, these brokers, and no others but ourselves, are there, know just this, and lead."""
-        alive = [self.cluster.brokers[one] for one in brokers]
 
-        def looks() -> bool:
-            try:
-                if any(self.knows(one) != (US, sorted([*brokers, US]), known) for one in alive):
+def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] = (1, 2, 3)) -> bool:
+    """Whether, sooner or later, these brokers, and no others but ourselves, are there, know just this of these topics,
+    and lead."""
+    alive = [cluster.brokers[one] for one in brokers]
+    topics = {name.rpartition("-")[0] for name in known}
+
+    def looks() -> bool:
+        try:
+            for one in alive:
+                controller_id, there, found = knows(one)
+                ours = {name: partition for name, partition in found.items() if name.rpartition("-")[0] in topics}
+                if (controller_id, there, ours) != (US, sorted([*brokers, US]), known):
                     return False
-                led = ((name.rpartition("-"), self.cluster.brokers[leader]) for name, (leader, _, _) in known.items())
-                return all(self.serves(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)
-            except OSError:  # a broker that is too busy to answer in time
-                return False
+            led = ((name.rpartition("-"), cluster.brokers[leader]) for name, (leader, _, _) in known.items())
+            return all(serves(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)
+        except OSError:  # a broker that is too busy to answer in time
+            return False
 
-        return until(looks, PATIENCE_S)
+    return until(looks, PATIENCE_S)
+
+
+def create(client: KazooClient, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+    """Leave a topic in ZooKeeper, as Kafka's tools did up to 2.7."""
+    partitions = {str(number): list(one) for number, one in enumerate(replicas)}
+    client.create(f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode())
 
 
 def ask(broker: Broker, api: tuple[int, int], name: str, request: Any) -> Any:

@@ -23,8 +23,8 @@ class Instance(Process):
         self, place: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {},
         session_ms: int = 30_000,
     ) -> None:  # fmt: skip
-        """Start it under id ``number``, at HOST:PORT/CHROOT, with more of Kafka's ``settings``, ``{address}`` in them
-        being where it is; ``folder`` is made for what it reads and says.
+        """Start it under id ``number``, at HOST:PORT/CHROOT, with more of Kafka's ``settings``. In these ``{address}``
+        is where it is, ``{other_address}`` another address of its own. ``folder`` is made for what it reads and says.
 
         ``session_ms`` is how long it may be silent: a machine that is busy with brokers that start keeps anybody silent
         for seconds.
@@ -33,14 +33,15 @@ class Instance(Process):
         folder.mkdir(parents=True)
         self.folder = folder
         self.number = number
-        (port,) = free_ports(1)
-        self.address = f"{HOST}:{port}"
+        self.address, other = (f"{HOST}:{port}" for port in free_ports(2))
         keys = {
             "zookeeper.connect": place, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
             "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
         }  # fmt: skip
         lines = "".join(f"{key}={value}\n" for key, value in keys.items())
-        (folder / "server.properties").write_text(lines.replace("{address}", self.address))
+        (folder / "server.properties").write_text(
+            lines.replace("{address}", self.address).replace("{other_address}", other)
+        )
         self._launch(
             [sys.executable, "-m", "kframe", "controller", "run", "--config", str(folder / "server.properties"),
              "--metrics-listen", "0", "--log-dir", str(folder / "logs"), *arguments],

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,9 +35,12 @@ _numbers = itertools.count()
 class Scene:
     """One topic of a cluster with a steady producer, and the kframe instances of one test."""
 
-    def __init__(self, world: World, name: str, folder: Path) -> None:
-        """Create the topic, and remember every state of its partitions and every controller epoch from now on."""
+    def __init__(self, world: World, name: str, folder: Path, settings: Mapping[str, str] = {}) -> None:
+        """Create the topic, and remember every state of its partitions and every controller epoch from now on.
+
+        ``settings`` are those of instances of kframe."""
         self.world = world
+        self._settings = settings
         self.topic = f"records-{name}"
         self._folder = folder
         self._instances: list[Instance] = []
@@ -65,6 +69,7 @@ class Scene:
                 number,
                 *arguments,
                 session_ms=SESSION_MS,
+                settings=self._settings,
             )
         )
         return self._instances[-1]

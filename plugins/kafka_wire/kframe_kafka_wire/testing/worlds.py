@@ -26,7 +26,7 @@ SIZES: Final = {"auto.create.topics.enable": "true", "num.partitions": "4", "def
 #: Only brokers know how large internal topics are, so that they have to create them.
 SETTINGS: Final = {
     **SIZES, "offsets.topic.num.partitions": str(INTERNAL), "transaction.state.log.num.partitions": str(INTERNAL),
-    "group.initial.rebalance.delay.ms": "0",
+    "group.initial.rebalance.delay.ms": "0", "zookeeper.session.timeout.ms": "8000",
 }  # fmt: skip
 #: How long whoever asks nodes again and again lets them work in between.
 _PAUSE_S: Final = 0.05

@@ -18,7 +18,7 @@ from kazoo.exceptions import NoNodeError
 
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import ControllerRun
-from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
+from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import until
 
 PATIENCE_S: Final = 150.0
@@ -218,9 +218,11 @@ class World:
 
 
 @contextmanager
-def running_world(zookeeper: str, folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[World]:
+def running_world(
+    zookeeper: str, folder: Path, settings: Mapping[str, str] | None = None, version: str = VERSION
+) -> Iterator[World]:
     """Three brokers, Kafka's own controller among them, and those who look at them; ``zookeeper`` has a chroot."""
-    cluster = Cluster(folder / "kafka", zookeeper, settings=settings or {})
+    cluster = Cluster(folder / "kafka", zookeeper, settings=settings or {}, version=version)
     try:
         cluster.start()
         tool = Tool(folder / "tool", cluster.address)
