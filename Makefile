@@ -3,6 +3,7 @@
 #
 #   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
 #   make test     every check, the whole test suite, and the suite once more on kernels that check every index
+#   make test-real  the tests that start servers and brokers, and nothing else; the slowest are listed at the end
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     bent znodes and frames for every reader, by seeds of their own; longer than in the suite
 #   make sanitize the kernels' tests and the fuzz on kernels that AddressSanitizer and UBSan look over
@@ -54,7 +55,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-debug check fuzz sanitize search sim bench mutants clean
+.PHONY: setup kernels demo test test-release test-real test-debug check fuzz sanitize search sim bench mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -96,6 +97,10 @@ test: setup
 
 test-release: setup
 	$(PY) -m pytest $(ARGS)
+
+# Spark starts none of these. ARGS picks some: ARGS="-k secured".
+test-real: setup
+	$(PY) -m pytest -m real plugins --durations=25 $(ARGS)
 
 # Python files are copied afresh, lest a deleted module live on in the copy.
 test-debug: setup build/debug/.settings

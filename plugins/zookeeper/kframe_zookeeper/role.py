@@ -45,13 +45,18 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Who stands for election, in which session; ``root`` is the chroot, ``acl`` what the two records get."""
+    """Who stands for election, in which session; ``root`` is the chroot, ``acl`` what the two records get.
+
+    ``highest`` is a controller epoch that there has been, whatever the record says: brokers remember it, and do nothing
+    that is asked of them under a lower one. So a record that was deleted or lowered is not followed.
+    """
 
     session: Session
     root: str
     acl: bytes
     controller_id: int
     now_ms: int
+    highest: int = 0
 
     def claim(self, *, takeover: bool = False) -> Claim | None:
         """Become controller; None if the role is taken or somebody else was faster.
@@ -71,7 +76,7 @@ class Candidate:
                 deposed = holder
             if holder is not None and (deposed is None or holder.czxid != deposed.czxid):
                 return None
-            claim = Claim(_decoded(epoch) + 1, epoch.version + 1)
+            claim = Claim(max(_decoded(epoch), self.highest) + 1, epoch.version + 1)
             if claim.controller_epoch > EPOCH_MOST:
                 raise StoreError(f"{CONTROLLER_EPOCH} holds {_decoded(epoch)}: no higher controller epoch can be sent")
             writes = Writes.of([self._operations(claim, holder)])

@@ -9,7 +9,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -35,13 +36,13 @@ from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
 from kframe_zookeeper.request_calls import RequestCalls
 from kframe_zookeeper.requests import delete, encode_acl
-from kframe_zookeeper.role import Candidate
+from kframe_zookeeper.role import EPOCH_MOST, Candidate
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
 from kframe_zookeeper.topic_calls import TopicCalls
 from kframe_zookeeper.worker import Worker
-from kframe_zookeeper.znodes import decode_controller, encode_features
+from kframe_zookeeper.znodes import decode_controller, decode_controller_epoch, encode_features
 
 _log = logging.getLogger("kframe.zookeeper")
 
@@ -69,6 +70,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         self._worker: Worker | None = None
         self._changing = threading.Lock()
         self._presence: Presence | None = None
+        self._highest_epoch = 0
 
     def open(self, notify: Notify) -> None:
         """Connect, create the nodes that every broker creates unless told not to, and watch who is controller.
@@ -234,7 +236,10 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         connection = self._connected()
         connection.take_role(None)  # an old claim is not to be taken for the new one
         acl = connection.acl_of(paths.CONTROLLER)
-        candidate = Candidate(connection.session, connection.root, acl, controller_id, time.time_ns() // 1_000_000)
+        now_ms = time.time_ns() // 1_000_000
+        candidate = Candidate(
+            connection.session, connection.root, acl, controller_id, now_ms, self._highest_epoch
+        )  # fmt: skip
         try:
             claim = candidate.claim(takeover=takeover)
         except RequestLost:
@@ -244,6 +249,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         connection.watches.exists(paths.CONTROLLER)
         if claim is None:
             return None
+        self._remember(claim.controller_epoch)
         connection.take_role(claim)
         if self._presence is not None:
             self._presence.appear(connection)
@@ -320,10 +326,17 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         except RequestLost:
             _log.info("ZooKeeper did not answer; the session lives for %.1f s more", connection.session.fence.left_s())
         else:
+            with suppress(ZnodeError):
+                self._remember(0 if epoch is None else decode_controller_epoch(epoch.data))
             ours = holder is not None and holder.owner == connection.session.session_id
             if ours and claim is not None and claim is connection.claim and not claim.stands(epoch):
                 _log.error("somebody who is not controller has written %s; we resign", paths.CONTROLLER_EPOCH)
                 self._expire(connection)
+
+    def _remember(self, controller_epoch: int) -> None:
+        """There has been this controller epoch: none that falls is followed, but where none can follow."""
+        if controller_epoch < EPOCH_MOST:
+            self._highest_epoch = max(self._highest_epoch, controller_epoch)
 
     def _expire(self, connection: Connection) -> None:
         """The session is over or may be: say so, and get another one. In the worker."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 import pytest
+from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.role import EPOCH_MOST
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
@@ -85,6 +86,31 @@ def test_who_writes_the_controller_epoch_without_the_role_makes_us_resign(
     if written.isdigit():
         assert store.claim(ONE) == int(written) + 1
         store.prepare()
+
+
+@pytest.mark.parametrize(
+    "falls",
+    [
+        lambda operator: operator.set(paths.CONTROLLER_EPOCH, b"3"),
+        lambda operator: operator.delete(paths.CONTROLLER_EPOCH),
+    ],
+    ids=["lowered", "deleted"],
+)
+@pytest.mark.parametrize("who", ["who had the role", "who stood by"])
+def test_a_controller_epoch_that_falls_is_not_followed(
+    worlds: Callable[..., ZooKeeperWorld], falls: Callable[[KazooClient], object], who: str
+) -> None:
+    """Brokers remember the higher one, and would do nothing that is asked of them under a lower one."""
+    world = worlds(small_cluster(), session_timeout_ms=4000)
+    world.operator.create(paths.CONTROLLER_EPOCH, b"40")
+    first, second = opened(world), opened(world)
+    assert first.claim(ONE) == 41
+    before = first._connection
+    until(lambda: second._highest_epoch == 41)
+    falls(world.operator)
+    until(lambda: first._connection is not before)
+    assert (first if who == "who had the role" else second).claim(TWO) == 42
+    assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"42"
 
 
 def test_a_controller_stops_and_says_so_where_the_controller_epochs_end(

@@ -13,10 +13,7 @@ from kframe_zookeeper.testing.victims import Task
 class ControllerRun(Process):
     """One ``kframe controller run``, not started yet."""
 
-    #: Nobody but the process knows what its session goes by: the server ends it in its own time.
-    client_id = None
-
-    def __init__(self, controller_id: int, place: str, folder: Path, *arguments: str, timeout_ms: int = 4000) -> None:
+    def __init__(self, controller_id: int, place: str, folder: Path, *arguments: str, timeout_ms: int = 20_000) -> None:
         """``place`` is HOST:PORT/CHROOT; ``folder`` is made for what it reads and says."""
         super().__init__()
         self._folder = folder

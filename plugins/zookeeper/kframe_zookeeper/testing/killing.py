@@ -81,10 +81,6 @@ class Case:
 class Mortal(Protocol):
     """A controller in a process of its own: ``victims.Victim``, or ``commands.ControllerRun``."""
 
-    @property
-    def client_id(self) -> tuple[int, bytes] | None:
-        """Number and password of its session, where they are known."""
-
     def stand(self) -> None:
         """Let it stand for election."""
 
@@ -113,6 +109,7 @@ class Scene:
     def __init__(self, case: Case, way: Way, world: ZooKeeperWorld, proxy: Proxy, victim: Mortal | None = None) -> None:
         """``victim`` reaches the server by ``proxy``; without, it is a Victim."""
         self._way = way
+        self._parting: list[Link] = []
         self._parted, self._arrives = threading.Event(), threading.Event()
         frame = case.frame(world.settings().chroot)
         self._answered = Break(Moment.BEFORE_ANSWER, case.nth, MULTI, nothing, frame)
@@ -129,8 +126,10 @@ class Scene:
             proxy.script(*script)
             case.trouble(world, self.victim.do)
         assert self._parted.wait(PATIENCE_S), "it does not write that"
-        if way is not Way.OVERTAKEN and self.victim.client_id is not None:
-            world.end_session(self.victim.client_id)
+        if way is not Way.OVERTAKEN:
+            (link,) = self._parting
+            assert link.client_id is not None
+            world.end_session(link.client_id)
 
     def deliver(self) -> None:
         """Let the request of the frozen controller arrive, and wake it."""
@@ -145,6 +144,7 @@ class Scene:
         self.victim.close()
 
     def _part(self, link: Link) -> None:
+        self._parting.append(link)
         if self._way is Way.OVERTAKEN:
             self.victim.freeze()
             self._parted.set()

@@ -24,6 +24,8 @@ _CHUNK: Final = 65_536
 _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = struct.Struct(">iii")
 _ANSWER: Final = struct.Struct(">ii")
+#: Length, protocol, timeout, number of the session, length of its password.
+_GREETING: Final = struct.Struct(">iiiqi")
 #: Closing a socket with this set resets the connection: what is on the way is lost on both sides.
 _RESET: Final = struct.pack("ii", 1, 0)
 
@@ -101,6 +103,8 @@ class Link:
         self._muted: set[Direction] = set()
         self._ended: set[Direction] = set()
         self.closed = False
+        self.client_id: tuple[int, bytes] | None = None
+        """Number and password of the session, as the server has told the client."""
         for direction in BOTH:
             threading.Thread(target=self._pump, args=(direction,), daemon=True).start()
 
@@ -182,6 +186,9 @@ class Link:
         if not self._proxy.framed:
             return None
         if not self._greeted[direction] or len(piece) < _REQUEST.size:
+            if direction is Direction.TO_CLIENT and not self._greeted[direction] and len(piece) >= _GREETING.size:
+                *_, number, length = _GREETING.unpack_from(piece)
+                self.client_id = (number, piece[_GREETING.size :][:length])
             self._greeted[direction] = True
             return None
         if direction is Direction.TO_SERVER:

@@ -62,14 +62,14 @@ class Victim:
     def __init__(
         self, controller_id: int, settings: ConnectSettings, *, slow: tuple[int, ...] = (), takeover: bool = False
     ) -> None:
-        """Start it; return when it has a session, of whose number and password it tells."""
+        """Start it; return when it has a session."""
         self._connection, theirs = _context.Pipe()
         self._process = _context.Process(
             target=_run, args=(theirs, controller_id, settings, slow, takeover), daemon=True
         )  # fmt: skip
         self._process.start()
         theirs.close()
-        self.client_id: tuple[int, bytes] = self._receive()
+        self._receive()
 
     def stand(self) -> None:
         """Let it stand for election."""
@@ -123,8 +123,7 @@ def _run(
     store = ZooKeeperStore(settings)
     controller, loop = build(controller_id, store, slow)
     controller.open(takeover=takeover)
-    assert store._connection is not None
-    connection.send(store._connection.session.client.client_id)
+    connection.send(None)
     connection.recv()
     loop.start()
     while True:
