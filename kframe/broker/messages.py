@@ -132,10 +132,12 @@ class FetchPartition(msgspec.Struct, frozen=True):
 
 
 class Fetch(msgspec.Struct, frozen=True):
-    """Records from a leader on. A consumer (``replica_id`` CONSUMER) reads up to the high watermark."""
+    """Records from a leader on. A consumer (``replica_id`` CONSUMER) reads up to the high watermark, one that wants
+    ``committed`` records only (isolation.level) up to the last stable offset."""
 
     replica_id: int
     partitions: Mapping[TopicPartition, FetchPartition]
+    committed: bool = False
 
 
 class EpochEnd(NamedTuple):

@@ -64,6 +64,13 @@ class _Held:
         return self.done
 
 
+def _readable(log: Log, request: Fetch) -> int:
+    """Up to where somebody may read."""
+    if request.replica_id != CONSUMER:
+        return log.end
+    return log.last_stable_offset() if request.committed else log.high_watermark
+
+
 class Serving:
     """Requests about records."""
 
@@ -76,10 +83,10 @@ class Serving:
 
     def fetch(self, request: Fetch, now: float) -> FetchResponse:
         """Records for a follower or a consumer, and what the follower's place means for the ISR."""
-        answers = {key: self._read(request.replica_id, key, one, now) for key, one in request.partitions.items()}
-        return FetchResponse(answers)
+        return FetchResponse({key: self._read(request, key, one, now) for key, one in request.partitions.items()})
 
-    def _read(self, replica_id: int, key: TopicPartition, asked: FetchPartition, now: float) -> Fetched:
+    def _read(self, request: Fetch, key: TopicPartition, asked: FetchPartition, now: float) -> Fetched:
+        replica_id = request.replica_id
         partition = self._replicas.find(key)
         if isinstance(partition, ErrorCode):
             return Fetched(partition)
@@ -94,7 +101,7 @@ class Serving:
         if replica_id != CONSUMER and replica_id not in partition.replicas:
             epoch_shown = asked.current_leader_epoch != UNDEFINED
             return Fetched(ErrorCode.UNKNOWN_LEADER_EPOCH if epoch_shown else ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        told = self._records(log, asked, log.end if replica_id != CONSUMER else log.high_watermark)
+        told = self._records(log, asked, _readable(log, request))
         if replica_id != CONSUMER and told.error is ErrorCode.NONE and told.diverging is None:
             partition.fetched(replica_id, asked.fetch_offset, asked.log_start_offset, told.log_end_offset, now)
         return told

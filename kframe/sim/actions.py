@@ -17,7 +17,7 @@ from kframe.core.assignment import table_of
 from kframe.embedded import orders
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch
-from kframe.sim import choices, operators
+from kframe.sim import choices, clients, operators
 from kframe.sim.network import ENSEMBLE
 from kframe.sim.plan import Action
 
@@ -211,7 +211,8 @@ def _malform(world: World, arguments: Mapping[str, Any]) -> bool:
 
 
 def _places(world: World) -> list[int]:
-    return [*world.options.brokers, *(one.controller_id for one in world.controllers)]
+    controllers, producers = world.controllers, world.clients.producers
+    return [*world.options.brokers, *(one.controller_id for one in controllers), *(one.place for one in producers)]
 
 
 def _cut(world: World, arguments: Mapping[str, Any]) -> bool:
@@ -325,6 +326,7 @@ ACTIONS: Final[Mapping[str, Callable[[World, Mapping[str, Any]], bool]]] = {
     "repeat_alter": _repeat_alter,
     "fail_selector": _fail_selector,
     **operators.OPERATIONS,
+    **clients.OPERATIONS,
 }
 
 

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 from kframe.broker.broker import Broker, BrokerState
-from kframe.broker.messages import ControlResponse, LeaderAndIsr, Request, Response
+from kframe.broker.messages import (
+    ControlResponse,
+    LeaderAndIsr,
+    Request,
+    Response,
+)
 from kframe.broker.outgoing import (
     AlterPartition,
     CloseSession,
-    ControlledShutdown,
+    Message,
     NotifyIsrChanges,
     NotifyLogDirFailure,
     Outgoing,
     Peer,
     Reply,
     WriteState,
-    WriteStateResponse,
 )
-from kframe.embedded import orders
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Registration
+from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.sim.controllers import ControllerProcess
 from kframe.sim.ensemble import SimEnsemble
+from kframe.sim.errands import about, ask_controller, write_state
 from kframe.sim.letters import Letter
 from kframe.sim.network import ENSEMBLE, Network
 from kframe.sim.scheduler import Scheduler
@@ -49,6 +54,15 @@ class Surroundings(Protocol):
 
     def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
         """A broker has answered a control request."""
+
+    def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """Logs of a broker may have changed."""
+
+    def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """A log directory of a broker has died, with these logs."""
+
+    def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
+        """A broker answers a client later."""
 
     def broker_up(self, process: BrokerProcess) -> None:
         """A broker runs, registered."""
@@ -75,7 +89,7 @@ class BrokerProcess:
         self.incarnation = 0
         self._world = world
         self._session = 0
-        self._registered = False
+        self._registered = self._waits = False
         self._held: list[Callable[[], None]] = []
         self._wakes_at = float("inf")
 
@@ -88,10 +102,11 @@ class BrokerProcess:
 
     def start(self) -> None:
         """Begin a process. While an earlier registration of the id stands, it waits for that to go."""
-        if self.running:
+        if self.running or self._waits:
             return
         if self._registered:
-            self._world.scheduler.after(500.0, self.start)
+            self._waits = True
+            self._world.scheduler.after(500.0, self._start_again)
             return
         self.running, self.paused = True, False
         self.incarnation += 1
@@ -100,24 +115,33 @@ class BrokerProcess:
         self._world.broker_up(self)
         self._flush()
 
+    def _start_again(self) -> None:
+        self._waits = False
+        self.start()
+
     def crash(self, lost: dict[Any, int] | None = None) -> None:
         """End as by kill -9: the registration stays until the session times out."""
         if not self.running:
             return
+        self._end(lost)
+        self._time_out_later()
+
+    def _end(self, lost: dict[Any, int] | None = None) -> None:
+        """The process is gone; whoever waits for an answer finds the connection broken."""
         self.running = False
-        self._held.clear()
         self.model.crash(self._now(), lost)
         self._world.broker_down(self)
-        self._time_out_later()
+        held, self._held = self._held, []
+        for what in held:
+            what()
 
     def bounce(self) -> None:
         """Restart so quickly that storage has a registration before and after, and nobody sees it without."""
         if not self.running or self.paused or not self._registered:
             return
-        self.model.crash(self._now())
-        self._world.broker_down(self)
+        self._end()
+        self.running = True
         self.incarnation += 1
-        self._held.clear()
         (epoch,) = self._world.ensemble.bounce_brokers([self.broker_id])
         self._session += 1
         self.registration = replace(self.registration, broker_epoch=epoch)
@@ -162,7 +186,9 @@ class BrokerProcess:
         if not self.running or self.paused or log_dir in self.dead_dirs:
             return False
         self.dead_dirs.add(log_dir)
+        lost = [key for key, log in self.model.disks.logs.items() if log.log_dir == log_dir]
         self.model.fail_log_dir(log_dir, self._now())
+        self._world.log_dir_lost(self, lost)
         self._flush()
         return True
 
@@ -228,9 +254,10 @@ class BrokerProcess:
             self._held.append(partial(self.ask, request, answer))
         else:
             response = self.model.handle(request, self._now())
-            self._flush()
             if response is not None:
                 answer(response)
+            self._world.logs_touched(self, about(request))
+            self._flush()
 
     def _when_running(self, act: Callable[[], None]) -> None:
         self._held.append(act) if self.paused else act()
@@ -238,6 +265,7 @@ class BrokerProcess:
     def _obey(self, letter: Letter, answer: Callable[[ControlResponse], None]) -> None:
         response = self.model.handle(letter.message, self._now())
         assert isinstance(response, ControlResponse)
+        self._world.logs_touched(self, letter.message.partitions)
         self._world.request_answered(self, letter, response)
         self._flush()
         if self.half_applies and isinstance(letter.message, LeaderAndIsr):
@@ -279,7 +307,7 @@ class BrokerProcess:
             case Peer.STORE:
                 self._ask_storage(out)
             case Peer.CLIENT:
-                pass  # no producers yet
+                self._world.client_answered(self, out.peer_id, out.message)
 
     def _answer(self, source: int, number: int) -> Callable[[Any], None]:
         """Bring an answer back, or word that there will be none."""
@@ -292,6 +320,7 @@ class BrokerProcess:
                 self._held.append(partial(arrive, reply))
                 return
             self.model.answered(number, reply, self._now())
+            self._world.logs_touched(self, about(reply))
             self._flush()
 
         def answer(reply: Reply | None) -> None:
@@ -326,7 +355,7 @@ class BrokerProcess:
         match message:
             case WriteState():
                 answer = self._answer(ENSEMBLE, out.number)
-                self._world.network.carry(self.broker_id, ENSEMBLE, lambda: answer(_write_state(ensemble, message)))
+                self._world.network.carry(self.broker_id, ENSEMBLE, lambda: answer(write_state(ensemble, message)))
             case NotifyIsrChanges():
                 ensemble.notify_isr_changes(message.partitions)
             case NotifyLogDirFailure():
@@ -335,47 +364,3 @@ class BrokerProcess:
                 self.running = False
                 self._world.broker_down(self)
                 self._unregister()
-
-
-def ask_controller(process: ControllerProcess, message: Any, answer: Callable[[Any], None]) -> None:
-    """A broker's request arrives at a controller's process, or finds nobody."""
-    if not process.running:
-        answer(None)
-        return
-    controller = process.loop.controller
-    if isinstance(message, AlterPartition):
-        process.ask(
-            partial(orders.alter_partition_event, message),
-            lambda response: orders.alter_partition_reply(_cluster(controller), message, response),
-            answer,
-        )
-    elif isinstance(message, ControlledShutdown):
-        process.ask(
-            partial(orders.controlled_shutdown_event, message),
-            lambda response: orders.controlled_shutdown_reply(_cluster(controller), response),
-            answer,
-        )
-
-
-def _cluster(controller: Any) -> Any:
-    return controller.cluster if controller.active else None
-
-
-def _write_state(ensemble: SimEnsemble, message: WriteState) -> WriteStateResponse:
-    """Compare and set, as a leader does that writes its ISR itself."""
-    row = ensemble.rows.get(message.partition)
-    if row is None or row.partition_epoch < 0:
-        return WriteStateResponse(False, None)
-    written = row.partition_epoch == message.partition_epoch
-    if written:
-        topic, partition = message.partition
-        ensemble.write_state(
-            topic, partition, leader=message.leader, isr=message.isr, leader_epoch=message.leader_epoch,
-            controller_epoch=message.controller_epoch, recovery=message.recovery,
-        )  # fmt: skip
-        row = ensemble.rows[message.partition]
-    stored = WriteState(
-        message.partition, row.leader, row.leader_epoch, row.isr, row.controller_epoch, row.recovery,
-        row.partition_epoch,
-    )  # fmt: skip
-    return WriteStateResponse(written, stored)

@@ -21,6 +21,28 @@ class TopicOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ProducerOptions:
+    """A client that writes."""
+
+    acks: int
+    """Whose word it waits for: -1 all in-sync replicas', 1 the leader's, 0 nobody's."""
+    idempotent: bool = False
+    """Whether it numbers its records, so that a broker knows those that come again."""
+    transactional: bool = False
+    """Whether what is written at a time is one transaction."""
+
+
+#: The producers of a world: one of each kind, as far as they are drawn.
+PRODUCERS: Final = (
+    ProducerOptions(-1, idempotent=True),
+    ProducerOptions(-1, idempotent=True, transactional=True),
+    ProducerOptions(-1),
+    ProducerOptions(1),
+    ProducerOptions(0),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """One world. Times are milliseconds."""
 
@@ -44,6 +66,7 @@ class Options:
     """How many faults and operations there are."""
     gap_ms: float
     """The mean time between two of them."""
+    producers: tuple[ProducerOptions, ...] = ()
     selector: str | None = None
     """A leader selector of a plugin that is in charge of all elections."""
 
@@ -87,6 +110,7 @@ def draw_options(seed: int, fault_classes: tuple[str, ...]) -> Options:
         faults=faults,
         actions=random.randint(30, 50),
         gap_ms=random.choice((150.0, 400.0, 1_200.0)),
+        producers=tuple(random.sample(PRODUCERS, random.randint(2, 4))),
     )
 
 

@@ -32,6 +32,10 @@ class Action:
         return Action(float(shown["at_ms"]), str(shown["kind"]), rest)
 
 
+#: Clients come once the first controller has had time to make topics.
+CLIENTS_FROM_MS: Final = 300.0
+
+
 def _pick(random: Random) -> int:
     """A number that chooses one of however many there will be."""
     return random.randrange(60)
@@ -95,6 +99,14 @@ def _config(random: Random) -> Arguments:
     return {"pick": _pick(random), "unclean": random.random() < 0.5}
 
 
+def _produce(random: Random) -> Arguments:
+    return {"producer": _pick(random), "pick": _pick(random), "count": random.randint(1, 4)}
+
+
+def _consume(random: Random) -> Arguments:
+    return {"pick": _pick(random), "committed": random.random() < 0.5}
+
+
 #: The kinds of actions by class: how often (weight) and with what arguments each is drawn.
 FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]], ...]]] = {
     "crash": (("crash_broker", 3, _one("broker")), ("crash_controller", 2, _stop)),
@@ -138,6 +150,11 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]],
     "malformed-record": (("malform", 1, _one("pick", "which")),),
     "malformed-frame": (("garble", 1, _one("broker", "controller")),),
     "plugin": (("fail_selector", 1, _one("times")),),
+    "clients": (
+        ("produce", 6, _produce),
+        ("consume", 4, _consume),
+        ("repeat_produce", 1, _one("number")),
+    ),
 }
 #: The names of all classes of faults.
 CLASSES: Final = tuple(FAULTS)
@@ -146,12 +163,19 @@ CLASS_OF: Final = {kind: name for name, kinds in FAULTS.items() for kind, _, _ i
 
 
 def draw_plan(options: Options) -> tuple[Action, ...]:
-    """The plan of a world. Operators are always at work."""
+    """The plan of a world. Operators and clients are always at work; clients more often the longer the world lasts."""
     random = Random(f"plan/{options.seed}")
-    kinds = [one for name in dict.fromkeys((*options.faults, "operators", "restart")) for one in FAULTS[name]]
+    names = dict.fromkeys((*options.faults, "operators", "restart"))
+    kinds = [one for name in names if name != "clients" for one in FAULTS[name]]
     weights = [weight for _, weight, _ in kinds]
     now, actions = 500.0, []
     for kind, _, draw in random.choices(kinds, weights, k=options.actions):
         now += random.expovariate(1.0 / options.gap_ms)
         actions.append(Action(round(now, 1), kind, draw(random)))
-    return tuple(actions)
+    return tuple(sorted((*actions, *_clients(random, options, now)), key=lambda action: action.at_ms))
+
+
+def _clients(random: Random, options: Options, until_ms: float) -> list[Action]:
+    kinds = FAULTS["clients"] if options.producers else ()
+    chosen = random.choices(kinds, [weight for _, weight, _ in kinds], k=options.actions // 2) if kinds else []
+    return [Action(round(random.uniform(CLIENTS_FROM_MS, until_ms), 1), kind, draw(random)) for kind, _, draw in chosen]

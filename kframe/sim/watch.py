@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kframe.broker.log import Log
 from kframe.broker.messages import (
     ControlResponse,
+    Fetched,
     LeaderAndIsr,
     LeaderState,
     PartitionMetadata,
@@ -20,7 +22,9 @@ from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE
+from kframe.sim.ledger import Ledger
 from kframe.sim.letters import Letter, Row
+from kframe.sim.moves import Moves
 
 if TYPE_CHECKING:
     from kframe.sim.brokers import BrokerProcess
@@ -44,6 +48,10 @@ class Moment(Enum):
     CONNECTED = "a channel to a broker was opened"
     REPLIED = "somebody who asked was answered"
     EVENT = "a controller is done with an event"
+    LED = "a broker has become leader"
+    LOGGED = "a log, or its high watermark, is another"
+    ACKNOWLEDGED = "a record was acknowledged by all in-sync replicas"
+    READ = "a consumer has read"
     RESTED = "the world has come to rest"
 
 
@@ -125,6 +133,30 @@ class Ended(NamedTuple):
     """Whether it was told for the second time, and nothing else has happened since the first."""
 
 
+class Led(NamedTuple):
+    """A broker has taken up the leadership of a partition."""
+
+    broker: BrokerProcess
+    key: TopicPartition
+
+
+class Logged(NamedTuple):
+    """A broker's log has changed, or its high watermark."""
+
+    broker: BrokerProcess
+    key: TopicPartition
+    log: Log
+
+
+class Read(NamedTuple):
+    """A consumer has been answered; ``committed``: it reads no further than the last stable offset."""
+
+    key: TopicPartition
+    offset: int
+    committed: bool
+    answer: Fetched
+
+
 class Invariant(NamedTuple):
     """One rule: its number in the list of reliability rules, what it says, when it is looked at, and how."""
 
@@ -188,7 +220,8 @@ class Watch:
         self.started: dict[tuple[int, int, int, int, int], set[type]] = {}
         """Kinds of requests so far, by (controller, incarnation, controller epoch, broker, broker epoch)."""
         self.unanswered = 0
-        self.crashes = 0
+        self.ledger = Ledger(world)
+        self.moves = Moves()
         self._by_moment: dict[Moment, tuple[Invariant, ...]] = {
             moment: tuple(one for one in invariants if one.moment is moment) for moment in Moment
         }
@@ -221,7 +254,7 @@ class Watch:
         memory.controller_epoch = message.controller_epoch
         self._note_strays(message, response)
         if isinstance(message, LeaderAndIsr):
-            self._remember_states(memory, message, response)
+            self._remember_states(broker, memory, message, response)
         elif isinstance(message, UpdateMetadata):
             _remember_metadata(memory, message)
         else:
@@ -234,11 +267,15 @@ class Watch:
                 if error is ErrorCode.INCONSISTENT_TOPIC_ID:
                     self.dark.add(name)
 
-    def _remember_states(self, memory: BrokerMemory, message: LeaderAndIsr, response: ControlResponse) -> None:
+    def _remember_states(
+        self, broker: BrokerProcess, memory: BrokerMemory, message: LeaderAndIsr, response: ControlResponse
+    ) -> None:
         memory.topic_ids.update(message.topic_ids)
         for key, state in message.partitions.items():
             if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE:
                 memory.states[key] = state
+                if state.leader == broker.broker_id:
+                    self.look(Moment.LED, Led(broker, key))
 
     def _remember_stops(
         self, broker_id: int, memory: BrokerMemory, message: StopReplica, response: ControlResponse

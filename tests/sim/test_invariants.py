@@ -8,21 +8,37 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.broker.messages import ControlResponse, LeaderAndIsr, Stop, StopReplica, UpdateMetadata
+from kframe.broker.log import Log
+from kframe.broker.messages import (
+    ControlResponse,
+    Fetched,
+    LeaderAndIsr,
+    Record,
+    RecordKind,
+    Stop,
+    StopReplica,
+    UpdateMetadata,
+)
 from kframe.embedded.layout import REASSIGN_PARTITIONS
+from kframe.errors import ErrorCode
 from kframe.model.events import AlterPartitionRequested, BrokersChanged
 from kframe.model.ids import PartitionState
 from kframe.sim import INVARIANTS, Options, World
-from kframe.sim.invariants import events, requests, rest, roles, states, topics
+from kframe.sim.invariants import events, records, requests, rest, roles, states, topics
+from kframe.sim.ledger import Promise
 from kframe.sim.letters import Letter, Row
-from kframe.sim.options import TopicOptions
+from kframe.sim.options import ProducerOptions, TopicOptions
+from kframe.sim.values import Value
 from kframe.sim.watch import (
     Answered,
     Claimed,
     Connected,
     Ended,
+    Led,
+    Logged,
     Moment,
     Post,
+    Read,
     Replied,
     StateWritten,
     TopicWritten,
@@ -46,6 +62,7 @@ OPTIONS = Options(
     faults=(),
     actions=0,
     gap_ms=100.0,
+    producers=(ProducerOptions(-1, idempotent=True),),
 )
 
 
@@ -284,6 +301,112 @@ def _waits(world: World) -> tuple[Moment, Any]:
     return Moment.RESTED, None
 
 
+def log(world: World, broker_id: int) -> Log:
+    return world.brokers[broker_id].model.disks.logs[KEY]
+
+
+def write(world: World, *broker_ids: int, number: int = 1, leader_epoch: int = 0, high_watermark: int = 0) -> None:
+    """A record stands in these brokers' logs."""
+    for one in broker_ids:
+        log(world, one).append(Record(leader_epoch, Value(0, number), 0, 0, number))
+        log(world, one).set_high_watermark(high_watermark)
+
+
+def promise(world: World, offset: int = 0) -> None:
+    world.watch.ledger.promises[KEY].append(Promise(Value(0, 1), offset, 0))
+
+
+def logged(world: World, broker_id: int) -> tuple[Moment, Logged]:
+    return Moment.LOGGED, Logged(world.brokers[broker_id], KEY, log(world, broker_id))
+
+
+def read(*records: Record, offset: int = 0, error: ErrorCode = ErrorCode.NONE) -> tuple[Moment, Read]:
+    return Moment.READ, Read(KEY, offset, True, Fetched(error, log_end_offset=0, records=records))
+
+
+def _leader_lacks(world: World) -> tuple[Moment, Any]:
+    write(world, 2, 3)
+    promise(world)
+    return Moment.LED, Led(world.brokers[1], KEY)
+
+
+def _member_lacks(world: World) -> tuple[Moment, Any]:
+    write(world, 1, 2)
+    promise(world)
+    return Moment.STATE, state(world)
+
+
+def _too_soon(world: World) -> tuple[Moment, Any]:
+    write(world, 1)
+    promise(world)
+    return Moment.ACKNOWLEDGED, KEY
+
+
+def _gone_at_rest(world: World) -> tuple[Moment, Any]:
+    promise(world)
+    return Moment.RESTED, None
+
+
+def _hidden_at_rest(world: World) -> tuple[Moment, Any]:
+    write(world, 1, 2, 3)
+    promise(world)
+    return Moment.RESTED, None
+
+
+def _logs_part(world: World) -> tuple[Moment, Any]:
+    write(world, 1, number=1)
+    write(world, 2, number=2)
+    return logged(world, 2)
+
+
+def _high_watermark_too_high(world: World) -> tuple[Moment, Any]:
+    write(world, 1, 2, high_watermark=1)
+    return logged(world, 1)
+
+
+def _leader_out_of_sync(world: World) -> tuple[Moment, Any]:
+    world.brokers[1].model.partitions[KEY].isr = (2, 3)
+    return logged(world, 1)
+
+
+def _committed_is_another(world: World) -> tuple[Moment, Any]:
+    write(world, 1, high_watermark=1)
+    world.watch.ledger.committed[KEY].records.append(Record(0, Value(0, 9)))
+    return logged(world, 1)
+
+
+def _written_twice(world: World) -> tuple[Moment, Any]:
+    write(world, 1)
+    write(world, 1, high_watermark=2)
+    return logged(world, 1)
+
+
+def _reads_another(world: World) -> tuple[Moment, Any]:
+    world.watch.ledger.reads[KEY][0] = Record(0, Value(0, 1))
+    return read(Record(1, Value(0, 2)))
+
+
+def _reads_twice(world: World) -> tuple[Moment, Any]:
+    same = Record(0, Value(0, 1), 0, 0, 0)
+    return read(same, same)
+
+
+def _read_and_gone(world: World) -> tuple[Moment, Any]:
+    world.watch.ledger.reads[KEY][0] = Record(0, Value(0, 1))
+    return read(offset=1, error=ErrorCode.OFFSET_OUT_OF_RANGE)
+
+
+def _reads_undecided(world: World) -> tuple[Moment, Any]:
+    return read(Record(0, Value(0, 1, transaction=1), 0, 0, 0, RecordKind.TRANSACTIONAL))
+
+
+def _original_stopped(world: World) -> tuple[Moment, Any]:
+    now = world.ensemble.topic_partitions("t")
+    after = now | {0: now[0]._replace(replicas=(4, 1, 2, 3), adding=(4,), removing=(1, 2, 3))}
+    world.watch.moves.topic_written(topic(world, now, after))
+    return Moment.QUEUED, letter(world, stop(world))
+
+
 #: The invariant that must complain, and what is broken.
 BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[Moment, Any]]]] = [
     (roles.epoch_has_one_owner, _second_owner),
@@ -305,6 +428,20 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[M
     (states.leader_epoch_goes_up, lambda world: (Moment.STATE, state(world, leader_epoch=-1))),
     (states.states_are_a_chain, lambda world: (Moment.STATE, state(world, partition_epoch=7))),
     (states.own_writes_are_known, _forgets_version),
+    (records.leaders_have_what_was_promised, _leader_lacks),
+    (records.in_sync_is_complete, _member_lacks),
+    (records.acknowledged_is_in_sync, _too_soon),
+    (records.promises_are_kept, _gone_at_rest),
+    (records.promises_are_kept, _hidden_at_rest),
+    (records.logs_match, _logs_part),
+    (records.high_watermark_is_everywhere, _high_watermark_too_high),
+    (records.high_watermark_is_everywhere, _leader_out_of_sync),
+    (records.committed_stays, _committed_is_another),
+    (records.committed_stays, _written_twice),
+    (records.reads_are_repeatable, _reads_another),
+    (records.reads_are_repeatable, _reads_twice),
+    (records.reads_are_repeatable, _read_and_gone),
+    (records.undecided_is_hidden, _reads_undecided),
     (rest.brokers_know_their_roles, rested(leader_epoch=7)),
     (rest.brokers_know_the_cluster, _old_metadata),
     (requests.one_in_flight, _out_of_turn),
@@ -318,6 +455,7 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[M
     (topics.letters_name_the_topic, _unknown_id),
     (rest.ids_are_known, _brokers_other_id),
     (topics.moves_were_asked_for, _moved_unasked),
+    (requests.originals_wait_for_the_target, _original_stopped),
     (topics.partitions_stay, _lost_partition),
     (topics.expansion_moves_nothing, _grown_and_moved),
     (events.gauges_are_recounts, _wrong_gauge),

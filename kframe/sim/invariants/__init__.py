@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe.sim.invariants import events, requests, rest, roles, states, topics
+from kframe.sim.invariants import events, records, requests, rest, roles, states, topics
 from kframe.sim.watch import Invariant, Moment
 
 INVARIANTS: Final = tuple(
@@ -25,6 +25,15 @@ INVARIANTS: Final = tuple(
         ("I8", Moment.STATE, states.leader_epoch_goes_up),
         ("I9", Moment.STATE, states.states_are_a_chain),
         ("I9", Moment.EVENT, states.own_writes_are_known),
+        ("I10", Moment.LED, records.leaders_have_what_was_promised),
+        ("I10", Moment.STATE, records.in_sync_is_complete),
+        ("I10", Moment.ACKNOWLEDGED, records.acknowledged_is_in_sync),
+        ("I10", Moment.RESTED, records.promises_are_kept),
+        ("I11", Moment.LOGGED, records.logs_match),
+        ("I11", Moment.LOGGED, records.high_watermark_is_everywhere),
+        ("I11", Moment.LOGGED, records.committed_stays),
+        ("I11", Moment.READ, records.reads_are_repeatable),
+        ("I11", Moment.READ, records.undecided_is_hidden),
         ("I12", Moment.RESTED, rest.brokers_know_their_roles),
         ("I12", Moment.RESTED, rest.brokers_know_the_cluster),
         ("I13", Moment.SENT, requests.one_in_flight),
@@ -38,6 +47,7 @@ INVARIANTS: Final = tuple(
         ("I20", Moment.QUEUED, topics.letters_name_the_topic),
         ("I20", Moment.RESTED, rest.ids_are_known),
         ("I21", Moment.TOPIC, topics.moves_were_asked_for),
+        ("I22", Moment.QUEUED, requests.originals_wait_for_the_target),
         ("I23", Moment.TOPIC, topics.partitions_stay),
         ("I23", Moment.TOPIC, topics.expansion_moves_nothing),
         ("I24", Moment.EVENT, events.gauges_are_recounts),

@@ -98,3 +98,16 @@ def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
         if stop.leader_epoch not in (one.leader_epoch, NO_EPOCH):
             return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, not {one.leader_epoch}"
     return None
+
+
+def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
+    """I22: no original replica of a move is told to go before all of its target were in sync."""
+    message, cluster = post.letter.message, post.process.loop.controller.cluster
+    if not isinstance(message, StopReplica):
+        return None
+    for key, stop in message.partitions.items():
+        row = cluster.row(*key)
+        kept = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
+        if kept and stop.delete and not watch.moves.may_stop(key, post.letter.broker_id):
+            return f"{key}: original replica {post.letter.broker_id} is told to go before the target was in sync"
+    return None

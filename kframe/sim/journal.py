@@ -1,0 +1,277 @@
+"""What a world takes note of: all that is written, sent, answered and done in it, for its trace and its invariants."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import Any
+
+from kframe.broker.messages import ControlResponse
+from kframe.broker.outgoing import Message
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Event, TopicPartition
+from kframe.model.ids import ReplicaFlag
+from kframe.model.protocol import InterBrokerProtocol
+from kframe.model.requests import ControlRequests
+from kframe.sim.brokers import BrokerProcess
+from kframe.sim.clients import Clients
+from kframe.sim.controllers import FIRST_ID, ControllerProcess
+from kframe.sim.ensemble import SimEnsemble
+from kframe.sim.letters import Letter, Row
+from kframe.sim.network import Network
+from kframe.sim.options import Options
+from kframe.sim.scheduler import Scheduler
+from kframe.sim.store import SimStore
+from kframe.sim.watch import (
+    Answered,
+    Claimed,
+    Connected,
+    Ended,
+    Logged,
+    Moment,
+    Post,
+    Replied,
+    StateWritten,
+    TopicWritten,
+    Watch,
+    Written,
+)
+from kframe.wire import ControlVersions, Encoder
+
+
+class Journal:
+    """The world as those in it know it: whom they tell of what they do."""
+
+    ensemble: SimEnsemble
+    watch: Watch
+    brokers: dict[int, BrokerProcess]
+    controllers: list[ControllerProcess]
+    clients: Clients
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.scheduler = Scheduler()
+        self.network = Network(self.scheduler, Random(f"network/{options.seed}"), options.delay_ms)
+        self.session_timeout_ms = options.session_timeout_ms
+        self.counts: Counter[str] = Counter()
+        self.lines: dict[tuple[int, int, int], deque[Letter]] = {}
+        """Requests that wait or are under way, by (controller, incarnation, broker)."""
+        self._trace = hashlib.blake2b(digest_size=16)
+        self._encoder = Encoder(ControlVersions.of(InterBrokerProtocol.parse(options.protocol)))
+        self._written: list[TopicPartition] = []
+        self._topics: dict[str, Mapping[int, Row]] = {}
+        self._last_ended: tuple[Event | None, int] = (None, 0)
+        self._failures: dict[int, tuple[int, int]] = {}
+        self._errors = ErrorCatcher()
+        self._logs: dict[tuple[int, TopicPartition], tuple[int, int, object]] = {}
+
+    # -- who is who
+
+    def broker(self, broker_id: int) -> BrokerProcess | None:
+        """A broker; None if there never was one."""
+        return self.brokers.get(broker_id)
+
+    def controller(self, controller_id: int) -> ControllerProcess | None:
+        """A controller's process; -1: of whoever holds the role in storage."""
+        wanted = self.ensemble.controller_id() if controller_id == -1 else controller_id
+        number = wanted - FIRST_ID
+        return self.controllers[number] if 0 <= number < len(self.controllers) else None
+
+    def process_of(self, store: SimStore | None) -> ControllerProcess | None:
+        """Whose store this is."""
+        return None if store is None else self.controllers[store.controller_id - FIRST_ID]
+
+    # -- what is written: the world as Witness
+
+    def state_written(
+        self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None, cluster: ClusterState | None
+    ) -> None:
+        """A state was stored."""
+        self._note(b"state", repr((key, after[1:7])).encode())
+        process = self.process_of(writer)
+        self.watch.last_writer[key] = process
+        if process is not None:
+            self._written.append(key)
+        if before is not None and before.leader_epoch != after.leader_epoch:
+            self.watch.rewritten.discard(key)
+        self.counts["states"] += 1
+        written = StateWritten(key, before, after, process, cluster)
+        self.watch.ledger.state_written(written)
+        self.watch.moves.state_written(written)
+        self.watch.look(Moment.STATE, written)
+
+    def topic_written(
+        self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: SimStore | None
+    ) -> None:
+        """A topic was stored."""
+        topic_id = self.ensemble.topic_ids.get(name, bytes(16))
+        self._note(b"topic", repr((name, topic_id, [row[7:10] for row in after.values()])).encode())
+        process = self.process_of(writer)
+        if process is not None:
+            self._topics.setdefault(name, before)
+        written = TopicWritten(name, before, after, topic_id, process)
+        self.watch.look(Moment.TOPIC, written)
+        self.watch.moves.topic_written(written)
+        if not after:
+            self.watch.ledger.topic_gone(name, before)
+
+    def written(self, writer: SimStore | None, call: str, what: object) -> None:
+        """Any write was done."""
+        process = self.process_of(writer)
+        self.counts["writes"] += 1
+        if process is None:
+            self._note(call.encode())
+            return
+        if call in ("claim", "take_over"):
+            if isinstance(what, int):
+                self.counts["claims"] += 1
+                self.watch.look(Moment.CLAIMED, Claimed(process, what))
+            return
+        self._note(call.encode(), b"%d" % process.controller_id)
+        self.watch.look(Moment.WRITTEN, Written(process, call))
+
+    # -- what is sent: the world as Post
+
+    def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
+        """A batch was handed over: encode it as it would be for the wire."""
+        for request in self._encoder.encode(cluster, requests):
+            self._note(b"%d %d" % (request.broker, request.api_key), *request.chunks)
+
+    def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None:
+        """A transport connects; ``open_epoch``: of a channel to the broker that is still open."""
+        process = self.controllers[controller_id - FIRST_ID]
+        self.lines[controller_id, process.incarnation, broker_id] = deque()
+        self.watch.look(Moment.CONNECTED, Connected(process, broker_id, open_epoch))
+
+    def letter_queued(self, controller_id: int, letter: Letter) -> None:
+        """A request stands in its broker's queue."""
+        process = self.controllers[controller_id - FIRST_ID]
+        self.lines.setdefault((controller_id, process.incarnation, letter.broker_id), deque()).append(letter)
+        self.watch.look(Moment.QUEUED, Post(process, letter))
+
+    def letter_sent(self, controller_id: int, letter: Letter, again: bool) -> None:
+        """A request leaves."""
+        self.counts["requests"] += 1
+        self.watch.look(Moment.SENT, Post(self.controllers[controller_id - FIRST_ID], letter, again))
+
+    def letter_done(self, controller_id: int, letter: Letter) -> None:
+        """A request was answered or dropped."""
+        process = self.controllers[controller_id - FIRST_ID]
+        line = self.lines.get((controller_id, process.incarnation, letter.broker_id))
+        if line and line[0] is letter:
+            line.popleft()
+
+    def deliver(
+        self, controller_id: int, letter: Letter, answer: Callable[[ControlResponse], None],
+        refuse: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """A request arrives."""
+        broker = self.brokers.get(letter.broker_id)
+        refuse() if broker is None else broker.receive(letter, answer, refuse)
+
+    # -- controllers at work (Onlooker)
+
+    def event_begins(self, process: ControllerProcess, event: Event) -> None:
+        """The loop takes an event."""
+        self._written.clear()
+        self._topics.clear()
+
+    def event_ended(self, process: ControllerProcess, event: Event) -> None:
+        """The loop is done with an event."""
+        self.counts["controller events"] += 1
+        again = process.transport.again
+        repeated = bool(again) and again[0] is event and self._last_ended == (event, self.ensemble.changes)
+        if repeated:
+            again.clear()
+        written, self._last_ended = tuple(self._written), (event, self.ensemble.changes)
+        self._written.clear()
+        self.watch.look(Moment.EVENT, Ended(process, event, written, dict(self._topics), repeated))
+
+    def unexplained_failure(self, process: ControllerProcess) -> str | None:
+        """What the last event failed of, if it failed and nothing had befallen the process."""
+        failures, befell = self._failures.get(id(process.loop), (0, 0))
+        now = process.loop.controller.failures, process.store.failed_calls
+        self._failures[id(process.loop)] = now
+        error, self._errors.last = self._errors.last, None
+        if now[0] > failures and now[1] == befell:
+            return error or "no reason was logged"
+        return None
+
+    # -- brokers: the world as their Surroundings
+
+    def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
+        """A broker has answered a control request."""
+        self.watch.answered(Answered(process, letter, response))
+
+    def broker_up(self, process: BrokerProcess) -> None:
+        """A broker runs: what it knew before is forgotten."""
+        self.watch.memory.pop(process.broker_id, None)
+
+    def broker_down(self, process: BrokerProcess) -> None:
+        """A broker has ended."""
+        self.watch.memory.pop(process.broker_id, None)
+
+    def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """Logs of a broker may have changed: look at those that have."""
+        seen, logs = self._logs, process.model.disks.logs
+        for key in keys:
+            log = logs.get(key)
+            if log is None:
+                continue
+            mark = len(log.records), log.high_watermark, log.epochs[-1] if log.epochs else None
+            if seen.get((process.broker_id, key)) != mark:
+                seen[process.broker_id, key] = mark
+                self.watch.look(Moment.LOGGED, Logged(process, key, log))
+
+    def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """A log directory of a broker has died, with these logs."""
+        self.watch.ledger.logs_lost(process.broker_id, keys)
+
+    def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
+        """A broker answers a client later."""
+        self.clients.answered(process, correlation, message)
+
+    def ask(
+        self, process: ControllerProcess, what: str, event: Callable[[int], Event],
+        read: Callable[[Any], Any] = lambda response: response, whole: Callable[[Any], bool] = lambda response: True,
+    ) -> None:  # fmt: skip
+        """Ask a controller as a client does, and see to it that it answers once."""
+        answers = 0
+        self.watch.unanswered += 1
+
+        def answered(response: Any) -> None:
+            nonlocal answers
+            answers += 1
+            self.watch.unanswered -= answers == 1
+            complete = response is None or whole(response)
+            self.watch.look(Moment.REPLIED, Replied(what, answers, complete))
+
+        process.ask(event, read, answered)
+
+    def lost_dirs_known(self, cluster: ClusterState, row: int | None) -> set[int]:
+        """Replicas of a row that a controller knows to be on dead log directories."""
+        if row is None:
+            return set()
+        return set(cluster.brokers.ids_of(cluster.partitions.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR)))
+
+    def _note(self, *parts: bytes | memoryview) -> None:
+        for part in parts:
+            self._trace.update(part)
+
+
+class ErrorCatcher(logging.Handler):
+    """Keeps the last error that was logged, so that a failed event can say of what it failed."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.last: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
+        if record.name not in ("kframe.runtime", "kframe.controller"):
+            return
+        error = record.exc_info[1] if record.exc_info else None
+        self.last = record.getMessage() if error is None else f"{type(error).__name__}: {error}"
