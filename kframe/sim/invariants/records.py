@@ -34,14 +34,16 @@ def acknowledged_is_in_sync(watch: Watch, key: TopicPartition) -> str | None:
 
 
 def _all_members(watch: Watch, row: Row) -> str | None:
+    """Whoever is to leave with the end of a move counts no more: as in Kafka, the leader hears who stays shortly before
+    the others are taken out of the ISR. If one of them leads after all, that is seen."""
     ledger = watch.ledger
     if not ledger.promises.get(row.key) or not ledger.watched(row.key):
         return None
+    leaving = {*row.removing, *ledger.lossy.get(row.key, ())}
     for member in row.isr:
-        if member not in ledger.lossy.get(row.key, ()):
-            missing = ledger.missing(row.key, ledger.log(member, row.key))
-            if missing is not None:
-                return f"{row.key}: broker {member} of isr {row.isr} has not {missing}"
+        missing = ledger.missing(row.key, ledger.log(member, row.key))
+        if missing is not None and member in row.replicas and member not in leaving:
+            return f"{row.key}: broker {member} of isr {row.isr} has not {missing}"
     return None
 
 
