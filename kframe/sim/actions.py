@@ -18,6 +18,7 @@ from kframe.embedded import orders
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch
 from kframe.sim import choices, clients, operators
+from kframe.sim.errands import ask_controller
 from kframe.sim.network import ENSEMBLE
 from kframe.sim.plan import Action
 
@@ -290,6 +291,22 @@ def _repeat_alter(world: World, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
+def _repeat_shutdown(world: World, arguments: Mapping[str, Any]) -> bool:
+    """A broker's request to be let go, of its last life perhaps, arrives once more."""
+    broker, process = choices.broker(world, arguments), world.controller(-1)
+    if not broker.asked or process is None or not process.running:
+        return False
+    ask_controller(world, process, broker.asked[0], lambda response: None)
+    return True
+
+
+def _readdress(world: World, arguments: Mapping[str, Any]) -> bool:
+    """A broker listens on another port, as after a change of its listeners."""
+    broker = choices.broker(world, arguments)
+    (now,) = broker.registration.endpoints
+    return broker.readdress((replace(now, port=now.port + 1),))
+
+
 def _fail_selector(world: World, arguments: Mapping[str, Any]) -> bool:
     world.faulty_selectors.raises += 1 + arguments["times"] % 3
     return True
@@ -324,14 +341,33 @@ ACTIONS: Final[Mapping[str, Callable[[World, Mapping[str, Any]], bool]]] = {
     "slow": _slow,
     "fail_log_dir": _fail_log_dir,
     "repeat_alter": _repeat_alter,
+    "repeat_shutdown": _repeat_shutdown,
+    "readdress": _readdress,
     "fail_selector": _fail_selector,
     **operators.OPERATIONS,
     **clients.OPERATIONS,
 }
 
 
+def lull(world: World) -> None:
+    """End all faults, and let die whoever hosts nothing: what is dead stays so for now, but for the controllers."""
+    soothe(world)
+    hosts = {one for row in world.ensemble.rows.values() for one in row.replicas}
+    for broker in world.brokers.values():
+        if broker.running and broker.broker_id not in hosts:
+            broker.crash()
+    for process in world.controllers:
+        process.start()
+
+
 def calm(world: World) -> None:
-    """End all faults: what was paused goes on, what was cut is whole, what is dead is brought back."""
+    """End all faults; what is dead is brought back."""
+    soothe(world)
+    bring_back(world)
+
+
+def soothe(world: World) -> None:
+    """End all faults: what was paused goes on, what was cut is whole."""
     world.network.heal()
     world.faulty_selectors.raises = 0
     if world.ensemble.mend():
@@ -350,7 +386,6 @@ def calm(world: World) -> None:
         broker.slow_ms, broker.half_applies = 0.0, 0
         broker.go_on()
         broker.replace_disks()
-    bring_back(world)
 
 
 def bring_back(world: World) -> None:

@@ -18,6 +18,7 @@ from kframe.broker.messages import (
 from kframe.broker.outgoing import (
     AlterPartition,
     CloseSession,
+    ControlledShutdown,
     Message,
     NotifyIsrChanges,
     NotifyLogDirFailure,
@@ -27,18 +28,18 @@ from kframe.broker.outgoing import (
     WriteState,
 )
 from kframe.errors import ErrorCode
-from kframe.model.brokers import Registration
+from kframe.model.brokers import Endpoint, Registration
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.sim.controllers import ControllerProcess
 from kframe.sim.ensemble import SimEnsemble
-from kframe.sim.errands import about, ask_controller, write_state
+from kframe.sim.errands import Onlooker, about, ask_controller, write_state
 from kframe.sim.letters import Letter
 from kframe.sim.network import ENSEMBLE, Network
 from kframe.sim.scheduler import Scheduler
 
 
-class Surroundings(Protocol):
+class Surroundings(Onlooker, Protocol):
     """The world, as a broker's process knows it."""
 
     scheduler: Scheduler
@@ -85,6 +86,8 @@ class BrokerProcess:
         """How many of the next LeaderAndIsr requests it applies and then fails."""
         self.sent: deque[AlterPartition] = deque(maxlen=4)
         """Proposals of the past, for somebody to repeat."""
+        self.asked: deque[ControlledShutdown] = deque(maxlen=2)
+        """Requests of the past to be let go."""
         self.dead_dirs: set[str] = set()
         self.incarnation = 0
         self._world = world
@@ -180,6 +183,14 @@ class BrokerProcess:
         if self.running and not self.paused and self._registered:
             self._unregister()
             self._world.scheduler.after(100.0, self._register_anew)
+
+    def readdress(self, endpoints: tuple[Endpoint, ...]) -> bool:
+        """Listen somewhere else from now on, under the same registration; whether it is registered."""
+        if not self.running or self.paused or not self._registered:
+            return False
+        self.registration = replace(self.registration, endpoints=endpoints)
+        self._world.ensemble.modify_broker(self.registration)
+        return True
 
     def fail_log_dir(self, log_dir: str) -> bool:
         """One of its log directories dies; whether it was there to die."""
@@ -342,11 +353,13 @@ class BrokerProcess:
         message: Any = out.message
         if isinstance(message, AlterPartition):
             self.sent.append(message)
+        elif isinstance(message, ControlledShutdown):
+            self.asked.append(message)
         if process is None:
             self._world.scheduler.after(500.0, partial(self._answer(ENSEMBLE, out.number), None))
             return
         answer = self._answer(process.controller_id, out.number)
-        arrive = partial(ask_controller, process, message, answer)
+        arrive = partial(ask_controller, self._world, process, message, answer)
         if not self._world.network.carry(self.broker_id, process.controller_id, arrive):
             self._world.scheduler.after(2_000.0, partial(answer, None))
 

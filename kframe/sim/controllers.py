@@ -87,7 +87,9 @@ class ControllerProcess:
         return self._steps is not None
 
     def start(self) -> None:
-        """Begin a new process."""
+        """Begin a new process, unless there is one."""
+        if self.running:
+            return
         self.incarnation += 1
         self.running, self.paused = True, False
         self.stop_after = self.pause_after = None

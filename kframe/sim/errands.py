@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kframe.broker.messages import (
     EndTransaction,
@@ -18,6 +18,7 @@ from kframe.broker.outgoing import (
     AlterPartition,
     AlterPartitionResponse,
     ControlledShutdown,
+    ControlledShutdownResponse,
     Reply,
     WriteState,
     WriteStateResponse,
@@ -42,7 +43,16 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
     return ()
 
 
-def ask_controller(process: ControllerProcess, message: Any, answer: Callable[[Any], None]) -> None:
+class Onlooker(Protocol):
+    """Who sees what becomes of them."""
+
+    def shutdown_answered(
+        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
+    ) -> None:
+        """A controller has answered a broker that wants to stop."""
+
+
+def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any, answer: Callable[[Any], None]) -> None:
     """A broker's request arrives at a controller's process, or finds nobody."""
     if not process.running:
         answer(None)
@@ -55,11 +65,13 @@ def ask_controller(process: ControllerProcess, message: Any, answer: Callable[[A
             answer,
         )
     elif isinstance(message, ControlledShutdown):
-        process.ask(
-            partial(orders.controlled_shutdown_event, message),
-            lambda response: orders.controlled_shutdown_reply(_cluster(controller), response),
-            answer,
-        )
+
+        def read(response: Any) -> ControlledShutdownResponse:
+            told = orders.controlled_shutdown_reply(_cluster(controller), response)
+            onlooker.shutdown_answered(process, message, told)
+            return told
+
+        process.ask(partial(orders.controlled_shutdown_event, message), read, answer)
 
 
 def _cluster(controller: Any) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from kframe.broker.messages import ControlResponse
-from kframe.broker.outgoing import Message
+from kframe.broker.messages import ControlResponse, LeaderAndIsr
+from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, TopicPartition
 from kframe.model.ids import ReplicaFlag
@@ -30,6 +31,7 @@ from kframe.sim.watch import (
     Claimed,
     Connected,
     Ended,
+    Leaving,
     Logged,
     Moment,
     Post,
@@ -40,6 +42,19 @@ from kframe.sim.watch import (
     Written,
 )
 from kframe.wire import ControlVersions, Encoder
+
+
+@dataclass(slots=True)
+class Notes:
+    """What an event of a controller has done so far."""
+
+    written: list[TopicPartition] = field(default_factory=list)
+    topics: dict[str, Mapping[int, Row]] = field(default_factory=dict)
+    """Topics that were written, as they were before."""
+    deposed: list[tuple[TopicPartition, int]] = field(default_factory=list)
+    """Partitions that got another leader, and who led them before."""
+    told: set[tuple[TopicPartition, int]] = field(default_factory=set)
+    """Partitions of LeaderAndIsr requests, and whom they are for."""
 
 
 class Journal:
@@ -61,8 +76,7 @@ class Journal:
         """Requests that wait or are under way, by (controller, incarnation, broker)."""
         self._trace = hashlib.blake2b(digest_size=16)
         self._encoder = Encoder(ControlVersions.of(InterBrokerProtocol.parse(options.protocol)))
-        self._written: list[TopicPartition] = []
-        self._topics: dict[str, Mapping[int, Row]] = {}
+        self._notes: defaultdict[int, Notes] = defaultdict(Notes)
         self._last_ended: tuple[Event | None, int] = (None, 0)
         self._failures: dict[int, tuple[int, int]] = {}
         self._errors = ErrorCatcher()
@@ -94,7 +108,10 @@ class Journal:
         process = self.process_of(writer)
         self.watch.last_writer[key] = process
         if process is not None:
-            self._written.append(key)
+            notes = self._notes[process.controller_id]
+            notes.written.append(key)
+            if before is not None and before.leader not in (-1, after.leader):
+                notes.deposed.append((key, before.leader))
         if before is not None and before.leader_epoch != after.leader_epoch:
             self.watch.rewritten.discard(key)
         self.counts["states"] += 1
@@ -111,7 +128,7 @@ class Journal:
         self._note(b"topic", repr((name, topic_id, [row[7:10] for row in after.values()])).encode())
         process = self.process_of(writer)
         if process is not None:
-            self._topics.setdefault(name, before)
+            self._notes[process.controller_id].topics.setdefault(name, before)
         written = TopicWritten(name, before, after, topic_id, process)
         self.watch.look(Moment.TOPIC, written)
         self.watch.moves.topic_written(written)
@@ -150,6 +167,8 @@ class Journal:
         """A request stands in its broker's queue."""
         process = self.controllers[controller_id - FIRST_ID]
         self.lines.setdefault((controller_id, process.incarnation, letter.broker_id), deque()).append(letter)
+        if isinstance(letter.message, LeaderAndIsr):
+            self._notes[controller_id].told.update((key, letter.broker_id) for key in letter.message.partitions)
         self.watch.look(Moment.QUEUED, Post(process, letter))
 
     def letter_sent(self, controller_id: int, letter: Letter, again: bool) -> None:
@@ -176,8 +195,7 @@ class Journal:
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
-        self._written.clear()
-        self._topics.clear()
+        self._notes[process.controller_id] = Notes()
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """The loop is done with an event."""
@@ -186,9 +204,11 @@ class Journal:
         repeated = bool(again) and again[0] is event and self._last_ended == (event, self.ensemble.changes)
         if repeated:
             again.clear()
-        written, self._last_ended = tuple(self._written), (event, self.ensemble.changes)
-        self._written.clear()
-        self.watch.look(Moment.EVENT, Ended(process, event, written, dict(self._topics), repeated))
+        self._last_ended = event, self.ensemble.changes
+        notes = self._notes.pop(process.controller_id)
+        untold = [one for one in notes.deposed if one not in notes.told]
+        ended = Ended(process, event, tuple(notes.written), notes.topics, repeated, tuple(untold))
+        self.watch.look(Moment.EVENT, ended)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
         """What the last event failed of, if it failed and nothing had befallen the process."""
@@ -205,6 +225,12 @@ class Journal:
     def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
         """A broker has answered a control request."""
         self.watch.answered(Answered(process, letter, response))
+
+    def shutdown_answered(
+        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
+    ) -> None:
+        """A controller has answered a broker that wants to stop."""
+        self.watch.look(Moment.LEAVING, Leaving(process, asked, response))
 
     def broker_up(self, process: BrokerProcess) -> None:
         """A broker runs: what it knew before is forgotten."""

@@ -15,6 +15,7 @@ from kframe.broker.messages import (
     StopReplica,
     UpdateMetadata,
 )
+from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import TopicPartition
@@ -29,6 +30,8 @@ class Letter(NamedTuple):
     broker_epoch: int
     message: LeaderAndIsr | UpdateMetadata | StopReplica
     rows: Int32
+    addresses: Mapping[int, tuple[Endpoint, ...]] = {}
+    """In UpdateMetadata: where brokers listen."""
 
 
 class Row(NamedTuple):
@@ -122,10 +125,17 @@ def _update_metadata(
             0 if deleting else one.partition_epoch, one.replicas, offline,
         )  # fmt: skip
     registered, ids = tuple(brokers.registered_ids()), _ids(cluster, requests.metadata_rows)
+    addresses = {one: _addresses(cluster, one) for one in registered}
     for broker in requests.metadata_brokers.tolist():
         epoch = int(brokers.broker_epoch[broker])
         message = UpdateMetadata(*who, epoch, registered, partitions, ids)
-        yield Letter(int(brokers.ids[broker]), epoch, message, requests.metadata_rows)
+        yield Letter(int(brokers.ids[broker]), epoch, message, requests.metadata_rows, addresses)
+
+
+def _addresses(cluster: ClusterState, broker_id: int) -> tuple[Endpoint, ...]:
+    index = cluster.brokers.find(broker_id)
+    known = None if index is None else cluster.brokers.registrations[index]
+    return () if known is None else known.endpoints
 
 
 def _stop_replica(cluster: ClusterState, requests: ControlRequests, who: tuple[int, int]) -> Iterator[Letter]:

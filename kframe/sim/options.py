@@ -67,6 +67,8 @@ class Options:
     gap_ms: float
     """The mean time between two of them."""
     producers: tuple[ProducerOptions, ...] = ()
+    lull: bool = False
+    """Whether the world is looked at before what is dead is brought back, too."""
     selector: str | None = None
     """A leader selector of a plugin that is in charge of all elections."""
 
@@ -111,6 +113,7 @@ def draw_options(seed: int, fault_classes: tuple[str, ...]) -> Options:
         actions=random.randint(30, 50),
         gap_ms=random.choice((150.0, 400.0, 1_200.0)),
         producers=tuple(random.sample(PRODUCERS, random.randint(2, 4))),
+        lull=random.random() < 0.4,
     )
 
 

@@ -18,7 +18,9 @@ from kframe.broker.messages import (
     StopReplica,
     UpdateMetadata,
 )
+from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
 from kframe.errors import ErrorCode
+from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE
@@ -48,10 +50,12 @@ class Moment(Enum):
     CONNECTED = "a channel to a broker was opened"
     REPLIED = "somebody who asked was answered"
     EVENT = "a controller is done with an event"
+    LEAVING = "a broker that wants to stop was answered"
     LED = "a broker has become leader"
     LOGGED = "a log, or its high watermark, is another"
     ACKNOWLEDGED = "a record was acknowledged by all in-sync replicas"
     READ = "a consumer has read"
+    LULL = "all faults have ended, and what is dead stays dead"
     RESTED = "the world has come to rest"
 
 
@@ -131,6 +135,16 @@ class Ended(NamedTuple):
     """Topics that it has written, as they were before."""
     repeated: bool
     """Whether it was told for the second time, and nothing else has happened since the first."""
+    untold: tuple[tuple[TopicPartition, int], ...] = ()
+    """Partitions that got another leader, and who led them before and was told nothing of it."""
+
+
+class Leaving(NamedTuple):
+    """A broker that wants to stop was answered."""
+
+    process: ControllerProcess
+    asked: ControlledShutdown
+    response: ControlledShutdownResponse
 
 
 class Led(NamedTuple):
@@ -186,6 +200,8 @@ class BrokerMemory:
     states: dict[TopicPartition, LeaderState] = field(default_factory=dict)
     metadata: dict[TopicPartition, PartitionMetadata] = field(default_factory=dict)
     live_brokers: tuple[int, ...] = ()
+    addresses: Mapping[int, tuple[Endpoint, ...]] = field(default_factory=dict)
+    """Where brokers listen, as it was told."""
     topic_ids: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -257,6 +273,7 @@ class Watch:
             self._remember_states(broker, memory, message, response)
         elif isinstance(message, UpdateMetadata):
             _remember_metadata(memory, message)
+            memory.addresses = letter.addresses
         else:
             self._remember_stops(broker.broker_id, memory, message, response)
 

@@ -28,6 +28,9 @@ from kframe.sim.watch import Invariant, Moment, Violation, Watch
 
 #: The world is at rest when nothing was written for so long.
 QUIET_MS: Final = 20_000.0
+#: A lull is that nothing was written for so long; it is waited for so long at most.
+LULL_MS: Final = 9_000.0
+LULL_MOST_MS: Final = 45_000.0
 #: After so long without faults it should be.
 REST_MOST_MS: Final = 300_000.0
 #: Topic ids are sent from this inter-broker protocol on.
@@ -114,6 +117,8 @@ class World(Journal):
             self.scheduler.at(action.at_ms, partial(actions.play, self, action))
         last = self.plan[-1].at_ms if self.plan else 0.0
         self._run_until(lambda: self.scheduler.now_ms > last + 1_000.0)
+        if self.options.lull:
+            self._lull()
         actions.calm(self)
         self._rest()
         if not self.watch.broken:
@@ -125,6 +130,23 @@ class World(Journal):
             scheduler.step()
             for process in processes:
                 process.stir()
+
+    def _lull(self) -> None:
+        """Wait until nothing is written any more, if that comes, while what is dead is dead; and look."""
+        actions.lull(self)
+        began = self.scheduler.now_ms
+        changed_at, changes = began + self.session_timeout_ms, -1
+
+        def quiet() -> bool:
+            nonlocal changed_at, changes
+            now = self.scheduler.now_ms
+            if changes != self.ensemble.changes:
+                changed_at, changes = max(now, changed_at), self.ensemble.changes
+            return now - changed_at > LULL_MS or now - began > LULL_MOST_MS
+
+        self._run_until(quiet)
+        if self.scheduler.now_ms - began <= LULL_MOST_MS and not self.watch.broken:
+            self.watch.look(Moment.LULL, None)
 
     def _rest(self) -> None:
         began, since, changes = self.scheduler.now_ms, self.scheduler.now_ms, -1

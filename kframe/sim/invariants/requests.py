@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from kframe.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
-from kframe.model.ids import NO_EPOCH, NO_STATE
+from kframe.errors import ErrorCode
+from kframe.model.events import ControlledShutdownRequested
+from kframe.model.ids import NO_BROKER_EPOCH, NO_EPOCH, NO_STATE
 from kframe.sim.letters import read_row
-from kframe.sim.watch import Connected, Post, Watch
+from kframe.sim.watch import Connected, Ended, Leaving, Post, Watch
 
 
 def one_in_flight(watch: Watch, post: Post) -> str | None:
@@ -111,3 +113,46 @@ def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
         if kept and stop.delete and not watch.moves.may_stop(key, post.letter.broker_id):
             return f"{key}: original replica {post.letter.broker_id} is told to go before the target was in sync"
     return None
+
+
+def leavers_are_told(watch: Watch, ended: Ended) -> str | None:
+    """I12: a broker that is shutting down hears in the same event who leads now what it has led."""
+    event = ended.event
+    if not ended.process.active or not isinstance(event, ControlledShutdownRequested):
+        return None
+    cluster = ended.process.loop.controller.cluster
+    index = cluster.brokers.find(event.broker_id)
+    if index is None or not cluster.brokers.registered[index]:
+        return None
+    for key, leader in ended.untold:
+        row = cluster.row(*key)
+        kept = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
+        if kept and leader == event.broker_id:
+            return f"{key}: broker {leader} leads no more, and was not told so"
+    return None
+
+
+def shutdown_names_what_is_led(watch: Watch, leaving: Leaving) -> str | None:
+    """L5: a broker that wants to stop is told all that it still leads although there are other replicas."""
+    if leaving.response.error is not ErrorCode.NONE:
+        return None
+    cluster, broker_id = leaving.process.loop.controller.cluster, leaving.asked.broker_id
+    p, index = cluster.partitions, cluster.brokers.find(broker_id)
+    rows = ((p.leader == index) & (p.replica_count > 1) & (p.partition_epoch != NO_STATE) & (p.topic >= 0)).nonzero()[0]
+    led = {
+        (cluster.topics.names[p.topic[row]], int(p.partition[row]))
+        for row in rows.tolist()
+        if not cluster.topics.deleting[p.topic[row]]
+    }
+    named = set(leaving.response.remaining)
+    return f"broker {broker_id} leads {sorted(led)}, and was told {sorted(named)}" if led != named else None
+
+
+def earlier_registrations_shut_nothing_down(watch: Watch, leaving: Leaving) -> str | None:
+    """I15: what a broker has asked under an earlier registration is refused."""
+    if leaving.response.error is not ErrorCode.NONE:
+        return None
+    brokers, asked = leaving.process.loop.controller.cluster.brokers, leaving.asked
+    known = int(brokers.broker_epoch[brokers.find(asked.broker_id)])
+    old = NO_BROKER_EPOCH != asked.broker_epoch < known
+    return f"broker {asked.broker_id} of epoch {known} is let go in epoch {asked.broker_epoch}" if old else None

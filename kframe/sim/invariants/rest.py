@@ -23,6 +23,15 @@ def _stuck(watch: Watch) -> set[str]:
     return {key[0] for key, row in watch.world.ensemble.rows.items() if key[0] in doomed and row.adding + row.removing}
 
 
+def _doomed(watch: Watch) -> set[str]:
+    """Topics that are to go: brokers hear no more of who leads them. Those that stay are found by L3."""
+    return set(watch.world.ensemble.record_names(DELETE_TOPICS))
+
+
+def _registered(watch: Watch) -> tuple[int, ...]:
+    return tuple(sorted(one.broker_id for one in watch.world.brokers.values() if one.registered))
+
+
 def _active(watch: Watch) -> ControllerProcess | None:
     return next((one for one in watch.world.controllers if one.active), None)
 
@@ -33,10 +42,11 @@ def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
 
 
 def _wrong_roles(watch: Watch) -> Iterator[str]:
+    alive, spared = _registered(watch), watch.dark | _doomed(watch)
     for key, row in watch.world.ensemble.rows.items():
-        if row.partition_epoch == NO_STATE or key[0] in watch.dark | _stuck(watch):
+        if row.partition_epoch == NO_STATE or key[0] in spared:
             continue
-        for replica in row.replicas:
+        for replica in set(row.replicas).intersection(alive):
             state = watch.memory[replica].states.get(key)
             if state is None:
                 yield f"{key}: broker {replica} was told nothing of it"
@@ -57,14 +67,17 @@ def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
 
 def _wrong_metadata(watch: Watch) -> Iterator[str]:
     ensemble = watch.world.ensemble
-    alive = tuple(sorted(one.broker_id for one in watch.world.brokers.values() if one.registered))
+    alive, doomed = _registered(watch), _doomed(watch)
+    addresses = {one.broker_id: one.endpoints for one in ensemble.registrations()}
     for broker_id in alive:
         memory = watch.memory[broker_id]
         if memory.live_brokers != alive:
             yield f"broker {broker_id} knows the brokers {memory.live_brokers}, there are {alive}"
+        if memory.addresses != addresses:
+            yield f"broker {broker_id} knows others at {memory.addresses}, they listen at {addresses}"
         for key, row in ensemble.rows.items():
             one = memory.metadata.get(key)
-            if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in _stuck(watch):
+            if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in doomed:
                 continue
             known = None if one is None else (one.leader, one.leader_epoch, one.isr, one.partition_epoch, one.replicas)
             stored = row.leader, row.leader_epoch, row.isr, row.partition_epoch, row.replicas
@@ -120,9 +133,9 @@ def _compared(row: Row) -> tuple[object, ...]:
 def led_where_possible(watch: Watch, _: object) -> str | None:
     """L1: a partition with a live member of its ISR has a leader, who lives."""
     world = watch.world
-    alive = {one.broker_id for one in world.brokers.values() if one.registered}
+    alive, doomed = set(_registered(watch)), _doomed(watch)
     for key, row in world.ensemble.rows.items():
-        if key[0] in _stuck(watch):
+        if key[0] in doomed:
             continue
         if row.partition_epoch == NO_STATE:
             if alive & set(row.replicas):
