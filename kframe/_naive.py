@@ -28,6 +28,7 @@ __all__ = [
     "list_in_states",
     "list_leaderless",
     "list_recipients",
+    "list_strays",
     "mark_dead_isr",
     "mark_reassigned",
     "plan_elections",
@@ -242,6 +243,22 @@ def list_leaderless(
             continue
         assigned = _slots(row, slot_start, replica_count)
         if not _broker_online(int(leader[row]), assigned, replica, replica_flags, live):
+            rows[found] = row
+            found += 1
+    return found
+
+
+def list_strays(
+    topic: Int32, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int32,
+    isr: Int32, deleting: UInt8, rows: Int32,
+) -> int:  # fmt: skip
+    """Rows with a state whose ISR names who is not assigned; what is gone or queued for deletion does not count."""
+    found = 0
+    for row in range(len(topic)):
+        if topic[row] < 0 or deleting[topic[row]] or partition_epoch[row] == NO_STATE:
+            continue
+        in_sync = _values(isr, _slots(row, slot_start, isr_count))
+        if not set(in_sync) <= set(_values(replica, _slots(row, slot_start, replica_count))):
             rows[found] = row
             found += 1
     return found

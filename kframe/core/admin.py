@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.core import deletion, left_moves, outsiders, reassignment, reassignment_08, topics
+from kframe.core import arrivals, deletion, left_moves, outsiders, reassignment, reassignment_08, topics
 from kframe.core.assignment import current, is_moving, reassigned_to, table_of
 from kframe.core.context import Context, Operation, ask
 from kframe.core.placement import Arrangement, assign_automatically
@@ -74,7 +74,7 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
         results = yield from ask(CreateTopics(table, configs, with_ids=context.config.protocol.topic_ids))
         for topic, result in zip(wanted, results, strict=True):
             codes[topic.name] = _STORED[result]
-        yield from topics.topics_changed(context)
+        yield from arrivals.topics_changed(context)
     return TopicsResponse(codes)
 
 

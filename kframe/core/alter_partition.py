@@ -42,6 +42,17 @@ def accepted_rows(response: AlterPartitionResponse) -> Int32:
     return accepted
 
 
+def wanted_by_leaders(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Ragged]:
+    """Rows whose leader, of the present leader epoch, has sent the request, and the ISRs (indexes) that it wants."""
+    cluster = context.cluster
+    p, sender = cluster.partitions, cluster.brokers.find(request.broker_id)
+    rows, _ = _resolve(context, request)
+    current = (rows >= 0) & (p.leader[rows] == sender) & (p.leader_epoch[rows] == request.leader_epoch)
+    here = np.flatnonzero(current & (sender is not None))
+    isr = Ragged(request.isr.offsets, cluster.brokers.look_up(request.isr.values))
+    return rows[here], isr.take(here)
+
+
 def alter_partitions(context: Context, request: AlterPartitionRequested) -> Operation[AlterPartitionResponse]:
     """Check every proposal, store those that pass, and tell all brokers of every partition named, also of refused ones.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ def reassigns(partitions: Partitions, rows: Int32, assignments: Assignments) -> 
 
 
 def table_of(cluster: ClusterState, topics: NDArray[Any]) -> TopicTable:
-    """Names, ids and assignments of topics as storage would have them."""
+    """Names, ids and assignments of topics (unique indexes) as storage would have them."""
     p, rows = cluster.partitions, cluster.topics.rows_of_all(topics)
     offsets = offsets_of(p.replica_count[rows])
     values, flags = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.uint8)
@@ -108,6 +108,19 @@ def table_of(cluster: ClusterState, topics: NDArray[Any]) -> TopicTable:
         replicas=Ragged(offsets, values),
         flags=flags,
     )
+
+
+def table_with(cluster: ClusterState, topics: NDArray[Any], rows: Int32, assignments: Assignments) -> TopicTable:
+    """``table_of``, with ``assignments`` in place of what those of ``rows`` have that are of these topics."""
+    table, there = table_of(cluster, topics), cluster.topics.rows_of_all(topics)
+    ours = np.flatnonzero(np.isin(rows, there))
+    place = np.arange(len(there))
+    order = np.argsort(there)
+    place[order[np.searchsorted(there[order], rows[ours])]] = len(there) + np.arange(len(ours))
+    wanted = assignments.take(ours)
+    lists = Ragged(wanted.replicas.offsets, cluster.brokers.ids[wanted.replicas.values].astype(np.int32))
+    both = Assignments(Ragged.chain([table.replicas, lists]), np.concatenate([table.flags, wanted.flags])).take(place)
+    return replace(table, replicas=both.replicas, flags=both.flags)
 
 
 def is_moving(context: Context, rows: Int32) -> Bool:

@@ -74,6 +74,10 @@ class Context:
         """Replicas (ids) that a row is moving to, under ``reassignment.protocol=0.8``."""
         self.lost_dirs: set[tuple[int, int]] = set()
         """(row, broker index) of unassigned replicas that are on dead log directories (``lost_dirs.py``)."""
+        self.unsaved: set[str] = set()
+        """Topics whose assignment storage did not take: it is stored once their record can be read again."""
+        self.unread_marked: set[str] = set()
+        """Topics that are marked for deletion, exist, and could not be read so far."""
         self.unclean_by_default = config.unclean_by_default
         """The brokers' default, as it is set now."""
         self.waiters: dict[int, Any] = {}
@@ -146,6 +150,7 @@ class Context:
     def forget_topics(self, indexes: Sequence[int]) -> None:
         """These topics are gone from storage."""
         self.gauges.touch_topics(indexes)
+        self.unsaved.difference_update(self.cluster.topics.names[index] for index in indexes)
         self.cluster.drop_topics(np.array(indexes, np.int32))
 
     def choose(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:

@@ -19,6 +19,7 @@ from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
 from kframe.model.columns import Bool, Int32
+from kframe.model.config import STRICT_MOVES
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.requests import Occasion
@@ -33,7 +34,8 @@ def enabled(context: Context) -> bool:
 
 
 def initialise(context: Context) -> Operation[None]:
-    """At failover: queue what is marked; topics with an offline replica or a running reassignment are halted.
+    """At failover: queue what is marked; topics with an offline replica or, unless asked, a running reassignment are
+    halted.
 
     A mark without a topic is the end of a deletion that a controller did not live to see: its settings go, then the
     mark (Kafka 3.9 completes such a topic, having no replica to wait for). A topic that cannot be read stays marked.
@@ -50,28 +52,31 @@ def initialise(context: Context) -> Operation[None]:
         topics.deleting[index] = 1
         rows = topics.rows_of(index)
         offline = ~_online(context, replica_machine.of_rows(context, rows))
-        topics.deletion_halted[index] = bool(offline.any()) or bool(context.cluster.partitions.reassigning[rows].any())
+        moving = bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_MOVES]
+        topics.deletion_halted[index] = moving or bool(offline.any())
         context.gauges.touch_topics([index])
-    yield from _finish(frozenset(name for name in marked if name not in topics))
+    gone = yield from _gone(context, marked)
+    if gone:  # what is left of those that are not there any more
+        yield from ask(DeleteTopics(gone))
 
 
-def _finish(unknown: frozenset[str]) -> Operation[None]:
-    """Take away what is left of those of these topics that are not there any more."""
-    if unknown:
-        names = yield from ask(ReadTopicNames())
-        gone = tuple(sorted(unknown - names))
-        if gone:
-            yield from ask(DeleteTopics(gone))
+def _gone(context: Context, marked: frozenset[str]) -> Operation[tuple[str, ...]]:
+    """Which of the marked topics are not there. Those that are there and not known cannot be read: it is remembered
+    that they are to be deleted."""
+    unknown = frozenset(name for name in marked if name not in context.cluster.topics)
+    there = (yield from ask(ReadTopicNames())) if unknown else unknown
+    context.unread_marked |= unknown & there
+    return tuple(sorted(unknown - there))
 
 
 def deletions_marked(context: Context) -> Operation[None]:
     """Topics were marked for deletion: take away marks of topics that do not exist, queue the others and begin."""
     topics = context.cluster.topics
     marked = yield from ask(ReadDeletions())
-    unknown = sorted(name for name in marked if name not in topics)
+    unknown = yield from _gone(context, marked)
     if unknown:
         _log.warning("marked for deletion, but unknown: %s", ", ".join(unknown))
-        yield from ask(DropDeletions(tuple(unknown)))
+        yield from ask(DropDeletions(unknown))
     known = sorted(name for name in marked if name in topics)
     if not known:
         return
@@ -170,6 +175,7 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     everyone = context.registered()
     yield from context.announce(everyone, _rows(context, indexes), _DELETION)
     replicas = replica_machine.of_rows(context, _rows(context, indexes))
+    _name_the_unborn(context, replicas)
     online = _online(context, replicas)
     dead = replicas.where(~online)
     alive = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))
@@ -177,6 +183,16 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     yield from replica_machine.move(context, alive, ReplicaState.OFFLINE, _DELETION)
     yield from replica_machine.move(context, alive, ReplicaState.DELETION_STARTED, _DELETION)
     halt(context, _topics_of(context, dead), "replicas are offline")
+
+
+def _name_the_unborn(context: Context, replicas: Replicas) -> None:
+    """Replicas of a move that was stored and could not begin, since its partition never had a leader, are deleted like
+    the others: their topic waits for all of them."""
+    p = context.cluster.partitions
+    unborn = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
+    before = p.replica_state[unborn.slots(p)]
+    p.replica_state[unborn.slots(p)] = ReplicaState.OFFLINE
+    context.gauges.replicas_moved(unborn.rows, before, p.replica_state[unborn.slots(p)])
 
 
 def _complete(context: Context, indexes: Int32) -> Operation[None]:
@@ -196,7 +212,10 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
 
 
 def _halt_reassigning(context: Context, indexes: Int32) -> None:
-    """Kafka asks this before the topics are queued, so that it halts only those that were queued before."""
+    """Kafka asks this before the topics are queued, so that it halts only those that were queued before. Once asked,
+    no deletion waits for a move."""
+    if context.config[STRICT_MOVES]:
+        return
     p, rows = context.cluster.partitions, _rows(context, indexes)
     busy = np.isin(indexes, p.topic[rows[p.reassigning[rows] != 0]])
     halt(context, indexes[busy].tolist(), "a reassignment is under way")

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core import deletion, elections, moves, outsiders, partition_machine, rebalance, replica_machine, topics
+from kframe.core import (
+    deletion,
+    elections,
+    moves,
+    outsiders,
+    partition_machine,
+    rebalance,
+    replica_machine,
+    strays,
+    topics,
+)
 from kframe.core.context import Context, Operation
 from kframe.model.effects import OpenChannels
 from kframe.model.ids import ReplicaState
@@ -25,6 +35,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from deletion.initialise(context)
     yield from topics.keep_to_brokers(context, outsiders.held(context)[0])
     yield from context.announce(registered)
+    yield from strays.expel_all(context)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)
     yield from moves.resume_all(context)

@@ -13,6 +13,7 @@ from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
+from kframe.model.config import STRICT_MOVES
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.requests import Occasion
@@ -58,12 +59,16 @@ def brokers_changed(context: Context) -> Operation[None]:
 
 
 def broker_modified(context: Context, broker_id: int) -> Operation[None]:
-    """A registration changed in place: new endpoints are told to everybody; a new rack alone is not news."""
+    """A registration changed in place: new endpoints are told to everybody; a new rack alone is not news. A broker that
+    is not known could not be read before: it is born."""
     registrations = yield from ask(ReadBrokers())
     brokers = context.cluster.brokers
     index = brokers.find(broker_id)
     fresh = next((one for one in registrations if one.broker_id == broker_id), None)
-    if fresh is None or index is None or not brokers.registered[index]:
+    if fresh is None:
+        return
+    if index is None or not brokers.registered[index]:
+        yield from _register(context, (fresh,))
         return
     known = brokers.registrations[index]
     if known is not None and known.endpoints == fresh.endpoints:
@@ -108,8 +113,11 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     yield from context.announce(others)
     yield from context.announce(indexes, context.told_rows())
     yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
-    yield from partition_machine.trigger_online(context)
+    begun = yield from partition_machine.trigger_online(context)
     yield from reassignment.resume_on(context, indexes)
+    if context.config[STRICT_MOVES]:
+        # A move of what never had a leader was stored; its first ISR may be the whole target, and will change no more.
+        yield from moves.isrs_changed(context, begun.initialised)
     yield from moves.relieve(context)
     yield from deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
 

@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 
-from kframe.core import lost_dirs, membership, moves, replica_machine
+from kframe.core import lost_dirs, membership, moves, replica_machine, strays
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
@@ -33,6 +33,7 @@ def isr_changes(context: Context) -> Operation[None]:
         registered = context.registered()
         yield from context.announce(registered, rows)
         yield from moves.isrs_changed(context, rows)
+        yield from strays.correct(context, rows, context.cluster.partitions.lists("isr", rows))
     yield from ask(DropNotifications(left.paths))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from kframe.core import (
     admin,
     alter_partition,
+    arrivals,
     configs,
     deletion,
     elections,
@@ -20,7 +21,7 @@ from kframe.core import (
     producer_ids,
     rebalance,
     shutdown,
-    topics,
+    strays,
     waiting,
 )
 from kframe.core.context import Context, Operation
@@ -35,8 +36,8 @@ _NONE = np.empty(0, np.int16)
 OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]] = {
     events.BrokersChanged: lambda context, _: membership.brokers_changed(context),
     events.BrokerModified: lambda context, event: membership.broker_modified(context, event.broker_id),
-    events.TopicsChanged: lambda context, _: topics.topics_changed(context),
-    events.TopicModified: lambda context, event: topics.topic_modified(context, event.topic),
+    events.TopicsChanged: lambda context, _: arrivals.topics_changed(context),
+    events.TopicModified: lambda context, event: arrivals.topic_modified(context, event.topic),
     events.TopicSettingsChanged: lambda context, event: configs.topic_settings_changed(context, event.topic),
     events.BrokerDefaultsChanged: lambda context, _: configs.broker_defaults_changed(context),
     events.AlterConfigsRequested: configs.alter_configs,
@@ -95,6 +96,7 @@ def operate(context: Context, event: Event) -> Operation[None]:
         yield Reply(token, response)
     if isinstance(event, events.AlterPartitionRequested):
         yield from moves.isrs_changed(context, alter_partition.accepted_rows(response))
+        yield from strays.proposed(context, event)
     yield from waiting.look(context)
 
 

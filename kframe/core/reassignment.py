@@ -26,11 +26,10 @@ from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadReassignments
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, members, ragged_positions
+from kframe.model.config import STRICT_MOVES
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
 _NONE = np.empty(0, np.int32)
-#: Golden traces show what Kafka does without it.
-_STRICT = "kframe.reassignment.strict"
 
 
 def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operation[Int32]:
@@ -39,7 +38,7 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
     Rows are unique and ascending, of topics that are not queued for deletion unless the assignment is the current one.
     """
     p, refused = context.cluster.partitions, _NONE
-    if context.config[_STRICT]:
+    if context.config[STRICT_MOVES]:
         stranded = _strands(context, rows, assignments)
         context.log_refused("Partition", rows[stranded], "keeps its replicas: all that are in sync would be deleted")
         refused = rows[stranded]
@@ -47,7 +46,8 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
     if len(rows) == 0:
         return refused
     deletion.halt(context, np.unique(p.topic[rows]).tolist(), "a reassignment is under way")
-    yield from _change_assignments(context, rows, assignments)
+    unstored = yield from _change_assignments(context, rows, assignments)
+    refused, rows = np.concatenate([refused, unstored]), rows[~np.isin(rows, unstored)]
     p.reassigning[rows] = 1
     complete = ~is_moving(context, rows) | targets_in_sync(context, rows)
     failed = yield from _begin(context, rows[~complete])
@@ -67,8 +67,14 @@ def _strands(context: Context, rows: Int32, assignments: Assignments) -> Bool:
 
 
 def resume(context: Context, rows: Int32) -> Operation[None]:
-    """Go on with reassignments as they stand."""
+    """Go on with reassignments as they stand.
+
+    Topics that are queued for deletion are left out, once asked. Kafka has their deletion wait for the move, while the
+    move may wait for a leader, which such a topic does not get: neither would ever end.
+    """
     rows = np.sort(rows)
+    if context.config[STRICT_MOVES]:
+        rows = rows[context.cluster.topics.deleting[context.cluster.partitions.topic[rows]] == 0]
     yield from reassign(context, rows, current(context.cluster.partitions, rows))
 
 
@@ -111,21 +117,28 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     return np.setdiff1d(chosen, failed).astype(np.int32)
 
 
-def _change_assignments(context: Context, rows: Int32, assignments: Assignments) -> Operation[None]:
-    """Where the assignment changes: store it, take it over, and stop the replicas that fall out of it (step U)."""
+def _change_assignments(context: Context, rows: Int32, assignments: Assignments) -> Operation[Int32]:
+    """Where the assignment changes: store it, take it over, and stop the replicas that fall out of it (step U).
+
+    Returns the rows that keep what they had, since storage does not take anything else: their topics are gone, or
+    cannot be read.
+    """
     changed = reassigns(context.cluster.partitions, rows, assignments)
-    moved = rows[changed]
+    moved, wanted = rows[changed], assignments.take(changed)
+    unstored = yield from topics.store(context, moved, wanted)
+    taken = ~np.isin(moved, unstored)
+    moved, wanted = moved[taken], wanted.take(taken)
     if len(moved) == 0:
-        return
-    departed = give(context, moved, assignments.take(changed))
+        return unstored
+    departed = give(context, moved, wanted)
     gone = behind(context, moved, departed)
     lost_dirs.note(context, gone)
     lost_dirs.recall(context, moved)
     context.gauges.touch(moved)
-    yield from topics.store(context, moved)
     yield from stop(context, gone)
-    if context.config[_STRICT]:
+    if context.config[STRICT_MOVES]:
         yield from _lead_the_bereft(context, moved)
+    return unstored
 
 
 def _lead_the_bereft(context: Context, rows: Int32) -> Operation[None]:
@@ -158,7 +171,7 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
     """Phase A: raise the leader epoch so that brokers take notice, then start the adding replicas."""
     if len(rows) == 0:
         return rows
-    raised = yield from _announce(context, rows)
+    raised = yield from announce(context, rows)
     adding, p = _flagged(context, raised, ReplicaFlag.ADDING), context.cluster.partitions
     # Of a reassignment that is resumed they are there already; Kafka moves them all the same, and logs that it cannot.
     fresh = adding.where(p.replica_state[adding.slots(p)] == ReplicaState.NON_EXISTENT)
@@ -202,12 +215,12 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
 def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
     """Elect where the leader is not among the assigned replicas, or dead; else raise the epoch to tell the new list."""
     rows = rows[context.cluster.partitions.partition_epoch[rows] != NO_STATE]
-    settled = _led_by_target(context, rows)
+    settled = led_by_target(context, rows)
     yield from partition_machine.move(context, rows[~settled], PartitionState.ONLINE, leadership.REASSIGN)
-    yield from _announce(context, rows[settled])
+    yield from announce(context, rows[settled])
 
 
-def _led_by_target(context: Context, rows: Int32) -> Bool:
+def led_by_target(context: Context, rows: Int32) -> Bool:
     """Whether the leader is one of the assigned replicas, and online."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
     replicas = p.lists("replica", rows)
@@ -217,7 +230,7 @@ def _led_by_target(context: Context, rows: Int32) -> Bool:
     return replicas.any(leads)
 
 
-def _announce(context: Context, rows: Int32) -> Operation[Int32]:
+def announce(context: Context, rows: Int32) -> Operation[Int32]:
     """Raise the leader epochs of ``rows`` and tell all replicas, adding ones as new; return the rows that succeeded."""
     p = context.cluster.partitions
     raised = yield from _raise(context, rows)

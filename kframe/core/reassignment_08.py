@@ -66,7 +66,7 @@ def submit_stored(context: Context) -> Operation[Int32]:
 def _start(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
     """Steps 1 to 3, and all others for those of ``rows`` whose RAR is in sync already."""
     yield from _begin(context, rows, targets)
-    done = [row for row in rows.tolist() if _in_sync(context, row)]
+    done = [row for row in rows.tolist() if row in context.moves and _in_sync(context, row)]
     yield from complete(context, np.array(done, np.int32))
 
 
@@ -105,11 +105,16 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
         for i in range(len(rows))
     ]
     lists = Ragged.of(grown)
-    give(context, rows, Assignments(lists, np.zeros(len(lists.values), np.uint8)))
+    wanted = Assignments(lists, np.zeros(len(lists.values), np.uint8))
+    unstored = yield from topics.store(context, rows, wanted)
+    taken = np.flatnonzero(~np.isin(rows, unstored))
+    rows, targets, before, wanted = rows[taken], targets.take(taken), before.take(taken), wanted.take(taken)
+    if len(rows) == 0:
+        return
+    give(context, rows, wanted)
     for i, row in enumerate(rows.tolist()):
         context.moves[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
     p.reassigning[rows] = 1
-    yield from topics.store(context, rows)
     yield from raise_epochs(context, rows, before)
     replicas = replica_machine.of_rows(context, rows)
     fresh = p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT

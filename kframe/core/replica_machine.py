@@ -179,7 +179,7 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
     if cluster.brokers.registered[broker]:
         batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
     stated = p.partition_epoch[replicas.rows] != NO_STATE
-    left = yield from _leave_isrs(context, broker, replicas.where(stated).rows)
+    left = yield from leave_isrs(context, broker, replicas.where(stated).rows)
     kept = cluster.topics.deleting[p.topic[left]] == 0
     told = left if kept.all() else left[kept]
     others = cluster.brokers.registered.copy()
@@ -191,7 +191,7 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
     p.replica_state[gone.slots(p)] = ReplicaState.OFFLINE
 
 
-def _leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
+def leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
     """Take ``broker`` out of the ISRs of ``rows``; return those rows whose ISR lacks it now (or keeps it as the last).
 
     Rows that it had left before cost no write and no leader epoch; they too are remembered under our controller epoch,

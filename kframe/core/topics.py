@@ -1,4 +1,5 @@
-"""Topics and partitions appear, vanish and grow (``spec/controller.md`` section 9)."""
+"""Topics as storage has them: their ids, settings and assignments; new partitions come up (``spec/controller.md``
+section 9)."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from kframe.core import leadership, outsiders, partition_machine, replica_machine
-from kframe.core.assignment import table_of
+from kframe.core.assignment import Assignments, table_of, table_with
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask
-from kframe.model.asks import GiveTopicIds, ReadTopicNames, ReadTopics, ReadTopicSettings, WriteAssignments
+from kframe.model.asks import GiveTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
@@ -18,30 +19,7 @@ from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 
 _log = logging.getLogger("kframe.controller")
-
-
-def topics_changed(context: Context) -> Operation[None]:
-    """Compare the topics that exist with those known: forget the vanished, bring the new ones online."""
-    cluster = context.cluster
-    names = yield from ask(ReadTopicNames())
-    known = {name for name in cluster.topics.names if name in cluster.topics}
-    table = yield from ask(ReadTopics(tuple(sorted(names - known))))
-    gone = (cluster.topics.find(name) for name in sorted(known - names))
-    context.forget_topics([index for index in gone if index is not None])
-    if len(table):
-        yield from add_topics(context, table)
-
-
-def add_topics(context: Context, table: TopicTable) -> Operation[None]:
-    """Take new topics over and bring their partitions online."""
-    cluster = context.cluster
-    first = len(cluster.topics)
-    rows = cluster.add_table(table)
-    yield from give_ids(context, np.arange(first, len(cluster.topics), dtype=np.int32))
-    yield from read_settings(context, table.names)
-    note_reassigning(context, rows)
-    yield from keep_to_brokers(context, rows)
-    yield from bring_up(context, rows)
+_NONE = np.empty(0, np.int32)
 
 
 def give_ids(context: Context, topics: Int32) -> Operation[None]:
@@ -91,42 +69,61 @@ def bring_up(context: Context, rows: Int32) -> Operation[None]:
     yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
 
 
-def store(context: Context, rows: Int32) -> Operation[None]:
-    """Write the assignments of the topics of ``rows``. One that a broker has written meanwhile is read first, so that
-    partitions that it added are not lost (``reliability.md`` X3)."""
+def store(context: Context, rows: Int32, wanted: Assignments | None = None) -> Operation[Int32]:
+    """Write the assignments of the topics of ``rows``; return those rows whose topic storage does not take.
+
+    ``wanted`` is what ``rows`` are to have, which memory is not given here; without it, memory is written, and what is
+    not taken is written as soon as its record can be read again. A topic that a broker has written meanwhile is read
+    first, so that partitions that it added are not lost (``reliability.md`` X3).
+    """
     cluster = context.cluster
-    remaining = np.unique(cluster.partitions.topic[rows])
+    refused, remaining = _NONE, np.unique(cluster.partitions.topic[rows])
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break
-        codes = yield from ask(WriteAssignments(table_of(cluster, remaining)))
-        remaining = remaining[np.array(codes) == WriteCode.STALE]
+        table = table_of(cluster, remaining) if wanted is None else table_with(cluster, remaining, rows, wanted)
+        codes = np.array((yield from ask(WriteAssignments(table))))
+        lost = remaining[(codes != WriteCode.OK) & (codes != WriteCode.STALE)]
+        remaining = remaining[codes == WriteCode.STALE]
+        unread = []
         for index in remaining.tolist():
-            yield from topic_modified(context, cluster.topics.names[index])
+            readable = yield from topic_modified(context, cluster.topics.names[index])
+            unread += [] if readable else [index]
+        refused = np.concatenate([refused, lost, np.array(unread, np.int32)])
+        remaining = np.setdiff1d(remaining, unread).astype(np.int32)
+    refused = np.concatenate([refused, remaining])
+    if wanted is None:
+        context.unsaved.update(cluster.topics.names[index] for index in refused.tolist())
+    failed = rows[np.isin(cluster.partitions.topic[rows], refused)]
+    context.log_refused("Assignment of", failed, "is not stored: its topic is gone, or cannot be read")
+    return failed
 
 
-def topic_modified(context: Context, name: str) -> Operation[None]:
-    """A topic's assignment was written: new partitions come up; other changes are not the controller's to follow.
+def topic_modified(context: Context, name: str) -> Operation[bool]:
+    """A known topic's assignment was written: new partitions come up; other changes are not the controller's to follow.
 
-    A topic that is being deleted does not grow: what was there before is written back.
+    A topic that is being deleted does not grow: what was there before is written back. What could not be stored while
+    the record could not be read is stored now. Returns whether the topic could be read.
     """
     cluster = context.cluster
     table = yield from ask(ReadTopics((name,)))
     topic = cluster.topics.find(name)
     if topic is None or len(table) == 0:
-        return
+        return False
     yield from _restore_id(context, topic, table)
     known = int(cluster.topics.partition_count[topic])
     added = np.arange(known, int(table.partition_counts[0]))
-    if len(added) == 0:
-        return
-    if cluster.topics.deleting[topic]:
+    if len(added) and cluster.topics.deleting[topic]:
         _log.warning("%s is being deleted: %d new partitions are taken back", name, len(added))
         yield from ask(WriteAssignments(table_of(cluster, np.array([topic]))))
-        return
-    rows = cluster.grow_topic(topic, table.replicas.take(added))
-    yield from keep_to_brokers(context, rows)
-    yield from bring_up(context, rows)
+    elif len(added):
+        rows = cluster.grow_topic(topic, table.replicas.take(added))
+        yield from keep_to_brokers(context, rows)
+        yield from bring_up(context, rows)
+    if name in context.unsaved:
+        context.unsaved.discard(name)
+        yield from store(context, cluster.topics.rows_of(topic))
+    return True
 
 
 def _restore_id(context: Context, topic: int, table: TopicTable) -> Operation[None]:

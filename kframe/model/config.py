@@ -15,6 +15,8 @@ from kframe.model.protocol import InterBrokerProtocol
 UNCLEAN: Final = "unclean.leader.election.enable"
 #: Ids that are no brokers', although brokers may be told so.
 NEVER_REPLICAS: Final = "kframe.never.replicas"
+#: Whether moves are looked at more closely than Kafka does; golden traces show what it does.
+STRICT_MOVES: Final = "kframe.reassignment.strict"
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _TRUE_FALSE: Final = {"true": True, "false": False}
 
@@ -121,10 +123,10 @@ KEYS: Final[Mapping[str, Key]] = {
             "Refuse AlterPartition from a broker that does not lead, and ISRs without it or with unassigned brokers.",
         ),
         Key(
-            "kframe.reassignment.strict",
+            STRICT_MOVES,
             boolean,
             "false",
-            "Where a move is overridden: refuse to drop all replicas in sync, and elect if the leader is dropped.",
+            "Moves never drop all replicas in sync or leave a partition unled, and no deletion waits for one.",
         ),
         Key(
             "kframe.topic.id.restore",

@@ -201,10 +201,9 @@ def _rewrite_state(world: World, arguments: Mapping[str, Any]) -> bool:
 
 
 def _malform(world: World, arguments: Mapping[str, Any]) -> bool:
-    """A record becomes unreadable; not one of a topic that moves, whose move would go on in memory alone."""
-    moving = {key[0] for key, row in world.ensemble.rows.items() if row.adding or row.removing}
-    done = world.ensemble.malform(arguments["which"], arguments["pick"], moving)
-    world.watch.unreadable.update(name for name in world.ensemble.topic_ids if not world.ensemble.readable([name]))
+    """A record becomes unreadable."""
+    done = world.ensemble.malform(arguments["which"], arguments["pick"])
+    world.watch.unreadable.update(key for key in world.ensemble.rows if not world.ensemble.readable([key[0]]))
     return done
 
 
@@ -370,11 +369,7 @@ def soothe(world: World) -> None:
     """End all faults: what was paused goes on, what was cut is whole."""
     world.network.heal()
     world.faulty_selectors.raises = 0
-    if world.ensemble.mend():
-        world.story.append((world.scheduler.now_ms, Action(world.scheduler.now_ms, "drop_controller"), None))
-        operators.OPERATIONS["drop_controller"](
-            world, {}
-        )  # a topic that could not be read is taken up at the next failover
+    world.ensemble.mend()
     for process in world.controllers:
         process.stop_after = process.pause_after = None
         if process.running:

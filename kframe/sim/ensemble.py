@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -48,8 +48,6 @@ class SimEnsemble(MemoryEnsemble):
         self.topic_ids: dict[str, bytes] = {}
         self.broken: dict[str, bytes] = {}
         """What cannot be read, by path."""
-        self.was_broken = False
-        """Whether somebody has written over something that could not be read."""
         self.changes = 0
         """Writes so far, whoever did them."""
         for name in states.cluster.topics.names:
@@ -95,12 +93,12 @@ class SimEnsemble(MemoryEnsemble):
 
     # -- writes past every controller
 
-    def malform(self, kind: int, pick: int, spared: Collection[str]) -> bool:
-        """Let something in storage become unreadable: a broker's registration, or a topic that is not ``spared``."""
+    def malform(self, kind: int, pick: int) -> bool:
+        """Let something in storage become unreadable: a broker's registration, or a topic."""
         if kind % 2:
             names = self.record_names(BROKERS)
             return bool(names) and self._malform(broker_path(int(names[pick % len(names)])))
-        topics = sorted(self.topic_ids.keys() - set(spared))
+        topics = sorted(self.topic_ids)
         return bool(topics) and self._malform(topic_path(topics[pick % len(topics)]))
 
     def _malform(self, path: str) -> bool:
@@ -110,14 +108,12 @@ class SimEnsemble(MemoryEnsemble):
         self.records.set(self._operator, path, self.broken[path])
         return True
 
-    def mend(self) -> bool:
-        """Somebody puts right what was unreadable; whether anything was."""
+    def mend(self) -> None:
+        """Somebody puts right what was unreadable."""
         broken, self.broken = self.broken, {}
-        was_broken, self.was_broken = self.was_broken, False
         for path, data in broken.items():
             if self.has_record(path):
                 self.records.set(self._operator, path, data)
-        return bool(broken) or was_broken
 
     def readable(self, names: Iterable[str]) -> list[int]:
         """Which of these topics can be read."""
@@ -126,7 +122,7 @@ class SimEnsemble(MemoryEnsemble):
     def write_topics(self, table: TopicTable) -> None:
         """Replace assignments as brokers and tools do."""
         for name in table.names:
-            self.was_broken |= self.broken.pop(topic_path(name), None) is not None
+            self.broken.pop(topic_path(name), None)
         super().write_topics(table)
         self.topics_changed(table.names, None, "write_topics")
 

@@ -227,9 +227,10 @@ class Watch:
         self.dark: set[str] = set()
         """Topics that some broker knows by another id: their own was lost while no controller knew it, or a replica of
         an earlier topic of the name was never deleted."""
-        self.unreadable: set[str] = set()
-        """Topics that could not be read for a while. Proposals for what a controller does not know are refused for
-        good: their leaders wait for a new leader epoch."""
+        self.unreadable: set[TopicPartition] = set()
+        """Partitions of topics that could not be read, and have no new leader epoch since. Proposals for what a
+        controller does not know are refused for good: leaders wait for a new leader epoch, which they get from the
+        controller that takes the topic up late, and not from one that takes over once it can be read again."""
         self.rewritten: set[TopicPartition] = set()
         """States that somebody has written unasked since their last leader epoch: their leaders cannot propose ISRs."""
         self.last_writer: dict[TopicPartition, ControllerProcess | None] = {}

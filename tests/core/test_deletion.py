@@ -33,6 +33,7 @@ from tests.core.deleting import (
     world,
 )
 from tests.core.driver import Driver, quiet, state_of
+from tests.core.moving import move
 
 # -- the way to the end
 
@@ -284,3 +285,26 @@ def test_failover_of_a_controller_that_may_not_delete() -> None:
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(Elect())
     assert (flags(driver), driver.store.read_deletions()) == (set(), frozenset())
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_deletion_waits_for_no_move_once_asked(strict: bool) -> None:
+    """Found by the simulator, seeds 8 and 72: a doomed topic without a leader was neither moved nor deleted."""
+    moving = PartitionSpec((2, 1), None, (1,), 3, adding_replicas=(2,))
+    keys = {"auto.leader.rebalance.enable": False, "kframe.reassignment.strict": strict}
+    driver = Driver(cluster_of({"t": (moving,)}, (1, 2)), keys)
+    driver.ensemble.mark_for_deletion(["t"])
+    driver.handle(Elect())
+    assert (HALTED in flags(driver), BEGUN in flags(driver)) == (not strict, strict)
+
+
+def test_a_move_that_could_not_begin_bars_no_deletion() -> None:
+    """Found by the simulator, seed 85: the replicas that a move has added to what never had a leader."""
+    driver = quiet({"t": [PartitionSpec((3,)), healthy(1, 2)]}, (1, 2))
+    move(driver, 2)
+    driver.start_broker(3)
+    mark(driver, "t")
+    driver.handle(BrokersChanged())
+    for broker_id in (1, 2, 3):
+        confirm(driver, broker_id, "t-0", "t-1")
+    assert gone(driver)

@@ -11,7 +11,7 @@ from kframe.core import deletion, partition_machine, reassignment
 from kframe.core.assignment import Assignments, assign, reassigned_to
 from kframe.core.context import Context, Operation
 from kframe.errors import ErrorCode, StoreError
-from kframe.model.asks import WriteAssignments, WriteStates
+from kframe.model.asks import WriteStates
 from kframe.model.columns import Ragged
 from kframe.model.effects import Effect
 from kframe.model.ids import PartitionState
@@ -49,9 +49,9 @@ def test_partitions_that_go_offline() -> None:
     assert changed(driver, lambda: driver.run(move)) == {"OfflinePartitionsCount": 1}
 
 
-def test_assignment_that_changes_before_anything_is_stored() -> None:
+def test_assignment_that_changes_before_any_state_is_stored() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
-    found = changed(driver, lambda: cut_short(driver, reordered(driver.context), WriteAssignments))
+    found = changed(driver, lambda: cut_short(driver, reordered(driver.context), WriteStates))
     assert found == {"PreferredReplicaImbalanceCount": 1}
 
 

@@ -11,7 +11,8 @@ from kframe.model.brokers import Endpoint, Registration
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.events import BrokerModified, BrokersChanged
 from kframe.testing.clusters import PartitionSpec, healthy, registration
-from tests.core.driver import Driver, kinds, quiet, state_of
+from tests.core.driver import Driver, assigned, kinds, quiet, state_of
+from tests.core.moving import move
 
 
 def told_metadata(driver: Driver) -> list[tuple[int, list[str]]]:
@@ -89,9 +90,27 @@ def test_registration_that_changes_in_place(change: object, told: list[tuple[int
 
 @pytest.mark.parametrize("broker_id", [3, 9], ids=["dead", "never seen"])
 def test_word_of_a_broker_that_is_not_there(broker_id: int) -> None:
-    """controller 6.4: known and present, or nothing happens."""
+    """controller 6.4: known and present, or nothing happens; here also if it is not known."""
     driver = quiet({"t": [healthy(1, 3)]}, (1, 2))
-    driver.ensemble.register_brokers([registration(5)])
     driver.handle(BrokerModified(broker_id))
-    driver.handle(BrokerModified(5))
-    assert kinds(driver.effects) == ["ReadBrokers", "ReadBrokers"]
+    assert kinds(driver.effects) == ["ReadBrokers"]
+
+
+def test_broker_whose_registration_could_not_be_read_is_born_when_it_can() -> None:
+    """Kafka waits for the next broker that comes or goes."""
+    driver = quiet({"t": [PartitionSpec((3, 1), 1, (1,))]}, (1, 2))
+    driver.ensemble.register_brokers([registration(3)])
+    driver.handle(BrokerModified(3))
+    assert driver.cluster.brokers.registered_ids() == [1, 2, 3]
+    assert list(driver.entries(Api.LEADER_AND_ISR, "t-0")) == [3]
+
+
+def test_a_move_that_was_stored_before_there_was_a_leader_ends() -> None:
+    """Found by the simulator, seed 2054: the first ISR is the whole target, so that no leader ever proposes another. In
+    Kafka it goes on up to the next failover: golden trace ``reassign-errors``."""
+    driver = quiet({"t": [PartitionSpec((9,))]}, (1, 3), kframe_reassignment_strict=True)
+    move(driver, 3, 1)
+    assert assigned(driver.stored("t-0")) == ((3, 1, 9), (3, 1), (9,))
+    driver.start_broker(9)
+    driver.handle(BrokersChanged())
+    assert assigned(driver.stored("t-0")) == ((3, 1), (), ())

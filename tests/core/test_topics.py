@@ -89,13 +89,15 @@ def test_new_partition_without_an_online_replica_waits() -> None:
     assert state_of(driver.stored("new-0")) == (9, (9,), 0)
 
 
-def test_new_partition_whose_state_is_there_already(caplog: pytest.LogCaptureFixture) -> None:
-    """controller 9.2: it stays New, without a second try."""
+def test_new_partition_whose_state_is_there_already_is_taken_over(caplog: pytest.LogCaptureFixture) -> None:
+    """controller 9.2: it stays New, without a second try, up to the next failover; here it is taken over, and its
+    leader hears a new leader epoch."""
     driver = quiet({}, (1, 2))
     driver.before(WriteStates, lambda: driver.ensemble.write_state("new", 0, leader=2, isr=(2,), leader_epoch=7))
     create(driver, {"new": [(1, 2)]})
-    assert driver.known("new-0").state is PartitionState.NEW
-    assert state_of(driver.stored("new-0")) == (2, (2,), 7)
+    assert driver.known("new-0").state is PartitionState.ONLINE
+    assert state_of(driver.stored("new-0")) == (2, (2,), 8)
+    assert {one["leader_epoch"] for one in driver.entries(Api.LEADER_AND_ISR, "new-0").values()} == {8}
     assert any("storage has a state for it already" in line for line in refusals(caplog))
 
 

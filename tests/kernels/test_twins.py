@@ -149,6 +149,7 @@ CASES: Final[Mapping[str, Case]] = {
     ),
     "check_moves": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),
     "list_leaderless": Case({"rows": _n}, {}),
+    "list_strays": Case({"rows": _n}, {}),
     "list_in_states": Case({"rows": _n}, {"wanted": "states_wanted"}),
     "start_partitions": Case({"state": _n}, {}),
     "start_replicas": Case({"replica_state": _s}, {}),

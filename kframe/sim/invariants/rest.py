@@ -16,13 +16,6 @@ def _first(problems: Iterator[str]) -> str | None:
     return next(problems, None)
 
 
-def _stuck(watch: Watch) -> set[str]:
-    """Doomed topics that are moving, too: as in Kafka, the move waits for a leader that a doomed topic does not get,
-    and the deletion for the move."""
-    doomed = set(watch.world.ensemble.record_names(DELETE_TOPICS))
-    return {key[0] for key, row in watch.world.ensemble.rows.items() if key[0] in doomed and row.adding + row.removing}
-
-
 def _doomed(watch: Watch) -> set[str]:
     """Topics that are to go: brokers hear no more of who leads them. Those that stay are found by L3."""
     return set(watch.world.ensemble.record_names(DELETE_TOPICS))
@@ -86,13 +79,16 @@ def _wrong_metadata(watch: Watch) -> Iterator[str]:
 
 
 def ids_are_known(watch: Watch, _: object) -> str | None:
-    """I20: brokers have one id for each topic, which is the one that storage has."""
+    """I20: brokers have one id for each topic that they are to host, which is the one that storage has."""
     ensemble = watch.world.ensemble
     if not watch.world.topic_ids_used:
         return None
     for broker_id, memory in watch.memory.items():
         for name, topic_id in ensemble.topic_ids.items():
-            hosted = any(key[0] == name for key in memory.states)
+            hosted = any(
+                key[0] == name and key in ensemble.rows and broker_id in ensemble.rows[key].replicas
+                for key in memory.states
+            )
             if hosted and memory.topic_ids.get(name, topic_id) != topic_id:
                 return f"broker {broker_id} knows another id of {name}"
     return None
@@ -156,7 +152,7 @@ def nothing_is_left(watch: Watch, _: object) -> str | None:
     """L3: what operators left in storage is gone, moves have ended, doomed topics are gone, all who asked are
     answered."""
     ensemble = watch.world.ensemble
-    stuck = _stuck(watch) | watch.dark
+    stuck = watch.dark
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
         if ensemble.has_record(path) and not stuck:
             return f"{path} is still there"
@@ -184,7 +180,7 @@ def in_sync_again(watch: Watch, _: object) -> str | None:
         if not broker.registered:
             return f"broker {broker.broker_id} did not come back"
     for key, row in watch.world.ensemble.rows.items():
-        if key in watch.rewritten or key[0] in watch.unreadable | watch.dark | _stuck(watch):
+        if key in watch.rewritten | watch.unreadable or key[0] in watch.dark:
             continue
         if row.partition_epoch != NO_STATE and row.leader >= 0 and set(row.isr) != set(row.replicas):
             return f"{key}: isr {row.isr} of replicas {row.replicas}"

@@ -1,0 +1,91 @@
+"""Topics appear and vanish (``spec/controller.md`` section 9), or can be read after all.
+
+What could not be read when this controller took over has a state, perhaps, moves, and is marked for deletion: it is
+taken over late as a failover would have taken it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.core import leadership, partition_machine, reassignment, reassignment_08, replica_machine, topics
+from kframe.core.context import Context, Operation, ask
+from kframe.model.asks import ReadTopicNames, ReadTopics
+from kframe.model.columns import Bool, Int32
+from kframe.model.effects import Enqueue
+from kframe.model.events import DeletionsMarked
+from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.tables import TopicTable
+
+
+def topics_changed(context: Context) -> Operation[None]:
+    """Compare the topics that exist with those known: forget the vanished, bring the new ones online."""
+    cluster = context.cluster
+    names = yield from ask(ReadTopicNames())
+    known = {name for name in cluster.topics.names if name in cluster.topics}
+    table = yield from ask(ReadTopics(tuple(sorted(names - known))))
+    gone = (cluster.topics.find(name) for name in sorted(known - names))
+    context.forget_topics([index for index in gone if index is not None])
+    if len(table):
+        yield from _add(context, table)
+    yield from _look_at_marks(context, names)
+
+
+def topic_modified(context: Context, name: str) -> Operation[None]:
+    """A topic's record was written. One that is not known could not be read before, if it can be now."""
+    if name in context.cluster.topics:
+        yield from topics.topic_modified(context, name)
+        return
+    table = yield from ask(ReadTopics((name,)))
+    if len(table):
+        yield from _add(context, table)
+        yield from _look_at_marks(context, frozenset(context.unread_marked))
+
+
+def _add(context: Context, table: TopicTable) -> Operation[None]:
+    """Take topics over and bring their partitions online."""
+    cluster = context.cluster
+    first = len(cluster.topics)
+    rows = cluster.add_table(table)
+    yield from topics.give_ids(context, np.arange(first, len(cluster.topics), dtype=np.int32))
+    yield from topics.read_settings(context, table.names)
+    topics.note_reassigning(context, rows)
+    yield from topics.keep_to_brokers(context, rows)
+    yield from topics.bring_up(context, rows)
+    yield from _take_over(context, rows[cluster.partitions.state[rows] == PartitionState.NEW])
+
+
+def _take_over(context: Context, rows: Int32) -> Operation[None]:
+    """Take over those of ``rows``, which could not begin, that storage has a state for.
+
+    Leaders get a new leader epoch: what they have proposed of a topic that nobody knew was refused for good, and they
+    propose nothing else under the old one (Kafka 3.9 ``Partition.handleAlterPartitionError``).
+    """
+    rows, _ = yield from context.refresh(rows)
+    if len(rows) == 0:
+        return
+    p = context.cluster.partitions
+    replicas = replica_machine.of_rows(context, rows)
+    online = _online(context, p.replica[replicas.slots(p)], p.replica_flags[replicas.slots(p)])
+    led = reassignment.led_by_target(context, rows)
+    p.state[rows] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
+    context.gauges.touch(rows)
+    yield from replica_machine.move(context, replicas.where(online), ReplicaState.ONLINE)
+    yield from replica_machine.move(context, replicas.where(~online), ReplicaState.OFFLINE)
+    yield from reassignment.announce(context, rows[led])
+    yield from partition_machine.move(context, rows[~led], PartitionState.ONLINE, leadership.OFFLINE)
+    if not reassignment_08.enabled(context):
+        yield from reassignment.resume(context, rows[p.reassigning[rows] != 0])
+
+
+def _online(context: Context, brokers: Int32, flags: np.ndarray) -> Bool:
+    online: Bool = (context.cluster.brokers.live[brokers] != 0) & ((flags & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0)
+    return online
+
+
+def _look_at_marks(context: Context, names: frozenset[str]) -> Operation[None]:
+    """Of topics that were marked for deletion while they could not be read, some are known now, or gone."""
+    settled = {name for name in context.unread_marked if name in context.cluster.topics or name not in names}
+    if settled:
+        context.unread_marked -= settled
+        yield Enqueue(DeletionsMarked())

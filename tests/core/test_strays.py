@@ -1,0 +1,61 @@
+"""Who is in an ISR and not assigned: a controller lost the role before it took them out, or told the leader."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kframe.embedded import Api
+from kframe.model.columns import Ragged
+from kframe.model.events import AlterPartitionRequested, Elect
+from kframe.testing.clusters import PartitionSpec, cluster_of, registration
+from tests.core.driver import Driver, quiet, state_of
+
+DEAD = 9
+BROKERS = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
+
+
+def proposal(*isr: int) -> AlterPartitionRequested:
+    """What broker 1, which leads t-0 under leader epoch 5, wants as its ISR."""
+    column = np.array([5], np.int32)
+    return AlterPartitionRequested(
+        1, 101, 1, (("t", 0),), column, column * 0, np.zeros(1, np.uint8), Ragged.of([isr]), token=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("replicas", "leader", "isr", "after"),
+    [
+        pytest.param((1, 3), 1, (1, 2), (1, (1,), 6), id="leaves"),
+        pytest.param((DEAD, 3), DEAD, (DEAD, 2), (-1, (DEAD,), 7), id="leaves before the dead do"),
+        pytest.param((1, 3), 2, (2, 1), (1, (1,), 7), id="led, and the next one leads"),
+        pytest.param((DEAD, 3), 2, (2, DEAD), (2, (2,), 6), id="leads, and nobody else could"),
+        pytest.param((1, 3), 2, (2,), (2, (2,), 5), id="is alone"),
+        pytest.param((1, 3), 1, (1, 2, 4), (1, (1,), 7), id="two of them"),
+        pytest.param((2, 1), 1, (1, 2), (1, (1, 2), 5), id="everybody is assigned"),
+    ],
+)
+def test_whoever_is_not_assigned_leaves_the_isr_at_a_failover(
+    replicas: tuple[int, ...], leader: int, isr: tuple[int, ...], after: tuple[int, tuple[int, ...], int]
+) -> None:
+    cluster = cluster_of({"t": (PartitionSpec(replicas, leader, isr, 5),)}, (1, 2, 3, 4))
+    driver = Driver(cluster, {"auto.leader.rebalance.enable": False})
+    driver.handle(Elect())
+    assert state_of(driver.stored("t-0")) == after
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_leader_that_was_not_told_of_the_assignment_hears_of_it(refused: bool) -> None:
+    """Found by the simulator, seed 2085: a controller stored a cancelled move, and lost the role before it told it."""
+    keys = {"kframe_reassignment_strict": True, "kframe_alter_partition_strict": refused}
+    driver = quiet({"t": [PartitionSpec((1, 3), 1, (1, 3), 5)]}, BROKERS, **keys)
+    driver.handle(proposal(1, 3, 2))
+    assert (driver.stored("t-0").isr, driver.stored("t-0").leader_epoch > 5) == ((1, 3), True)
+    told = driver.entries(Api.LEADER_AND_ISR, "t-0")
+    assert {broker: tuple(entry["replicas"]) for broker, entry in told.items()} == {1: (1, 3), 3: (1, 3)}
+
+
+def test_a_leader_that_knows_the_assignment_is_left_alone() -> None:
+    driver = quiet({"t": [PartitionSpec((1, 3), 1, (1,), 5)]}, BROKERS, kframe_reassignment_strict=True)
+    driver.handle(proposal(1, 3))
+    assert (state_of(driver.stored("t-0")), driver.told(Api.LEADER_AND_ISR, "t-0")) == ((1, (1, 3), 5), [])

@@ -1,0 +1,88 @@
+"""Topics that cannot be read for a while: nothing begins that storage does not take, and nothing is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from kframe.core import reassignment
+from kframe.errors import ErrorCode
+from kframe.model.changes import WriteCode
+from kframe.model.events import DeletionsMarked, ReassignmentRequested, TopicModified, TopicsChanged
+from kframe.model.tables import Targets, TopicTable
+from kframe.testing.clusters import PartitionSpec, healthy, small_table
+from tests.core.driver import Driver, assigned, quiet
+
+
+@contextmanager
+def unreadable(driver: Driver) -> Iterator[None]:
+    """No topic can be read, and so none is written over."""
+    store = driver.store
+    read, write = store.read_topics, store.write_assignments
+
+    def refuse(table: TopicTable) -> tuple[WriteCode, ...]:
+        return (WriteCode.STALE,) * len(table)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "read_topics", lambda _names: small_table({}))
+        patch.setattr(store, "write_assignments", refuse)
+        yield
+    assert (store.read_topics, store.write_assignments) == (read, write)
+
+
+@pytest.mark.parametrize("way", ["3.9", "0.8"])
+def test_a_move_that_storage_does_not_take_does_not_begin(way: str) -> None:
+    driver = quiet({"t": [healthy(1, 2)]}, reassignment_protocol=way)
+    with unreadable(driver):
+        answer = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (2, 3))]), token=1))
+    assert (assigned(driver.known("t-0")), driver.batches) == (((1, 2), (), ()), [])
+    assert not driver.cluster.partitions.reassigning[driver.rows("t-0")].any()
+    if way == "3.9":
+        assert answer.codes.tolist() == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+def test_the_end_of_a_move_is_stored_when_the_topic_can_be_read_again() -> None:
+    moving = PartitionSpec((2, 1), 1, (1, 2), adding_replicas=(2,), removing_replicas=(1,))
+    driver = quiet({"t": [moving]})
+    with unreadable(driver):
+        driver.run(reassignment.resume(driver.context, driver.rows("t-0")))
+    assert assigned(driver.known("t-0")) == ((2,), (), ())
+    assert assigned(driver.stored("t-0")) == ((2, 1), (2,), (1,))
+    driver.handle(TopicModified("t"))
+    assert assigned(driver.stored("t-0")) == ((2,), (), ())
+
+
+def test_a_topic_that_can_be_read_at_last_is_taken_over_by_its_own_event() -> None:
+    driver = quiet({})
+    create(driver)
+    driver.handle(TopicModified("late"))
+    assert driver.stored("late-0").leader == 1
+    driver.forget()
+    driver.handle(TopicsChanged())
+    assert driver.writes() == []
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_mark_for_deletion_waits_until_the_topic_can_be_read(gone: bool) -> None:
+    driver = quiet({})
+    create(driver)
+    driver.ensemble.mark_for_deletion(["late"])
+    driver.handle(DeletionsMarked())
+    assert driver.store.read_deletions() == {"late"}
+    if gone:
+        driver.ensemble.topics.delete(driver.ensemble.records.open_session(lambda _event: None), ("late",))
+    driver.events.clear()
+    driver.handle(TopicsChanged())
+    driver.follow()
+    queued = frozenset(name for name in driver.cluster.topics.names if driver.cluster.topics.deleting.any())
+    assert queued == driver.store.read_deletions() == (frozenset() if gone else {"late"})
+
+
+def create(driver: Driver) -> None:
+    """Let somebody create a topic of which the controller knows nothing: as if it could not have been read."""
+    other = driver.ensemble.connect()
+    other.open(lambda _event: None)
+    other.create_topics(small_table({"late": [(1, 2)]}), ({},))
+    driver.events.clear()
