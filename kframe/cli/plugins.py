@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.output import BadInput, ReportingGroup, Table, emit_record, emit_rows, output_option
-from kframe.errors import PluginError
+from kframe.errors import InputError, PluginError
 
 if TYPE_CHECKING:
     from kframe.plug.checks import Finding
@@ -91,7 +91,7 @@ def list_plugins(plugins: PluginSettings, output: str) -> None:
 @plugin_options
 @output_option
 def show(name: str, plugins: PluginSettings, output: str) -> None:
-    """Show the plugin NAME, or the plugin that offers the selector NAME, in full."""
+    """Show the plugin NAME, or the plugin that offers the selector, store or transport NAME, in full."""
     record = _record(_find(plugins.registry(), name))
     if output in ("table", "wide"):
         record |= {what: list(map(_in_words, record[what])) for what in _LISTS}
@@ -101,34 +101,30 @@ def show(name: str, plugins: PluginSettings, output: str) -> None:
 
 @group.command()
 @click.argument("name")
+@click.option(
+    "--url", help="Where a store or transport is tried; by default its scheme alone. Nothing may stand there."
+)
 @plugin_options
 @output_option
-def check(name: str, plugins: PluginSettings, output: str) -> None:
-    """Hold the selector NAME, or all selectors of the plugin NAME, to the rules that every selector keeps.
+def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> None:
+    """Hold the selector, store or transport NAME, or all that the plugin NAME offers, to the rules that all keep.
 
-    Then simulated clusters run with it in charge. Exit code 1 if one breaks a rule. Native selectors run in a process
-    of their own, and are not simulated.
+    Selectors are put in charge of simulated clusters; stores and transports do what the embedded ones do in seeded
+    histories of controllers, brokers and operators. A difference is told with its seed and step. Exit code 1 if one
+    breaks a rule. Native selectors run in a process of their own, and are not simulated. What cannot be tried is told.
     """
-    from kframe.plug.specs import Tier
-
     registry = plugins.registry()
     plugin = _find(registry, name)
     if plugin.state != "loaded":
         raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}: {plugin.error or 'as asked'}")
-    every = list(_selectors(plugin.offers))
-    specs = every if name == plugin.name else [spec for spec in every if spec.name == name]
-    if not specs:
-        raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) offers no selector to check")
-    findings = [(spec, one) for spec in specs for one in _findings(registry, spec, plugins)]
-    findings += [(spec, _simulated(registry, spec)) for spec in specs if spec.tier is not Tier.NATIVE]
-    rows = [
-        {"selector": spec.name, "tier": spec.tier, "check": one.check, "passed": one.problem is None,
-         "problem": one.problem, "rule": one.doc}
-        for spec, one in findings
-    ]  # fmt: skip
-    columns = ("selector", "tier", "check", "passed", "problem", "rule")
-    emit_rows(Table("kframe.plugins.check/v1", columns, rows, wide=frozenset({"tier", "rule"})), output)
-    if not all(row["passed"] for row in rows):
+    specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, _name(spec))]
+    rows = [row for spec in specs for row in _checked(registry, spec, url, plugins)]
+    if all(row["passed"] is None for row in rows):
+        why = rows[0]["problem"] if rows else "offers no selector, store or transport to check"
+        raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) {why}")
+    columns = ("offer", "kind", "check", "passed", "problem", "rule")
+    emit_rows(Table("kframe.plugins.check/v1", columns, rows, wide=frozenset({"kind", "rule"})), output)
+    if any(row["passed"] is False for row in rows):
         click.get_current_context().exit(1)
 
 
@@ -143,51 +139,61 @@ def new(directory: Path, name: str) -> None:
         click.echo(file)
 
 
-def _findings(registry: Registry, spec: SelectorSpec, plugins: PluginSettings) -> Iterable[Finding]:
+def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[dict[str, Any]]:
+    """A row for each check of something that a plugin offers; ``passed`` is None for what could not be tried."""
+    record = {"offer": _name(spec), "kind": _kind(spec)}
+    try:
+        for one in _findings(registry, spec, url, plugins):
+            yield record | {
+                "check": one.check, "passed": one.problem is None, "problem": one.problem, "rule": one.doc
+            }  # fmt: skip
+    except (InputError, PluginError) as error:
+        yield record | {"check": "not-tried", "passed": None, "problem": f"not tried: {error}", "rule": ""}
+
+
+def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[Finding]:
     from kframe.plug.checks import run_checks
     from kframe.plug.isolated import check_isolated
-    from kframe.plug.specs import Tier
+    from kframe.plug.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
+    from kframe.sim.trials.offers import try_selector, try_store, try_transport
 
-    if spec.tier is Tier.NATIVE:
-        return check_isolated(spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=spec.row_by_row)
-    return run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
+    match spec:
+        case SelectorSpec(tier=Tier.NATIVE):
+            yield from check_isolated(spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=spec.row_by_row)
+        case SelectorSpec():
+            yield from run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
+            yield try_selector(spec, lambda: registry.selector(spec.name))
+        case StoreSpec():
+            yield try_store(spec, url or f"{spec.scheme}:")
+        case TransportSpec():
+            yield try_transport(spec, url or f"{spec.scheme}:")
 
 
-#: Simulated clusters that a selector is put in charge of.
-_SEEDS: Final = range(1, 4)
+def _kind(spec: Spec) -> str | None:
+    """What can be checked of a spec; None for nothing."""
+    from kframe.plug.specs import SelectorSpec, StoreSpec, TransportSpec
+
+    if isinstance(spec, SelectorSpec):
+        return spec.tier
+    return "store" if isinstance(spec, StoreSpec) else "transport" if isinstance(spec, TransportSpec) else None
 
 
-def _simulated(registry: Registry, spec: SelectorSpec) -> Finding:
-    """Put a selector in charge of elections in whole simulated clusters (``kframe.sim``).
+def _name(spec: Spec) -> str:
+    from kframe.plug.loading import KEY
 
-    What holds only at rest is not looked at: a selector may choose nobody.
-    """
-    from kframe.plug.checks import Finding
-    from kframe.sim import INVARIANTS, World, plan_of
-    from kframe.sim.watch import Moment
-
-    always = tuple(one for one in INVARIANTS if one.moment is not Moment.RESTED)
-    rule = "Clusters that it elects leaders for keep every invariant, whatever befalls them."
-    for seed in _SEEDS:
-        selector = registry.selector(spec.name)
-        result = World(*plan_of(seed, spec.name), dict.fromkeys(spec.kinds, selector), always).run()
-        broken = [one for one in result.violations if one.number.startswith("I")]
-        if broken:
-            first = broken[0]
-            return Finding("simulated-clusters", rule, f"seed {seed}: {first.number}: {first.problem}")
-    return Finding("simulated-clusters", rule, None)
+    return str(getattr(spec, KEY[type(spec)]))
 
 
 def _find(registry: Registry, name: str) -> Plugin:
-    """The plugin called ``name``, or the one that offers a selector of that name."""
+    """The plugin called ``name``, or the one that offers a selector, store or transport of that name."""
     for plugin in registry.plugins:
         if plugin.name == name:
             return plugin
-    for plugin in registry.plugins:
-        if any(spec.name == name for spec in _selectors(plugin.offers)):
-            return plugin
-    known = sorted({*(plugin.name for plugin in registry.plugins), *registry.selectors})
-    raise BadInput(f"no plugin or selector {name!r}; there are: {', '.join(known)}")
+    offered = {_name(spec): plugin for plugin in registry.plugins for spec in plugin.offers if _kind(spec)}
+    if name in offered:
+        return offered[name]
+    known = sorted({*(plugin.name for plugin in registry.plugins), *offered})
+    raise BadInput(f"no plugin, selector, store or transport {name!r}; there are: {', '.join(known)}")
 
 
 def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:

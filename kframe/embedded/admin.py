@@ -146,12 +146,11 @@ class AdminCalls:
     def write_reassignments(self: Session, targets: Targets) -> None:
         """Replace or take away that record."""
         there = self._records.exists(self._connected(), REASSIGN_PARTITIONS) is not None
-        if len(targets) and there:
-            self._write_fenced(SetData(REASSIGN_PARTITIONS, encode_targets(targets)))
-        elif len(targets):
-            self._write_fenced(Create(REASSIGN_PARTITIONS, encode_targets(targets)))
-        elif there:
-            self._write_fenced(Delete(REASSIGN_PARTITIONS))
+        if len(targets):
+            make = SetData if there else Create
+            self._write_fenced(make(REASSIGN_PARTITIONS, encode_targets(targets)))
+        else:
+            self._write_fenced(*[Delete(REASSIGN_PARTITIONS)] * there)
 
     def read_preferred_election(self: Session) -> tuple[TopicPartition, ...] | None:
         """Partitions named; arms the watch on the record."""
@@ -162,8 +161,8 @@ class AdminCalls:
 
     def drop_preferred_election(self: Session) -> None:
         """Take the record away, if it is there."""
-        if self._records.exists(self._connected(), PREFERRED_ELECTION) is not None:
-            self._write_fenced(Delete(PREFERRED_ELECTION))
+        there = self._records.exists(self._connected(), PREFERRED_ELECTION) is not None
+        self._write_fenced(*[Delete(PREFERRED_ELECTION)] * there)
 
     def read_isr_changes(self: Session) -> Notifications[TopicPartition]:
         """Partitions named by all notifications; arms the watch on them."""

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kframe.core.selectors import SHIPPED
 from kframe.model.cluster import ClusterState
 from kframe.model.elections import LeaderSelector
 from kframe.plug.hookspecs import hookimpl
 from kframe.plug.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
+
+#: It lives above this layer, and is imported when it is tried.
+_EMBEDDED_FAR_END: Final = "kframe.sim.trials.far_ends:embedded_far_end"
 
 
 @hookimpl
@@ -26,14 +29,20 @@ def kframe_leader_selectors() -> Iterator[SelectorSpec]:
 @hookimpl
 def kframe_stores() -> list[StoreSpec]:
     """The store in memory."""
-    return [StoreSpec("memory", _memory_store, "In memory, with ZooKeeper's rules; empty at first.")]
+    doc = "In memory, with ZooKeeper's rules; empty at first."
+    return [StoreSpec("memory", lambda url: _memory().connect(), doc, lambda url: _memory())]
 
 
 @hookimpl
 def kframe_transports() -> list[TransportSpec]:
     """The transports in memory."""
     return [
-        TransportSpec("embedded", _embedded_brokers, "Brokers in memory, which answer at once and without error."),
+        TransportSpec(
+            "embedded",
+            _embedded_brokers,
+            "Brokers in memory, which answer at once and without error.",
+            _EMBEDDED_FAR_END,
+        ),
         TransportSpec("recording", _recording_transport, "Keeps every request in memory; nobody answers."),
         TransportSpec("counting", _counting_transport, "Counts requests and partitions; nobody answers."),
     ]
@@ -51,8 +60,8 @@ def _embedded() -> Any:
     return importlib.import_module("kframe.embedded")
 
 
-def _memory_store(url: str) -> Any:
-    return _embedded().MemoryEnsemble.from_cluster(ClusterState()).connect()
+def _memory() -> Any:
+    return _embedded().MemoryEnsemble.from_cluster(ClusterState())
 
 
 def _embedded_brokers(url: str, config: Mapping[str, str]) -> Any:

@@ -105,33 +105,54 @@ class PortSpec:
     ``factory(url)`` makes a store, ``factory(url, config)`` the others; ``config`` are values by Kafka's keys as texts,
     such as a ``server.properties`` has them. Given as ``"module:attribute"`` it is imported when it is first chosen, so
     that offering a store costs nobody the import of its client library.
+
+    ``trials`` makes, likewise, what ``kframe plugins check`` tries a store or a transport in (``StoreSpec``,
+    ``TransportSpec``).
     """
 
     scheme: str
     factory: Callable[..., Any] | str
     doc: str
+    trials: Callable[..., Any] | str | None = None
 
     def __post_init__(self) -> None:
         _require(self.scheme, SCHEME, "URL scheme")
 
     def make(self, url: str, *further: object) -> Any:
         """What is there for ``url``. Raises PluginError if the factory cannot be imported."""
-        if not isinstance(self.factory, str):
-            return self.factory(url, *further)
-        module, _, attribute = self.factory.partition(":")
+        return self._imported(self.factory)(url, *further)
+
+    def make_trials(self, url: str, *further: object) -> Any:
+        """What to try it in. Raises PluginError if none is offered, or it cannot be imported."""
+        if self.trials is None:
+            raise PluginError(f"{self.scheme}: nothing is offered to try it in")
+        return self._imported(self.trials)(url, *further)
+
+    def _imported(self, factory: Callable[..., Any] | str) -> Callable[..., Any]:
+        if not isinstance(factory, str):
+            return factory
+        module, _, attribute = factory.partition(":")
         try:
-            factory: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+            found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
         except (ImportError, AttributeError) as error:
-            raise PluginError(f"{self.scheme}: {self.factory} cannot be imported: {error}") from error
-        return factory(url, *further)
+            raise PluginError(f"{self.scheme}: {factory} cannot be imported: {error}") from error
+        return found
 
 
 class StoreSpec(PortSpec):
-    """A Store (``kframe.model.ports``) on offer."""
+    """A Store (``kframe.model.ports``) on offer.
+
+    ``trials(url)`` makes empty storage that nobody else uses, as ``kframe.model.surroundings.Surroundings``; without,
+    stores are tried alone, and no broker comes or goes.
+    """
 
 
 class TransportSpec(PortSpec):
-    """A Transport (``kframe.model.ports``) on offer; ``broker.id`` in ``config`` is the controller's own id."""
+    """A Transport (``kframe.model.ports``) on offer; ``broker.id`` in ``config`` is the controller's own id.
+
+    ``trials(url, cluster)`` makes brokers, each at its endpoint in ``cluster``, and a transport that is not open, as
+    ``kframe.sim.trials.FarEnd``; without, a transport is not tried.
+    """
 
 
 class ClusterSpec(PortSpec):

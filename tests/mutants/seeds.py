@@ -1,25 +1,58 @@
-"""``python -m tests.mutants.seeds 1..2000``: seeds of the simulator in turn until the first violation, as JSON."""
+"""``python -m tests.mutants.seeds 1..2000``: seeds of the simulator in turn until the first violation, as JSON.
+
+Only a broken invariant ends the search. A seed at which the simulation itself raises something, or does not end, proves
+less: the first of those is told beside.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
+import signal
 import sys
+from typing import Final
+
+#: A seed takes an eighth of a second, and half a minute where the world does not come to rest, which is a violation.
+#: Seconds of the process, so that a busy machine changes nothing.
+CPU_S_MOST: Final = 120.0
+
+
+class Endless(BaseException):
+    """A seed has used ``CPU_S_MOST``. No Exception: controllers survive those."""
 
 
 def main(seeds: str) -> dict[str, object]:
-    """The first seed that breaks an invariant, or at which something is raised; or how many did not."""
-    first, _, last = seeds.partition("..")
+    """The first seed that breaks an invariant, with its number (``seed``, ``invariant``, ``problem``), or how many did
+    not (``played``); ``raised`` is the first seed at which something was raised, and what."""
+    first, last = span(seeds)
     # What mutants are run on may be a tree from before there was a simulator.
     play_seed = importlib.import_module("kframe.sim.run").play_seed
-    for seed in range(int(first), int(last or first) + 1):
+    signal.signal(signal.SIGVTALRM, _give_up)
+    raised: dict[str, object] = {}
+    for seed in range(first, last + 1):
+        signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S_MOST)
         try:
             violations = play_seed(seed).violations
-        except Exception as error:
-            return {"seed": seed, "invariant": type(error).__name__, "problem": str(error)}
+        except (Exception, Endless) as error:
+            raised = raised or {"raised": f"seed {seed}: {type(error).__name__}: {error}"}
+            if isinstance(error, Endless):  # so would the others be
+                return {"played": seed - first} | raised
+            continue
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         if violations:
-            return {"seed": seed, "invariant": violations[0].number, "problem": violations[0].problem}
-    return {"played": int(last or first) - int(first) + 1}
+            return {"seed": seed, "invariant": violations[0].number, "problem": violations[0].problem} | raised
+    return {"played": last - first + 1} | raised
+
+
+def span(seeds: str) -> tuple[int, int]:
+    """The first and last seed of ``A..B``, or of one."""
+    first, _, last = seeds.partition("..")
+    return int(first), int(last or first)
+
+
+def _give_up(_signal: int, _frame: object) -> None:
+    raise Endless(f"no end within {CPU_S_MOST:.0f} s")
 
 
 if __name__ == "__main__":

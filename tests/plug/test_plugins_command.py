@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -140,11 +141,60 @@ def test_check_as_json(folder: Path) -> None:
     assert result.exit_code == 1
     document = as_json(result)
     assert document["schema"] == "kframe.plugins.check/v1"
-    assert {(row["selector"], row["tier"]) for row in document["rows"]} == {("first", "scalar")}
+    assert {(row["offer"], row["kind"]) for row in document["rows"]} == {("first", "scalar")}
     assert {row["check"]: row["passed"] for row in document["rows"]} == {
         "is-named": True, "keeps-to-its-array": True, "is-safe": False, "same-batch-same-answer": True,
         "leaves-the-batch-alone": True, "small-and-odd-batches": False, "simulated-clusters": True,
     }  # fmt: skip
+
+
+FORGETFUL = """
+from kframe.embedded import MemoryEnsemble, MemoryStore
+from kframe.hookspecs import StoreSpec, hookimpl
+from kframe.model.cluster import ClusterState
+
+class Forgetful(MemoryStore):
+    def write_configs(self, topic, config):
+        pass
+
+ONE = MemoryEnsemble.from_cluster(ClusterState())
+
+@hookimpl
+def kframe_stores():
+    make = lambda url: Forgetful(ONE.records, ONE.states, ONE.topics)
+    return [StoreSpec("forgetful", make, "Keeps no settings.")]
+"""
+
+
+@pytest.mark.parametrize("name, check", [("memory", "simulated-histories"), ("embedded", "simulated-batches")])
+def test_check_of_a_store_and_of_a_transport(folder: Path, name: str, check: str) -> None:
+    (row,) = as_json(run("check", name, "-o", "json"))["rows"]
+    assert (row["offer"], row["check"], row["passed"], row["problem"]) == (name, check, True, None)
+
+
+def test_check_of_a_store_that_does_otherwise_than_the_embedded_one(folder: Path) -> None:
+    (folder / "forgetful.py").write_text(FORGETFUL)
+    result = run("check", "forgetful", "--plugins-dir", folder, "-o", "json")
+    assert result.exit_code == 1
+    (row,) = as_json(result)["rows"]
+    assert (row["kind"], row["passed"]) == ("store", False)
+    assert re.match(r"seed 1, step \d+: session \d: write_configs\(.* notified once", row["problem"])
+
+
+@pytest.mark.parametrize(
+    "name, why", [("nowhere", "no.such:store cannot be imported"), ("counting", "nothing is offered")]
+)
+def test_check_of_what_cannot_be_tried(folder: Path, name: str, why: str) -> None:
+    result = run("check", name, "--plugins-dir", folder)
+    assert result.exit_code == 2
+    assert "not tried: " in result.stderr
+    assert why in result.stderr
+
+
+def test_check_tells_what_of_a_plugin_cannot_be_tried(folder: Path) -> None:
+    rows = as_json(run("check", "safe", "--plugins-dir", folder, "-o", "json"))["rows"]
+    assert {row["passed"] for row in rows if row["offer"] == "abstain"} == {True}
+    assert [row["passed"] for row in rows if row["offer"] == "nowhere"] == [None]
 
 
 def test_check_of_a_native_selector_that_crashes_is_survived(folder: Path, compiled: Compiled) -> None:
@@ -157,9 +207,9 @@ def test_check_of_a_native_selector_that_crashes_is_survived(folder: Path, compi
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["show", "safer"], "no plugin or selector 'safer'; there are: "),
+        (["show", "safer"], "no plugin, selector, store or transport 'safer'; there are: "),
         (["check", "broken"], "plugin broken ("),
-        (["check", "no-selectors"], "offers no selector to check"),
+        (["check", "no-selectors"], "offers no selector, store or transport to check"),
         (["list", "--plugins-dir", "nowhere"], "plugins directory: found nowhere, expected an existing directory"),
         (["list", "--no-such-flag"], "No such option"),
         (["list", "-o", "xml"], "'xml' is not one of"),

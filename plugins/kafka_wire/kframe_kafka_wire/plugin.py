@@ -10,7 +10,12 @@ from kframe.hookspecs import AdminSpec, ServerSpec, TransportSpec, hookimpl
 def kframe_transports() -> list[TransportSpec]:
     """The transport; its module is imported when it is chosen."""
     return [
-        TransportSpec("kafka", "kframe_kafka_wire.transport:open_transport", "Brokers of Kafka 2.4 to 3.9, over TCP.")
+        TransportSpec(
+            "kafka",
+            "kframe_kafka_wire.transport:open_transport",
+            "Brokers of Kafka 2.4 to 3.9, over TCP.",
+            "kframe_kafka_wire.testing.far_end:open_far_end",
+        )
     ]
 
 

@@ -9,7 +9,12 @@ from kframe.hookspecs import ClusterSpec, StoreSpec, hookimpl
 def kframe_stores() -> list[StoreSpec]:
     """The store; its module, and kazoo with it, is imported when it is chosen."""
     return [
-        StoreSpec("zookeeper", "kframe_zookeeper.store:open_store", "Kafka's own layout in ZooKeeper 3.5 or later.")
+        StoreSpec(
+            "zookeeper",
+            "kframe_zookeeper.store:open_store",
+            "Kafka's own layout in ZooKeeper 3.5 or later.",
+            "kframe_zookeeper.testing.store_world:open_trials",
+        )
     ]
 
 

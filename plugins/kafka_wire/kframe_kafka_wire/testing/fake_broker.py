@@ -68,7 +68,8 @@ def settings(**more: str) -> dict[str, str]:
 
 class FakeBroker:
     """Listens on a port of its own until ``close``. ``script`` holds what it does with the next requests, one deed
-    each; then it answers. ``errors`` has what it answers for a partition, by api key and name."""
+    each; then it does what is ``usual``, which is to answer. ``errors`` has what it answers for a partition, by api key
+    and name."""
 
     def __init__(
         self, wrap: Callable[[socket.socket], socket.socket] = lambda connection: connection, port: int = 0
@@ -77,6 +78,7 @@ class FakeBroker:
         self.raw: list[bytes] = []
         """The bytes of each, without size."""
         self.script: deque[Deed] = deque()
+        self.usual: Deed = answered
         self.errors: dict[tuple[int, str], int] = {}
         self.top: dict[int, int] = {}
         """Error for a whole api: no partition is answered for then."""
@@ -126,7 +128,7 @@ class FakeBroker:
         received = decode(frame)
         self.raw.append(frame)
         reply = self._reply(received)
-        deed = self.script.popleft() if self.script else answered
+        deed = self.script.popleft() if self.script else self.usual
         self.requests.append(received)
         deed(connection, reply)
 

@@ -26,7 +26,7 @@ from kframe.model.topics import UNSET
 from kframe_zookeeper import paths
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import Connection
-from kframe_zookeeper.settings import ConnectSettings
+from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
 from kframe_zookeeper.znodes import (
@@ -49,6 +49,12 @@ _TOGETHER: Final = 500
 #: How long anything may take.
 _PATIENCE_S: Final = 120.0
 _worlds = itertools.count()
+
+
+def open_trials(url: str) -> ZooKeeperWorld:
+    """What ``kframe plugins check`` tries the store in: a chroot of its own, which goes again, whatever chroot is in
+    the URL."""
+    return _PassingWorld(settings_of_url(url), ClusterState())
 
 
 class ZooKeeperWorld:
@@ -216,6 +222,17 @@ class ZooKeeperWorld:
     def notify_log_dir_event(self, broker_id: int) -> None:
         """Leave word of a broker that lost a log directory."""
         self.operator.create(paths.LOG_DIR_EVENT, encode_log_dir_event(broker_id), sequence=True)
+
+
+class _PassingWorld(ZooKeeperWorld):
+    """One that leaves nothing behind."""
+
+    def close(self) -> None:
+        """Delete everything, too."""
+        for store in self.stores:
+            store.close()
+        self.operator.delete("/", recursive=True)
+        super().close()
 
 
 def _commit(transaction: TransactionRequest) -> None:

@@ -1,0 +1,89 @@
+"""The far end of a transport to brokers: one that a test directs for each registration, and what they have received."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kframe_zookeeper.testing.process import until
+
+from kframe.embedded.describe import Request
+from kframe.model.cluster import ClusterState
+from kframe_kafka_wire.channel import Channel
+from kframe_kafka_wire.testing.fake_broker import US, FakeBroker, answered, settings
+from kframe_kafka_wire.transport import WireTransport
+
+
+def open_far_end(url: str, cluster: ClusterState) -> WireFarEnd:
+    """What ``kframe plugins check`` tries the transport in: brokers on ports of this machine, and nothing else."""
+    return WireFarEnd(WireTransport(settings()), cluster)
+
+
+class WireFarEnd:
+    """Implements ``kframe.sim.trials.FarEnd``. Brokers answer until they are told otherwise."""
+
+    def __init__(self, transport: WireTransport, cluster: ClusterState) -> None:
+        """Start a broker for each registration of ``cluster``, whose endpoint is changed to where it listens."""
+        self.transport = transport
+        self.brokers: dict[int, FakeBroker] = {}
+        self._held: dict[int, Channel | None] = {}
+        """The channels whose requests a silent broker has taken."""
+        self._released: dict[int, threading.Event] = {}
+        for index, known in enumerate(cluster.brokers.registrations):
+            if known is not None:
+                self.brokers[known.broker_id] = fake = FakeBroker()
+                (endpoint,) = known.endpoints
+                cluster.brokers.registrations[index] = replace(known, endpoints=(replace(endpoint, port=fake.port),))
+
+    def close(self) -> None:
+        """End all brokers."""
+        for released in self._released.values():
+            released.set()
+        for broker in self.brokers.values():
+            broker.close()
+
+    def settle(self) -> None:
+        """Return when every channel has nothing to do, or waits for a broker that is silent."""
+        assert until(lambda: all(self._settled(*one) for one in self.transport.channels.items()))
+
+    def received(self) -> Sequence[Request]:
+        """What has come since the last call, without ourselves among the live brokers."""
+        found = []
+        for broker_id, broker in self.brokers.items():
+            came, broker.requests = broker.requests, []
+            found += [{"broker": broker_id, **one.trace} for one in came]
+        for one in found:
+            if "live_brokers" in one:
+                assert US in one["live_brokers"]
+                one["live_brokers"].remove(US)
+        return found
+
+    def silence(self, broker_id: int) -> None:
+        """From now on a broker takes requests and does not answer."""
+        released = self._released[broker_id] = threading.Event()
+
+        def hold(connection: socket.socket, reply: bytes) -> None:
+            self._held[broker_id] = self.transport.channels.get(broker_id)
+            released.wait()
+            answered(connection, reply)
+
+        self.brokers[broker_id].usual = hold
+
+    def answer(self, broker_id: int) -> None:
+        """A broker answers again, also what it has taken."""
+        self.brokers[broker_id].usual = answered
+        self._held.pop(broker_id, None)
+        self._released.pop(broker_id).set()
+
+    def lose_next(self, broker_id: int) -> None:
+        """The next request is taken, and its connection breaks."""
+        self.brokers[broker_id].script.append(_break)
+
+    def _settled(self, broker_id: int, channel: Channel) -> bool:
+        return channel.idle or self._held.get(broker_id) is channel
+
+
+def _break(connection: socket.socket, _reply: bytes) -> None:
+    connection.shutdown(socket.SHUT_RDWR)

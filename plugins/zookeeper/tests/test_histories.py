@@ -1,0 +1,14 @@
+"""The store does in seeded histories what the embedded one does: every result, refusal and notification."""
+
+from __future__ import annotations
+
+import pytest
+from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.store_world import open_trials
+
+from kframe.sim.trials import play_history
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_histories(zookeeper: ServerHandle, seed: int) -> None:
+    assert play_history(seed, open_trials(f"zookeeper://{zookeeper.address}")) is None
