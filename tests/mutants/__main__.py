@@ -12,8 +12,10 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 
 from tests.mutants import evidence, page
+from tests.mutants.kept import Keep
 from tests.mutants.run import Outcome, Result, judge, nodes_of, run_tests, tree
 from tests.mutants.table import Mutant, defects, mutants
 
@@ -28,34 +30,58 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.only and len(chosen) != len(set(arguments.only)):
         print("no such mutant: " + ", ".join(set(arguments.only) - {one.id for one in chosen}), file=sys.stderr)
         return 2
+    keep = Keep(arguments.keep) if arguments.keep else None
+    waiting = [one for one in chosen if keep is None or _wants(one, keep, arguments)]
     with tempfile.TemporaryDirectory(prefix="kframe-mutants-") as folder, ExitStack() as trees:
         roots = [trees.enter_context(tree(Path(folder) / str(job))) for job in range(arguments.jobs)]
-        if not arguments.unchecked and not _sound(roots[0], chosen):
+        if arguments.tests and not arguments.unchecked and not _sound(roots[0], waiting):
             return 2
-        results = run(roots, chosen, arguments.seeds)
+        results = run(roots, waiting, arguments.seeds, arguments.tests, keep)
+    if keep is not None:
+        results = [keep.result(one) for one in chosen]
     if arguments.output == "json":
         print(json.dumps([asdict(result) for result in results], indent=1))
     else:
         print(evidence.table(results))
     if arguments.evidence:
-        arguments.evidence.write_text(evidence.page(results, arguments.seeds))
-    return int(any(result.tests.outcome is not Outcome.KILLED for result in results) or bool(evidence.unseen(results)))
+        arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep))
+    tested = [one for one in results if one.tests.outcome is not Outcome.NOT_RUN] if keep else results
+    if not arguments.tests:
+        return 0
+    return int(any(one.tests.outcome is not Outcome.KILLED for one in tested) or bool(evidence.unseen(results)))
 
 
-def run(roots: Sequence[Path], chosen: Sequence[Mutant], seeds: str | None) -> list[Result]:
+def _wants(mutant: Mutant, keep: Keep, arguments: argparse.Namespace) -> bool:
+    """Whether something that is asked for has not been kept; a survivor is asked again for further seeds."""
+    simulated = keep.simulator(mutant)
+    known = simulated is not None and (
+        simulated.verdict.outcome is Outcome.KILLED or simulated.seeds == arguments.seeds
+    )
+    wants_seeds = arguments.seeds is not None and mutant.simulated and not known
+    return wants_seeds or (arguments.tests and keep.tests(mutant) is None)
+
+
+def run(
+    roots: Sequence[Path], chosen: Sequence[Mutant], seeds: str | None, tests: bool = True, keep: Keep | None = None
+) -> list[Result]:
     """All of them, as many at a time as there are roots; results in the order of the catalogue."""
     free: SimpleQueue[Path] = SimpleQueue()
-    history = defects()
+    history, lock = defects(), Lock()
     for root in roots:
         free.put(root)
 
     def one(mutant: Mutant) -> Result:
         root = free.get()
         try:
-            result = judge(root, mutant, history, seeds)
+            result = judge(root, mutant, history, seeds, tests)
         finally:
             free.put(root)
-        print(f"{result.tests.outcome:9} {mutant.id}: {result.tests.by}", file=sys.stderr, flush=True)
+        with lock:
+            if keep is not None:
+                keep.add(result, seeds)
+            for verdict in (result.tests, result.simulator):
+                if verdict.by != "not asked for":
+                    print(f"{verdict.outcome:9} {mutant.id}: {verdict.by}", file=sys.stderr, flush=True)
         return result
 
     with ThreadPoolExecutor(len(roots)) as pool:
@@ -78,6 +104,12 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("only", nargs="*", help="ids of mutants; all without any")
     parser.add_argument("--seeds", help="also run the simulator on these seeds, such as 1..2000")
+    parser.add_argument(
+        "--no-tests", dest="tests", action="store_false", help="run only the simulator, and not the tests"
+    )
+    parser.add_argument(
+        "--keep", type=Path, help="keep verdicts in this file as they come, and run only what is not there"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.add_argument("--evidence", type=Path, help="write the page with the results to this file")

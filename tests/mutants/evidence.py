@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from collections.abc import Sequence
 
+from tests.mutants.kept import Keep, commit_now
 from tests.mutants.run import Outcome, Result, Verdict
-from tests.mutants.table import ROOT, defects
+from tests.mutants.table import defects
 
 _HEADINGS = ("mutant", "protection taken out", "belongs to", "tests", "simulator")
 
@@ -49,12 +49,8 @@ def unseen(results: Sequence[Result]) -> list[str]:
     return [number for number, failures in seen(results).items() if not failures]
 
 
-def page(results: Sequence[Result], seeds: str | None) -> str:
+def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None) -> str:
     """The page that is kept."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    ran = f"`make mutants ARGS='--seeds {seeds}'`" if seeds else "`make mutants`"
     rows = [
         f"| `{one.mutant.id}` | {one.mutant.removes} | {' '.join(one.mutant.rules)} | {_cell(one.tests)} "
         f"| {_cell(one.simulator)} |"
@@ -63,10 +59,12 @@ def page(results: Sequence[Result], seeds: str | None) -> str:
     return "\n".join([
         "# Mutants: each protection taken out, and who noticed",
         "",
-        f"Made by {ran} at commit {commit}, Python {platform.python_version()}. A mutant is one hand-made",
-        "change of the engine or a plugin (`tests/mutants/catalogue`). It is killed when one of the tests that it",
+        f"{_made(results, seeds, keep)}, Python {platform.python_version()}. A mutant is one hand-made",
+        "change of the engine or a plugin (`tests/mutants/catalogue`). It is killed by tests when one of those that it",
         "names fails, or of the defects that it belongs to (`../defects.md`). All of them pass without any mutant.",
-        "Mutants of the naive kernels run on these; `tests/kernels` holds the compiled ones to them.",
+        "It is killed by the simulator when a seed breaks an invariant that breaks none without the mutant; the first",
+        "such seed and the first invariant stand in the table. Mutants of the naive kernels run on these, in the",
+        "simulator a sixth slower; `tests/kernels` holds the compiled ones to them.",
         "",
         f"{sums(results)}.",
         "",
@@ -88,6 +86,20 @@ def page(results: Sequence[Result], seeds: str | None) -> str:
         ),
         "",
     ])  # fmt: skip
+
+
+def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> str:
+    """By what command, on top of which commits."""
+    ran = f"Made by `make mutants ARGS='--seeds {seeds}'`" if seeds else "Made by `make mutants`"
+    if keep is None:
+        return f"{ran} at commit {commit_now()}"
+    tests = {kept.commit for one in results if (kept := keep.tests(one.mutant))}
+    simulated = {kept.commit for one in results if (kept := keep.simulator(one.mutant))}
+    return f"{ran}, tests at commit {_commits(tests)}, the simulator at {_commits(simulated)}"
+
+
+def _commits(found: set[str]) -> str:
+    return ", ".join(sorted(found)) or "none"
 
 
 def _short(verdict: Verdict) -> str:

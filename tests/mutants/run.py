@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
+from tests.mutants.seeds import span
 from tests.mutants.table import ROOT, Defect, Mutant, is_real
 
 #: What a run needs of the tree; the compiled kernels stand in it.
@@ -127,8 +128,23 @@ def read_report(report: str) -> Verdict:
     return Verdict(Outcome.SURVIVED, f"{len(cases)} tests passed")
 
 
-def run_simulator(root: Path, seeds: str, naive: bool) -> Verdict:
-    """The simulator, seed after seed, until its first violation."""
+def run_simulator(root: Path, mutant: Mutant, seeds: str) -> Verdict:
+    """The simulator on a mutant, seed after seed, until one breaks an invariant that keeps all of them without it."""
+    first, last = span(seeds)
+    while first <= last:
+        with mutated(root, mutant):
+            verdict, seed = play_seeds(root, f"{first}..{last}", mutant.naive)
+        if seed is None:
+            return verdict
+        _, without = play_seeds(root, str(seed), mutant.naive)
+        if without is None:
+            return verdict
+        first = seed + 1
+    return Verdict(Outcome.SURVIVED, f"{seeds} passed, but for what fails without it, too")
+
+
+def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Verdict, int | None]:
+    """What seeds come to in the tree at ``root`` as it is, and the first that broke an invariant."""
     command = [sys.executable, "-m", "tests.mutants.seeds", seeds]
     try:
         done = subprocess.run(
@@ -136,18 +152,20 @@ def run_simulator(root: Path, seeds: str, naive: bool) -> Verdict:
             timeout=SEEDS_TIMEOUT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Verdict(Outcome.BROKEN, f"no end within {SEEDS_TIMEOUT_S} s")
+        return Verdict(Outcome.BROKEN, f"no end within {SEEDS_TIMEOUT_S} s"), None
     if done.returncode != 0:
-        return Verdict(Outcome.BROKEN, done.stderr.strip()[-400:])
-    return read_seeds(done.stdout)
+        return Verdict(Outcome.BROKEN, done.stderr.strip()[-400:]), None
+    return read_seeds(done.stdout, seeds)
 
 
-def read_seeds(told: str) -> Verdict:
-    """What ``tests.mutants.seeds`` says."""
+def read_seeds(told: str, seeds: str) -> tuple[Verdict, int | None]:
+    """What ``tests.mutants.seeds`` says. Something that is raised in the simulation itself is no broken invariant."""
     found = json.loads(told.splitlines()[-1])
-    if "seed" not in found:
-        return Verdict(Outcome.SURVIVED, f"{found['played']} seeds passed")
-    return Verdict(Outcome.KILLED, f"seed {found['seed']}, {found['invariant']}")
+    if "seed" in found:
+        return Verdict(Outcome.KILLED, f"seed {found['seed']}, {found['invariant']}"), int(found["seed"])
+    if "raised" in found:
+        return Verdict(Outcome.BROKEN, found["raised"]), None
+    return Verdict(Outcome.SURVIVED, f"{seeds} passed"), None
 
 
 def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
@@ -156,14 +174,17 @@ def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
     return tuple(sorted(theirs | set(mutant.tests)))
 
 
-def judge(root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None) -> Result:
-    """Both verdicts on one mutant, in the tree at ``root``."""
-    simulator = Verdict(Outcome.NOT_RUN, "not asked for" if seeds is None else "the simulator does not run this code")
-    with mutated(root, mutant):
-        tests = run_tests(root, nodes_of(mutant, history), mutant.naive)
-        if seeds is not None and mutant.simulated:
-            simulator = run_simulator(root, seeds, mutant.naive)
-    return Result(mutant, tests, simulator)
+def judge(root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None, tests: bool = True) -> Result:
+    """Both verdicts on one mutant, in the tree at ``root``, as far as they are asked for."""
+    by_tests = by_simulator = Verdict(Outcome.NOT_RUN, "not asked for")
+    if tests:
+        with mutated(root, mutant):
+            by_tests = run_tests(root, nodes_of(mutant, history), mutant.naive)
+    if not mutant.simulated:
+        by_simulator = Verdict(Outcome.NOT_RUN, "the simulator does not run this code")
+    elif seeds is not None:
+        by_simulator = run_simulator(root, mutant, seeds)
+    return Result(mutant, by_tests, by_simulator)
 
 
 def _node(case: ElementTree.Element) -> str:

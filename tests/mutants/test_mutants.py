@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.mutants import page
-from tests.mutants.run import Outcome, Verdict, judge, read_report, read_seeds
+from tests.mutants.kept import Keep
+from tests.mutants.run import Outcome, Result, Verdict, judge, read_report, read_seeds, run_simulator
 from tests.mutants.table import ROOT, Mutant, defects, mutants
 
 MUTANTS = mutants()
@@ -92,8 +94,46 @@ def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> 
 
 def test_what_the_simulator_found_is_read() -> None:
     found = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
-    assert read_seeds(json.dumps(found)) == Verdict(Outcome.KILLED, "seed 17, I5")
-    assert read_seeds('{"played": 2000}') == Verdict(Outcome.SURVIVED, "2000 seeds passed")
+    assert read_seeds(json.dumps(found), "1..9") == (Verdict(Outcome.KILLED, "seed 17, I5"), 17)
+    assert read_seeds('{"played": 9}', "1..9") == (Verdict(Outcome.SURVIVED, "1..9 passed"), None)
+    told = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
+    assert read_seeds(told, "1..9") == (Verdict(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
+
+
+@pytest.mark.parametrize("seed, without, verdict", [
+    (3, "5", ("killed", "seed 3, I1")),
+    (3, "3", ("killed", "seed 4, I1")),
+    (9, "9", ("survived", "1..9 passed, but for what fails without it, too")),
+])  # fmt: skip
+def test_a_seed_that_fails_without_the_mutant_proves_nothing(
+    tmp_path: Path, seed: int, without: str, verdict: tuple[str, str]
+) -> None:
+    """Seeds from ``seed`` on fail with the mutant, and the seed ``without`` in any case."""
+    (tmp_path / "kframe" / "sim").mkdir(parents=True)
+    (tmp_path / "kframe" / "sim" / "run.py").write_text(
+        "from types import SimpleNamespace as Object\nFROM = 99\n\n\n"
+        f"def play_seed(seed):\n    bad = seed >= FROM or seed == {without}\n"
+        "    return Object(violations=[Object(number='I1', problem='bad')] if bad else [])\n"
+    )
+    for name in ("kframe", "kframe/sim", "tests", "tests/mutants"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "__init__.py").touch()
+    (tmp_path / "tests" / "mutants" / "seeds.py").write_text((ROOT / "tests/mutants/seeds.py").read_text())
+    mutant = Mutant("earlier", "kframe/sim/run.py", "FROM = 99", f"FROM = {seed}", "it", ("I1",), ())
+    found = run_simulator(tmp_path, mutant, "1..9")
+    assert (found.outcome, found.by) == verdict
+
+
+def test_verdicts_are_kept_and_those_of_changed_mutants_forgotten(tmp_path: Path) -> None:
+    mutant = Mutant("one", "kframe/a.py", "True", "False", "checks", ("I1",), ("test_a.py",))
+    path, nothing = tmp_path / "kept.jsonl", Verdict(Outcome.NOT_RUN, "not asked for")
+    failed = Verdict(Outcome.KILLED, "test_it", ("test_a.py::test_it",))
+    Keep(path).add(Result(mutant, failed, nothing), None)
+    Keep(path).add(Result(mutant, nothing, Verdict(Outcome.SURVIVED, "1..9 passed")), "1..9")
+    Keep(path).add(Result(mutant, nothing, Verdict(Outcome.KILLED, "seed 12, I1")), "1..20")
+    found = Keep(path).result(mutant)
+    assert (found.tests, found.simulator) == (failed, Verdict(Outcome.KILLED, "seed 12, I1"))
+    assert Keep(path).result(replace(mutant, new="None")).tests == nothing
 
 
 def test_a_mutant_is_seen_by_the_tests_of_its_tree_and_leaves_no_trace(tmp_path: Path) -> None:
