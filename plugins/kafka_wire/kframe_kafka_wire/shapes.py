@@ -325,10 +325,12 @@ def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], v
         tag, size = read_varint(cursor), read_varint(cursor)
         start = cursor.skip(size)
         if tag in tagged:
-            name, shape, _ = tagged[tag]
+            name, shape, default = tagged[tag]
             inner = Cursor(cursor.data, start, start + size)
             inner.room = cursor.room
-            value[name] = shape.read(inner)
+            found = shape.read(inner)
+            # An array that is empty is the same whether it was said or left out.
+            value[name] = default if default == () and found == [] else found
             cursor.room = inner.room
             if inner.at != inner.end:
                 raise CodecError(f"tagged field {name} ends at byte {inner.at}, not {inner.end}")

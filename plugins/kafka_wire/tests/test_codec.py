@@ -82,6 +82,15 @@ def test_what_is_no_message_is_refused(name: str) -> None:
         codec.decode_request(header, head + body)
 
 
+def test_an_empty_tagged_array_is_one_that_was_left_out() -> None:
+    """A heartbeat whose dead log directories are said to be none; found by the fuzz (seed 1, case 312873)."""
+    frame = codec.encode_request(63, 1, 7, "someone", {"broker_id": 1})[4:]
+    said = frame[:-1] + b"\x01\x00\x01\x01"
+    bodies = [codec.decode_request(codec.decode_header(one), one) for one in (frame, said)]
+    assert bodies[0] == bodies[1]
+    assert bodies[1]["offline_log_dirs"] == ()
+
+
 def test_unknown_tagged_fields_are_passed_over() -> None:
     head = struct.pack(">hhih", 3, 12, 7, -1) + b"\x01\x07\x02hi"
     frame = head + b"\x00\x01\x00\x01\x63\x02ab"
