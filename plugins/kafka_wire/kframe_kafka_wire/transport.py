@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -105,20 +106,25 @@ class WireTransport:
             channel.close()
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Encode a batch now, and queue it. Raises ConfigError and ShapeError as ``kframe.wire.Encoder`` does, and
-        then nothing of it is queued."""
-        for broker, batch in self._encoded(cluster, requests).items():
+        """Encode a batch now, and queue each request as soon as it is encoded, so that brokers read the first while
+        the last are made. Raises ConfigError and ShapeError as ``kframe.wire.Encoder`` does, and then nothing of the
+        batch is queued."""
+        dropped, reached = Counter[int](), dict[int, tuple[Channel, bool]]()
+        for broker, one in self._encoded(cluster, requests):
             broker_id = int(cluster.brokers.ids[broker])
             channel = self._channels.get(broker_id)
             if channel is None:
-                _log.warning("%d requests to broker %d dropped: not connected", len(batch), broker_id)
+                dropped[broker_id] += 1
                 continue
-            if channel.weight > self._queue_partitions:
-                for one in batch:
-                    one.alone()
-            channel.add(batch)
+            _, slow = reached.setdefault(broker, (channel, channel.weight > self._queue_partitions))
+            if slow:
+                one.alone()
+            channel.add((one,))
+        for broker, (channel, _) in reached.items():
             if self._overgrown(cluster, broker, channel):
                 self._merge(cluster, broker, channel, requests)
+        for broker_id, count in dropped.items():
+            _log.warning("%d requests to broker %d dropped: not connected", count, broker_id)
 
     @property
     def channels(self) -> Mapping[int, Channel]:
@@ -148,23 +154,20 @@ class WireTransport:
         hosted = int(np.count_nonzero((p.replica == broker) & (p.replica_state != ReplicaState.NON_EXISTENT)))
         return channel.weight > 2 * (partitions + hosted)
 
-    def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> dict[int, list[Outgoing]]:
-        """The requests of a batch by broker index, each with the rows that it tells."""
-        encoded = list(self._encoder.encode(cluster, requests))
+    def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[tuple[int, Outgoing]]:
+        """The requests of a batch in order, each beside the index of its broker and with the rows that it tells."""
+        encoded = self._encoder.encode(cluster, requests)
         told = {(broker, one.api_key): one for broker, one in told_by(cluster, requests, self._stop_replica_version)}
         now, begun = time.monotonic(), dict[tuple[int, int], int]()
-        batches: dict[int, list[Outgoing]] = {}
         for one in encoded:
             key = one.broker, one.api_key
             first = begun.get(key, 0)
             begun[key] = first + one.partitions
             part = slice(first, first + one.partitions)
-            outgoing = Outgoing(
+            yield one.broker, Outgoing(
                 requests.controller_epoch, one.api_key, one.api_version, one.chunks, told[key], part, now,
                 len(cluster.topics),
             )  # fmt: skip
-            batches.setdefault(one.broker, []).append(outgoing)
-        return batches
 
     def _merge(self, cluster: ClusterState, broker: int, channel: Channel, requests: ControlRequests) -> None:
         """Put what waits for a broker into as few requests as tell the same, from the columns of this moment."""
@@ -173,7 +176,9 @@ class WireTransport:
         merged = []
         maker = Maker(broker, requests.controller_id, requests.controller_epoch)
         for part in merge(cluster, maker, told, channel.heard_topics):
-            for one in self._encoded(part.cluster, part.requests).get(broker, ()):
+            for told_broker, one in self._encoded(part.cluster, part.requests):
+                if told_broker != broker:
+                    continue
                 one.told, one.queued, one.topics = part.original(one.told), waiting[0].queued, len(cluster.topics)
                 merged.append(one)
         channel.add(merged)

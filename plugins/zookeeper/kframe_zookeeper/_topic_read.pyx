@@ -1,9 +1,9 @@
 """Kernel that reads the JSON of topics, many at a time, into columns.
 
-The JSON is that of ``kafka.zk.TopicZNode`` (Kafka 3.9), in any order of its keys and partitions. What comes from outside
-is never trusted: every read is checked against the end of the answer, every number against int32, every OUT against its
-length. Otherwise the house rules of ``kframe/_core.pyx`` hold, and there is a twin of the same name and signature in
-``_naive_jute.py``. Cost is linear in the bytes read.
+The JSON is that of ``kafka.zk.TopicZNode`` (Kafka 3.9), in any order of its keys and partitions. What comes from
+outside is never trusted: every read is checked against the end of the answer, every number against int32, every OUT
+against its length. Otherwise the house rules of ``kframe/_core.pyx`` hold, and there is a twin of the same name and
+signature in ``_naive_jute.py``. Cost is linear in the bytes read.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
