@@ -7,15 +7,25 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.proxy import MULTI_READ, Break, Moment, Proxy
+from kframe_zookeeper.testing.proxy import GET_CHILDREN, MULTI_READ, Break, Link, Moment, Proxy
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.stores import MOMENTS, big_cluster, controller, opened
+from kframe_zookeeper.testing.stores import MOMENTS, big_cluster, controller, opened, until
+from kframe_zookeeper.znodes import ConfigChange, encode_config_change
 
 from kframe.model.columns import Int32
-from kframe.model.events import Event
+from kframe.model.events import (
+    BrokersChanged,
+    Event,
+    IsrChangesLeft,
+    LogDirEventsLeft,
+    TopicModified,
+    TopicsChanged,
+    TopicSettingsChanged,
+)
 from kframe.testing.clusters import described
-from kframe.testing.store_world import small_cluster
+from kframe.testing.store_world import ONE, small_cluster
 
 
 def test_what_cannot_be_read_is_left_out_and_reported(worlds: Callable[..., ZooKeeperWorld]) -> None:
@@ -83,6 +93,54 @@ def test_a_load_goes_on_after_broken_connections(
     store, cluster = controller(world, proxy)
     proxy.script(*(Break(moment, nth, MULTI_READ) for nth in (1, 3, 5)))
     assert described(store.load()) == described(cluster)
+
+
+CHANGES: dict[str, tuple[int, bytes, Callable[[KazooClient], object], type[Event]]] = {
+    "a broker leaves": (
+        GET_CHILDREN, paths.BROKER_IDS.encode(), lambda it: it.delete(paths.broker_path(3)), BrokersChanged
+    ),
+    "a topic is created": (
+        GET_CHILDREN, paths.TOPICS.encode(), lambda it: it.create(paths.topic_path("new"), b""), TopicsChanged
+    ),
+    "a topic is written": (
+        MULTI_READ, b"/topic-11\0", lambda it: it.set(paths.topic_path("topic-11"), b'{"version":3}'), TopicModified
+    ),
+    "settings change": (
+        MULTI_READ, b"/config/topics/topic-11\0", lambda it: it.create(
+            paths.CONFIG_CHANGE, encode_config_change(ConfigChange("topics", "topic-11")), sequence=True
+        ), TopicSettingsChanged,
+    ),
+    "an ISR changes": (
+        MULTI_READ, b"/topic-11/partitions/99/state", lambda it: it.create(
+            paths.ISR_CHANGE, b'{"version":1,"partitions":[]}', sequence=True
+        ), IsrChangesLeft,
+    ),
+    "a log directory dies": (
+        MULTI_READ, b"/topic-11/partitions/99/state", lambda it: it.create(paths.LOG_DIR_EVENT, b"{}", sequence=True),
+        LogDirEventsLeft,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_while_a_controller_reads_is_told(
+    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy, what: str
+) -> None:
+    """It happens when the server has answered the request that would have shown it, and the answer is on its way."""
+    world, heard = worlds(big_cluster()), list[Event]()
+    opcode, holding, change, expected = CHANGES[what]
+    store = opened(world, proxy, heard)
+    store.claim(ONE)
+    store.prepare()
+
+    def happens(_link: Link) -> None:
+        change(world.operator)
+
+    moment = Break(Moment.BEFORE_ANSWER, 1, opcode, happens, holding)
+    proxy.script(moment)
+    store.load()
+    assert moment.happened.is_set()
+    until(lambda: any(isinstance(event, expected) for event in heard))
 
 
 def test_answers_too_long_for_the_connection_are_asked_for_in_parts(worlds: Callable[..., ZooKeeperWorld]) -> None:

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 HOST: Final = "127.0.0.1"
 #: Opcodes that scripts are likely to wait for.
-CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, PING, MULTI, MULTI_READ = 1, 2, 3, 4, 5, 11, 14, 22
+CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, GET_CHILDREN, PING, MULTI, MULTI_READ = 1, 2, 3, 4, 5, 8, 11, 14, 22
 _CHUNK: Final = 65_536
 _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = struct.Struct(">iii")
