@@ -15,6 +15,8 @@ from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
 
 #: From this version of AlterPartition on, topics are named by id and a replica that may not join has its own error.
 _TOPIC_IDS_SINCE = 2
+#: Brokers before 3.2 send version 0.
+_REFUSED_SINCE = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +104,11 @@ def _judge(
     context: Context, request: AlterPartitionRequested, sender: int, rows: Int32, isr: Ragged, codes: Int16
 ) -> Bool:
     """Give every partition that has no code yet the first that applies; return which are to be stored."""
-    p, live = context.cluster.partitions, context.cluster.brokers.live
+    p, brokers = context.cluster.partitions, context.cluster.brokers
+    # Leaders of 2.7 and 2.8 that are refused for a member that is shutting down never propose an ISR for that partition
+    # again until it is led anew (2.8 ``Partition.sendAlterIsrRequest``); controllers of their time took it. It is in
+    # sync, and leaves the ISR when it goes.
+    there = brokers.registered if request.version < _REFUSED_SINCE else brokers.live
     open_: Bool = codes == ErrorCode.NONE
     stateless = open_ & (p.partition_epoch[rows] == NO_STATE)
     older_leader = request.leader_epoch < p.leader_epoch[rows]
@@ -110,7 +116,7 @@ def _judge(
     recovering = request.recovery == RecoveryState.RECOVERING
     repeated = (p.leader[rows] == sender) & (request.recovery == p.recovery[rows])
     repeated &= same_lists(isr, p.lists("isr", rows))
-    ineligible = isr.any((isr.values < 0) | (np.append(live, 0)[isr.values] == 0) | _rebooted(context, request, isr))
+    ineligible = isr.any((isr.values < 0) | (np.append(there, 0)[isr.values] == 0) | _rebooted(context, request, isr))
     too_many = recovering & (isr.counts > 1)
     back = recovering & (p.recovery[rows] == RecoveryState.RECOVERED)
     not_eligible = (

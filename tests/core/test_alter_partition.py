@@ -97,7 +97,6 @@ TABLE: list[tuple[str, PartitionSpec, Proposal, ErrorCode, bool]] = [
     ("6 before 8", ON_TRIAL, Proposal((1, 5), recovery=RECOVERING), INVALID, False),
     ("7 back to recovering", SPEC, Proposal((1,), recovery=RECOVERING), INVALID, False),
     ("8 dead", SPEC, Proposal((1, 5)), INELIGIBLE, False),
-    ("8 shutting down", SPEC, Proposal((1, 4)), INELIGIBLE, False),
     ("8 never heard of", SPEC, Proposal((1, 77)), INELIGIBLE, False),
     ("9 grows", SPEC, Proposal(), NONE, True),
     ("9 shrinks", SPEC, Proposal((1,)), NONE, True),
@@ -120,6 +119,16 @@ def test_table(spec: PartitionSpec, proposal: Proposal, code: ErrorCode, stored:
     assert view.recovery == (proposal.recovery if stored else spec.recovery)
     assert driver.known("t-0").isr == view.isr
     assert any(isinstance(effect, WriteStates) for effect in driver.effects) == stored
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_shuts_down_is_refused_to_brokers_that_can_go_on_after_it(version: int) -> None:
+    """KAFKA-14140; but a broker that speaks version 0 alone would never propose an ISR for that partition again."""
+    driver = world(SPEC)
+    response: AlterPartitionResponse = driver.ask(request([Proposal((1, 4))], version))
+    refused = INELIGIBLE if version >= IDS_SINCE else ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert response.codes.tolist() == [refused if version else NONE]
+    assert driver.stored("t-0").isr == (SPEC.isr if version else (1, 4))
 
 
 def test_answer_has_the_state_that_stands_now() -> None:

@@ -70,7 +70,7 @@ class TestOnBrokers:
         }  # fmt: skip
         assert agree(world.cluster, known)
 
-        world.cluster.brokers[1].kill()
+        world.cluster.lose(1, world.client)
         known |= {
             "t-0": (2, [2, 3], [1, 2, 3]), "t-1": (2, [2, 3], [2, 3, 1]), "t-2": (3, [3, 2], [3, 1, 2]),
             "t-3": (3, [3, 2], [1, 3, 2]), "gone-1": (2, [2], [2, 1]),

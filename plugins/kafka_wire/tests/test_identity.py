@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from kframe_kafka_wire import plugin
-from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of
+from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of, registers
 from kframe_kafka_wire.jaas import read_entries
 from kframe_kafka_wire.security import Credentials, security_of
 from kframe_kafka_wire.transport import WireTransport, open_transport
@@ -216,3 +216,13 @@ def test_mechanisms_of_a_server() -> None:
     assert security_of({}, "PLAINTEXT").mechanisms() == ()
     assert security_of({}, "PLAINTEXT").credentials() is None
     assert Credentials("PLAIN", "u", "p") == Credentials("PLAIN", "u", "p")
+
+
+@pytest.mark.parametrize("given, there", [
+    ({}, False), ({"inter.broker.protocol.version": "3.4"}, False), ({"inter.broker.protocol.version": "3.3"}, True),
+    ({"inter.broker.protocol.version": "2.8-IV1"}, True),
+    ({"inter.broker.protocol.version": "2.8", "kframe.register": "false"}, False), ({"kframe.register": "true"}, True),
+])  # fmt: skip
+def test_who_stands_where_brokers_are_registered(given: dict[str, str], there: bool) -> None:
+    """Brokers before 3.4 look for a controller there."""
+    assert registers(given) is there

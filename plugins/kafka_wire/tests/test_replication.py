@@ -73,14 +73,16 @@ def scene(world: World, tmp_path: Path, setup: Setup, name: str) -> Iterator[Sce
 
 
 def leader(hard: bool, times: int) -> Story:
-    """The broker that leads partition 0 ends, and stays away or comes back to see the next leader end."""
+    """The broker that leads partition 0 ends, and stays away or comes back to see the next leader end.
+
+    The first that is killed stays registered, though dead, until its session has run out."""
 
     def story(scene: Scene) -> None:
         scene.instance(1000, "--insist").await_ready(active=True)
         scene.load.await_more(BEFORE)
-        for _ in range(times):
+        for number in range(times):
             broker = scene.leader()
-            scene.end(broker, hard)
+            scene.end(broker, hard, waits=EVERYTHING or number == 0)
             if times > 1:
                 scene.begin(broker)
 

@@ -179,7 +179,7 @@ def test_all_of_it_is_secured(world: World, tool: Tool, tmp_path: Path) -> None:
     assert world.client.exists("/brokers/topics/hers") is None
 
     first, second = world.cluster.brokers[1], world.cluster.brokers[2]
-    second.kill()
+    world.cluster.lose(2, world.client)
     assert until(lambda: world.isr("t-0") == [1] and world.state("t-1")["leader"] == 1, PATIENCE_S)
     assert tool.ask("produce", topic="t", partition=1, values=["d"]) == 1
     second.start()

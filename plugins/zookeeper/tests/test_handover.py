@@ -131,7 +131,7 @@ def change(world: World, topics: Topics) -> None:
     world.elect_preferred(topics.turned)
     eventually((2, [1, 2]), world.leader_and_isr, topics.turned)
     world.put(f"/admin/delete_topics/{topics.doomed}", None)
-    world.cluster.brokers[3].kill()
+    world.cluster.lose(3, world.client)
     without_3 = [(1, [1, 2]), (2, [2, 1]), (1, [1, 2]), (1, [1, 2]), (2, [2, 1]), (2, [2, 1])]
     eventually(without_3, lambda: [world.leader_and_isr(topics.orders, partition) for partition in range(6)])
     eventually((-1, [3]), world.leader_and_isr, topics.lone)

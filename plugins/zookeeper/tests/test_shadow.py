@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
@@ -128,7 +128,10 @@ def test_it_agrees_with_kafka_and_finds_what_kafka_has_not_done(
     tool.ask("create", topic="t", replicas=replicas)
     shadow.await_round(rounds)
 
-    for end in (cluster.brokers[other].stop, cluster.brokers[third].kill, cluster.brokers[controller].kill):
+    ends: tuple[Callable[[], object], ...] = (
+        cluster.brokers[other].stop, partial(cluster.lose, third, client), partial(cluster.lose, controller, client)
+    )  # fmt: skip
+    for end in ends:
         rounds = shadow.count("rounds")
         end()
         shadow.await_round(rounds)

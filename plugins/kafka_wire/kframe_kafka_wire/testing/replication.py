@@ -93,11 +93,15 @@ class Scene:
         assert until(lambda: self._leader_id() in ALL, PATIENCE_S)
         return self.world.cluster.brokers[self._leader_id()]
 
-    def end(self, broker: Broker, hard: bool) -> None:
-        """End a broker, and return when its registration has ended too."""
+    def end(self, broker: Broker, hard: bool, *, waits: bool = True) -> None:
+        """End a broker, and return when its registration has ended too.
+
+        ``waits``: until the server ends the session of a broker that was killed; else that is done for it."""
         ended = broker.log("server").count("shut down completed")
-        if hard:
+        if hard and waits:
             broker.kill()
+        elif hard:
+            self.world.cluster.lose(broker.id, self.world.client)
         else:
             broker.stop(PATIENCE_S)
             assert broker.log("server").count("shut down completed") == ended + 1

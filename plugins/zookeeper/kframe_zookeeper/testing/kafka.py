@@ -16,6 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from kazoo.client import KazooClient
+
+from kframe_zookeeper.testing.expiry import end_session_of
 from kframe_zookeeper.testing.java import JVM, compiled, fetched, sharing
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
@@ -182,6 +185,11 @@ class Cluster:
                 broker.start()
         for broker in self.brokers.values():
             broker.await_started()
+
+    def lose(self, broker_id: int, client: KazooClient) -> None:
+        """Kill a broker, and end its session, as the server does later: nobody needs to wait for that."""
+        self.brokers[broker_id].kill()
+        end_session_of(client, self.zookeeper, f"/brokers/ids/{broker_id}")
 
     def kill(self) -> None:
         """End all; for the end of a test, when nobody needs the data any more."""
