@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import random
 import socket
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from kframe_zookeeper.testing.certificates import Identity
-from kframe_zookeeper.testing.java import JVM, fetched, missing
+from kframe_zookeeper.testing.java import JVM, fetched, missing, sharing
 from kframe_zookeeper.testing.process import Process, until
 
 __all__ = ["HOST", "VERSION", "Ensemble", "ServerHandle", "ServerOptions", "free_ports", "jars", "missing"]
@@ -52,6 +54,23 @@ def free_ports(count: int) -> list[int]:
         if port not in chosen:
             chosen.append(port)
     return chosen
+
+
+@cache
+def mapped() -> tuple[str, ...]:
+    """Options of a JVM that maps the classes of a server."""
+    return sharing(f"zookeeper-{VERSION}", jars(), _train)
+
+
+def _train(options: tuple[str, ...]) -> None:
+    """Have a server start and end under these options."""
+    with tempfile.TemporaryDirectory() as scratch:
+        server = ServerHandle(Path(scratch) / "server", ServerOptions())
+        try:
+            server.start(options=options)
+            server.stop()
+        finally:
+            server.kill()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +119,13 @@ class ServerHandle(Process):
         path = self.folder / "log.txt"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def start(self, *, wait: bool = True) -> None:
-        """Start the process, and return when it serves clients (``wait``)."""
+    def start(self, *, wait: bool = True, options: tuple[str, ...] | None = None) -> None:
+        """Start the process, and return when it serves clients (``wait``). ``options``: of the JVM, else ``mapped``."""
+        options = mapped() if options is None else options
         main = "quorum.QuorumPeerMain" if self._members else "ZooKeeperServerMain"
         self._starts = self.log.count(_STARTED) + 1
         self._launch(
-            ["java", *JVM, "-Xmx768m", *self._properties(), *self.options.jvm, "-cp", f"{jars()}/*",
+            ["java", *JVM, *options, "-Xmx768m", *self._properties(), *self.options.jvm, "-cp", f"{jars()}/*",
              f"org.apache.zookeeper.server.{main}", str(self.folder / "zoo.cfg")],
             self.folder,
         )  # fmt: skip
