@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,25 +40,27 @@ class _Seeds(click.ParamType[range]):
 @click.option("--seeds", type=_Seeds(), required=True, help="Which seeds, both ends included; 7 is one.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
 @click.option("--keep", metavar="DIR", type=PATH, help="Write the runs that break an invariant into this directory.")
+@click.option(
+    "--append", "parts", metavar="FILE", type=PATH, help="Write each 500 seeds to this file; skip what stands there."
+)
 @click.option("--each", is_flag=True, help="A line for each seed, with its options, instead of the sum.")
 @output_option
-def run(seeds: range, jobs: int, keep: Path | None, each: bool, output: str) -> None:
-    """Play seeds. Exit code 1 if one breaks an invariant. Of fifty seeds one is played twice, to see the same trace."""
-    from kframe.sim import Tally, play_seeds
-    from kframe.sim.files import write_run
+def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bool, output: str) -> None:
+    """Play seeds. Exit code 1 if one breaks an invariant. Of fifty seeds one is played twice, to see the same trace.
+
+    A run with --append that was interrupted goes on where it was; "kframe sim total" adds its parts up.
+    """
+    from kframe.sim import Tally
+    from kframe.sim.parts import missing, read_parts
 
     tally = Tally()
+    chunks = [seeds] if parts is None else list(missing(seeds, read_parts(parts)))
 
     def played() -> Any:
         with progress(f"{len(seeds):,} seeds") as line:
-            for result in play_seeds(seeds, jobs):
+            for result in _play(chunks, jobs, keep, parts):
                 tally.add(result)
                 line(tally.seeds, len(seeds))
-                if result.violations:
-                    _complain(result)
-                    if keep is not None:
-                        keep.mkdir(parents=True, exist_ok=True)
-                        write_run(keep / f"seed-{result.options.seed}.json", result)
                 yield _row(result)
 
     if each:
@@ -67,6 +70,22 @@ def run(seeds: range, jobs: int, keep: Path | None, each: bool, output: str) -> 
             pass
         emit_record("kframe.sim/v1", {"first_seed": seeds[0], "last_seed": seeds[-1], **tally.shown()}, output)
     if tally.failed:
+        click.get_current_context().exit(1)
+
+
+@group.command()
+@click.argument("parts", metavar="FILE", type=PATH)
+@output_option
+def total(parts: Path, output: str) -> None:
+    """Add up the parts of a run with --append. Exit code 1 if a seed broke an invariant."""
+    from kframe.sim.parts import add_up, read_parts
+
+    read = read_parts(parts)
+    if not read:
+        raise BadInput(f"{parts}: found no parts, expected a file that --append has written")
+    summed = add_up(read)
+    emit_record("kframe.sim-total/v1", summed, output)
+    if summed["failed_seeds"]:
         click.get_current_context().exit(1)
 
 
@@ -122,6 +141,26 @@ def shrink_command(source: str, invariant: str | None, target: Path | None, trie
     if target is not None:
         write_run(target, result)
     _show(result, output)
+
+
+def _play(chunks: list[range], jobs: int, keep: Path | None, parts: Path | None) -> Iterator[Result]:
+    """Play seeds; say which fail and keep them, and write down each chunk."""
+    from kframe.sim import Tally, play_seeds
+    from kframe.sim.files import write_run
+    from kframe.sim.parts import append_part
+
+    for chunk in chunks:
+        part = Tally()
+        for result in play_seeds(chunk, jobs):
+            part.add(result)
+            if result.violations:
+                _complain(result)
+                if keep is not None:
+                    keep.mkdir(parents=True, exist_ok=True)
+                    write_run(keep / f"seed-{result.options.seed}.json", result)
+            yield result
+        if parts is not None:
+            append_part(parts, chunk, part)
 
 
 def _read(source: str) -> tuple[Options, tuple[Action, ...], str | None]:

@@ -175,7 +175,9 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     everyone = context.registered()
     yield from context.announce(everyone, _rows(context, indexes), _DELETION)
     replicas = replica_machine.of_rows(context, _rows(context, indexes))
-    _name_the_unborn(context, replicas)
+    # Replicas of a move that was stored and could not begin, since its partition never had a leader, go like others.
+    unborn = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
+    replica_machine.call_new(context, unborn)
     online = _online(context, replicas)
     dead = replicas.where(~online)
     alive = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))

@@ -13,7 +13,6 @@ from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
-from kframe.model.config import STRICT_MOVES
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.requests import Occasion
@@ -115,9 +114,7 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
     begun = yield from partition_machine.trigger_online(context)
     yield from reassignment.resume_on(context, indexes)
-    if context.config[STRICT_MOVES]:
-        # A move of what never had a leader was stored; its first ISR may be the whole target, and will change no more.
-        yield from moves.isrs_changed(context, begun.initialised)
+    yield from reassignment.begin_led(context, begun.initialised)
     yield from moves.relieve(context)
     yield from deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
 

@@ -96,6 +96,16 @@ def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     yield from resume(context, rows[done])
 
 
+def begin_led(context: Context, rows: Int32) -> Operation[None]:
+    """``rows`` have got their first leader. A move that was stored before that begins, once asked, and ends if the
+    first ISR is its target: Kafka leaves it until the next failover, since no ISR will change any more."""
+    moving = rows[context.cluster.partitions.reassigning[rows] != 0]
+    if len(moving) and context.config[STRICT_MOVES]:
+        replica_machine.call_new(context, _fresh(context, moving))
+        yield from replica_machine.move(context, _flagged(context, moving, ReplicaFlag.ADDING), ReplicaState.ONLINE)
+        yield from complete_where_in_sync(context, moving)
+
+
 def reassign_stored(context: Context) -> Operation[Int32]:
     """Take up what an operator has left in storage; return the rows under way. What fails is taken out of storage.
 
@@ -123,8 +133,14 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     Returns the rows that keep what they had, since storage does not take anything else: their topics are gone, or
     cannot be read.
     """
-    changed = reassigns(context.cluster.partitions, rows, assignments)
+    p = context.cluster.partitions
+    changed = reassigns(p, rows, assignments)
     moved, wanted = rows[changed], assignments.take(changed)
+    if context.config[STRICT_MOVES]:
+        # Else the next controller, should the role be lost before leaders are told, would tell them the new list under
+        # an epoch that they know, and they would keep the old one. What moves on gets another epoch from it anyway.
+        ends = ~wanted.replicas.any(wanted.flags != 0)
+        yield from _raise(context, moved[ends & (p.partition_epoch[moved] != NO_STATE)])
     unstored = yield from topics.store(context, moved, wanted)
     taken = ~np.isin(moved, unstored)
     moved, wanted = moved[taken], wanted.take(taken)
@@ -172,10 +188,7 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
     if len(rows) == 0:
         return rows
     raised = yield from announce(context, rows)
-    adding, p = _flagged(context, raised, ReplicaFlag.ADDING), context.cluster.partitions
-    # Of a reassignment that is resumed they are there already; Kafka moves them all the same, and logs that it cannot.
-    fresh = adding.where(p.replica_state[adding.slots(p)] == ReplicaState.NON_EXISTENT)
-    yield from replica_machine.move(context, fresh, ReplicaState.NEW)
+    yield from replica_machine.move(context, _fresh(context, raised), ReplicaState.NEW)
     return np.setdiff1d(rows, raised).astype(np.int32)
 
 
@@ -273,6 +286,13 @@ def _raise(context: Context, rows: Int32) -> Operation[Int32]:
         remaining, _ = yield from context.refresh(remaining[stale(result)])
     found: Int32 = np.sort(np.concatenate([rows[:0], *raised]))
     return found
+
+
+def _fresh(context: Context, rows: Int32) -> Replicas:
+    """Replicas being added that are not there yet. Of a reassignment that is resumed they are; Kafka moves them all the
+    same, and logs that it cannot."""
+    p, adding = context.cluster.partitions, _flagged(context, rows, ReplicaFlag.ADDING)
+    return adding.where(p.replica_state[adding.slots(p)] == ReplicaState.NON_EXISTENT)
 
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> Replicas:

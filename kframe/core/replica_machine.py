@@ -120,6 +120,14 @@ def move(
     return refused
 
 
+def call_new(context: Context, replicas: Replicas) -> None:
+    """Replicas that the controller knows nothing of are New from now on; nobody is told."""
+    p = context.cluster.partitions
+    before = p.replica_state[replicas.slots(p)]
+    p.replica_state[replicas.slots(p)] = ReplicaState.NEW
+    context.gauges.replicas_moved(replicas.rows, before, p.replica_state[replicas.slots(p)])
+
+
 def _brokers(context: Context, replicas: Replicas) -> Int32:
     p = context.cluster.partitions
     brokers: Int32 = p.replica[replicas.slots(p)]

@@ -10,6 +10,7 @@ from kframe.embedded import Api
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.events import BrokerModified, BrokersChanged
+from kframe.model.ids import ReplicaState
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, assigned, kinds, quiet, state_of
 from tests.core.moving import move
@@ -114,3 +115,4 @@ def test_a_move_that_was_stored_before_there_was_a_leader_ends() -> None:
     driver.start_broker(9)
     driver.handle(BrokersChanged())
     assert assigned(driver.stored("t-0")) == ((3, 1), (), ())
+    assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.ONLINE)

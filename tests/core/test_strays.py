@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from kframe.embedded import Api
+from kframe.model.asks import WriteAssignments
 from kframe.model.columns import Ragged
-from kframe.model.events import AlterPartitionRequested, Elect
+from kframe.model.events import AlterPartitionRequested, Elect, ReassignmentRequested
+from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from tests.core.driver import Driver, quiet, state_of
 
@@ -59,3 +61,15 @@ def test_a_leader_that_knows_the_assignment_is_left_alone() -> None:
     driver = quiet({"t": [PartitionSpec((1, 3), 1, (1,), 5)]}, BROKERS, kframe_reassignment_strict=True)
     driver.handle(proposal(1, 3))
     assert (state_of(driver.stored("t-0")), driver.told(Api.LEADER_AND_ISR, "t-0")) == ((1, (1, 3), 5), [])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_epoch_goes_up_before_a_move_is_given_up_in_storage(strict: bool) -> None:
+    """Found by the simulator, seed 164: a controller lost the role after it had stored the end of a move and before it
+    told of it. Its successor told the leader under the epoch that it had, and the leader kept the list of the move."""
+    moving = PartitionSpec((1, 3, 2), 1, (1, 3), 5, adding_replicas=(2,))
+    driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
+    epochs: list[int | None] = []
+    driver.before(WriteAssignments, lambda: epochs.append(driver.stored("t-0").leader_epoch))
+    driver.ask(ReassignmentRequested(Targets.of([(("t", 0), None)]), token=1))
+    assert epochs == [6 if strict else 5]

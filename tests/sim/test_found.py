@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,17 @@ from kframe.core.controller import Controller
 from kframe.core.selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.embedded.layout import REASSIGN_PARTITIONS
+from kframe.errors import ErrorCode
 from kframe.model.asks import Claim
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
+from kframe.model.events import Event, LeaderAndIsrAnswered, TopicPartition
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
+from kframe.sim import Action, World, plan_of
+from kframe.sim import play as play_plan
+from kframe.sim.controllers import ControllerProcess
 
 
 def play(partition: str, steps: list[str], protocol: str = "3.9") -> tuple[ScenarioRunner, list[dict[str, Any]]]:
@@ -96,3 +102,46 @@ def test_a_role_that_was_won_while_the_session_ended_is_not_kept_idle() -> None:
             ensemble.expire(store)
     loop.run_until_idle()
     assert controller.active
+
+
+class Listening(World):
+    """A world that remembers which partitions brokers have answered errors for."""
+
+    def __init__(self, *args: Any) -> None:
+        self.failed: set[tuple[int, TopicPartition]] = set()
+        super().__init__(*args)
+
+    def event_begins(self, process: ControllerProcess, event: Event) -> None:
+        """Note errors of LeaderAndIsr."""
+        if isinstance(event, LeaderAndIsrAnswered):
+            wrong = {key for key, error in event.partition_errors if error is ErrorCode.UNKNOWN_SERVER_ERROR}
+            self.failed |= {(event.broker_id, key) for key in wrong}
+        super().event_begins(process, event)
+
+
+def test_r47_a_cluster_converges_behind_orders_that_brokers_have_half_applied() -> None:
+    """KAFKA-9769: brokers do what LeaderAndIsr says and answer an error, while one of them dies and comes back."""
+    options, _ = plan_of(7)
+    plan = [
+        *(Action(1_000.0, "half_apply", {"broker": broker}) for broker in range(len(options.brokers))),
+        Action(1_100.0, "crash_broker", {"broker": 1}),
+        Action(9_000.0, "half_apply", {"broker": 1}),
+        Action(9_100.0, "start_broker", {"broker": 0}),
+    ]
+    world = Listening(replace(options, producers=()), plan)
+    assert world.run().violations == ()
+    assert len({broker for broker, _ in world.failed}) >= 2
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["registration", "topic"])
+def test_what_can_be_read_at_last_is_taken_up_without_a_failover(which: int) -> None:
+    """Seeds 33, 50, 2000006: up to the next failover it stayed unknown, or its leader proposed nothing."""
+    options, _ = plan_of(7)
+    plan = [
+        Action(1_000.0, "malform", {"which": which ^ 1, "pick": 0}),
+        Action(1_100.0, "drop_controller"),
+        Action(2_000.0, "crash_broker", {"broker": 1}),
+    ]
+    result = play_plan(replace(options, producers=()), plan)
+    assert result.violations == ()
+    assert result.played["malform"] == result.played["drop_controller"] == 1

@@ -17,13 +17,15 @@ from kframe.core import leadership
 from kframe.errors import InputError
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
-from kframe.sim import CLASSES, INVARIANTS, Tally, World, plan_of, play, play_seed, shrink
+from kframe.sim import CLASSES, INVARIANTS, Tally, World, parts, plan_of, play, play_seed, shrink
 from kframe.sim.files import read_run, scenario_text, write_run
 from kframe.sim.plan import CLASS_OF, Action
 from kframe.sim.run import EVENTS_LEAST
 
 #: Seeds of every run of the suite; ``make sim`` plays many more.
 SEEDS = range(2_000_001, 2_000_013)
+#: A part of a run, by some other build.
+PART = json.dumps({"schema": "kframe.sim-part/v1", "build": "aa", "first_seed": 3, "last_seed": 3, "failed_seeds": 0})
 
 
 def test_seeds_keep_every_invariant() -> None:
@@ -132,6 +134,48 @@ def test_the_command_plays_keeps_and_replays(tmp_path: Path) -> None:
     assert runner.invoke(cli, ["sim", "replay", str(kept)]).exit_code == 1
     assert runner.invoke(cli, ["sim", "shrink", "7"]).exit_code == 2
     assert runner.invoke(cli, ["sim", "run", "--seeds", "9..8"]).exit_code == 2
+
+
+def test_a_run_in_parts_adds_up_and_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "SEEDS", 2)
+    runner, file = CliRunner(), tmp_path / "parts.jsonl"
+
+    def run(seeds: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(runner.invoke(cli, ["sim", "run", "--seeds", seeds, "-o", "json"]).stdout)
+        return found
+
+    for seeds, played in (("8..8", 1), ("7..10", 3), ("7..10", 0)):
+        asked = ["sim", "run", "--seeds", seeds, "--append", str(file), "-o", "json"]
+        assert json.loads(runner.invoke(cli, asked).stdout)["seeds"] == played
+    summed, whole = json.loads(runner.invoke(cli, ["sim", "total", str(file), "-o", "json"]).stdout), run("7..10")
+    assert {name: summed[name] for name in whole if name not in ("schema", "simulated_seconds")} == {
+        name: value for name, value in whole.items() if name not in ("schema", "simulated_seconds")
+    }
+    assert (summed["parts"], summed["failed"]) == (3, {})
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        pytest.param(["none"], "JSONDecodeError", id="no JSON"),
+        pytest.param([PART, PART], "seed 3 in two parts", id="twice"),
+        pytest.param([PART, PART.replace("aa", "bb").replace("3", "9")], "aa, bb", id="two builds"),
+        pytest.param([PART.replace("part", "whole")], "kframe.sim-whole/v1", id="something else"),
+        pytest.param([], "no parts", id="nothing"),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path, lines: list[str], found: str) -> None:
+    file = tmp_path / "parts.jsonl"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    told = CliRunner().invoke(cli, ["sim", "total", str(file)])
+    assert (told.exit_code, found in told.output) == (2, True)
+
+
+def test_parts_of_another_build_are_not_added_to(tmp_path: Path) -> None:
+    file = tmp_path / "parts.jsonl"
+    file.write_text(f"{PART}\n")
+    told = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--append", str(file)])
+    assert (told.exit_code, "build aa" in told.output) == (2, True)
 
 
 def test_each_seed_shows_its_options() -> None:

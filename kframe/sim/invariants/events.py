@@ -29,8 +29,10 @@ def gauges_are_recounts(watch: Watch, ended: Ended) -> str | None:
 
 
 def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
-    """I25: what the state machines say of partitions fits what is known of them."""
-    if not ended.process.active:
+    """I25: what the state machines say of partitions fits what is known of them. Who was followed by another controller
+    and has not heard of it may have read what that one has written."""
+    controller = ended.process.loop.controller
+    if not ended.process.active or controller.controller_epoch < watch.world.ensemble.controller_epoch():
         return None
     cluster = ended.process.loop.controller.cluster
     p = cluster.partitions
