@@ -120,9 +120,13 @@ def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
 
 
 def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation[None]:
-    """A broker answered the deletion of replicas: mark what failed, complete what was confirmed."""
+    """A broker answered the deletion of replicas: mark what failed, complete what was confirmed.
+
+    One that says that it has registered anew since is passed over: that is an event of its own, upon which the deletion
+    begins again, or has begun already. Kafka halts the topic, and nothing lets it go on.
+    """
     cluster = context.cluster
-    if answer.controller_epoch != context.controller_epoch:
+    if answer.controller_epoch != context.controller_epoch or answer.error is ErrorCode.STALE_BROKER_EPOCH:
         return
     broker = cluster.brokers.find(answer.broker_id)
     started = cluster.topics.deletion_started[cluster.partitions.topic[answer.rows]] != 0

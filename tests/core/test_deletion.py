@@ -197,7 +197,7 @@ def test_start_of_another_broker_does_not() -> None:
 @pytest.mark.parametrize(
     "error, failed, left",
     [(NONE, ("t-1",), {"t-0": DONE, "t-1": ReplicaState.OFFLINE}),
-     (ErrorCode.STALE_BROKER_EPOCH, (), dict.fromkeys(("t-0", "t-1"), ReplicaState.OFFLINE))],
+     (ErrorCode.STALE_CONTROLLER_EPOCH, (), dict.fromkeys(("t-0", "t-1"), ReplicaState.OFFLINE))],
     ids=["one partition", "top level"],
 )  # fmt: skip
 def test_error_halts(error: ErrorCode, failed: tuple[str, ...], left: dict[str, ReplicaState]) -> None:
@@ -306,5 +306,19 @@ def test_a_move_that_could_not_begin_bars_no_deletion() -> None:
     mark(driver, "t")
     driver.handle(BrokersChanged())
     for broker_id in (1, 2, 3):
+        confirm(driver, broker_id, "t-0", "t-1")
+    assert gone(driver)
+
+
+def test_an_answer_for_an_earlier_registration_halts_nothing() -> None:
+    """Found by the simulator, seed 911: it came after the deletion had begun again with the new registration, and the
+    good answer to that found nothing that was still to be deleted."""
+    driver = world()
+    mark(driver, "t")
+    driver.ensemble.bounce_brokers([1])
+    driver.handle(BrokersChanged())
+    confirm(driver, 1, "t-0", "t-1", error=ErrorCode.STALE_BROKER_EPOCH)
+    assert HALTED not in flags(driver)
+    for broker_id in (2, 1):
         confirm(driver, broker_id, "t-0", "t-1")
     assert gone(driver)
