@@ -299,7 +299,7 @@ def _repeat_shutdown(world: World, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _readdress(world: World, arguments: Mapping[str, Any]) -> bool:
+def readdress(world: World, arguments: Mapping[str, Any]) -> bool:
     """A broker listens on another port, as after a change of its listeners."""
     broker = choices.broker(world, arguments)
     (now,) = broker.registration.endpoints
@@ -341,7 +341,7 @@ ACTIONS: Final[Mapping[str, Callable[[World, Mapping[str, Any]], bool]]] = {
     "fail_log_dir": _fail_log_dir,
     "repeat_alter": _repeat_alter,
     "repeat_shutdown": _repeat_shutdown,
-    "readdress": _readdress,
+    "readdress": readdress,
     "fail_selector": _fail_selector,
     **operators.OPERATIONS,
     **clients.OPERATIONS,

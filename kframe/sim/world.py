@@ -31,6 +31,8 @@ QUIET_MS: Final = 20_000.0
 #: A lull is that nothing was written for so long; it is waited for so long at most.
 LULL_MS: Final = 9_000.0
 LULL_MOST_MS: Final = 45_000.0
+#: So long it may take until everybody has heard of a broker's new address.
+NEWS_MS: Final = 3_000.0
 #: After so long without faults it should be.
 REST_MOST_MS: Final = 300_000.0
 #: Topic ids are sent from this inter-broker protocol on.
@@ -132,7 +134,8 @@ class World(Journal):
                 process.stir()
 
     def _lull(self) -> None:
-        """Wait until nothing is written any more, if that comes, while what is dead is dead; and look."""
+        """Wait until nothing is written any more, if that comes, while what is dead is dead; let one more broker
+        change its address, of which everybody is to hear though nothing else happens; and look."""
         actions.lull(self)
         began = self.scheduler.now_ms
         changed_at, changes = began + self.session_timeout_ms, -1
@@ -145,7 +148,12 @@ class World(Journal):
             return now - changed_at > LULL_MS or now - began > LULL_MOST_MS
 
         self._run_until(quiet)
-        if self.scheduler.now_ms - began <= LULL_MOST_MS and not self.watch.broken:
+        if self.scheduler.now_ms - began > LULL_MOST_MS:
+            return
+        actions.readdress(self, {"broker": self.options.seed})
+        looks_at = self.scheduler.now_ms + NEWS_MS
+        self._run_until(lambda: self.scheduler.now_ms > looks_at)
+        if not self.watch.broken:
             self.watch.look(Moment.LULL, None)
 
     def _rest(self) -> None:
