@@ -108,7 +108,7 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
     if target is not None:
         write_run(target, result)
     if scenario is not None:
-        scenario.write_text(scenario_text(options, world.story), encoding="utf-8")
+        scenario.write_text(scenario_text(options, world.story, result.simulated_ms), encoding="utf-8")
     _show(result, output)
     if expected not in (None, result.trace):
         click.echo(

@@ -19,6 +19,7 @@ from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch
 from kframe.sim import choices, clients, operators
 from kframe.sim.errands import ask_controller
+from kframe.sim.journal import Told
 from kframe.sim.network import ENSEMBLE
 from kframe.sim.plan import Action
 
@@ -50,11 +51,12 @@ class Saboteur:
 
 def play(world: World, action: Action) -> None:
     """Let an action happen."""
-    world.story.append((world.scheduler.now_ms, action, None))
+    place = len(world.story)
+    world.story.append(Told(world.scheduler.now_ms, action, None))
     if ACTIONS[action.kind](world, action.arguments):
         world.played[action.kind] += 1
     else:
-        world.story.pop()
+        del world.story[place]
 
 
 # -- processes
@@ -64,7 +66,6 @@ def _crash_broker(world: World, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(world, arguments)
     if not broker.running:
         return False
-    choices.tell(world, "broker_failure", [broker.broker_id])
     broker.crash()
     return True
 
@@ -74,7 +75,6 @@ def _start_broker(world: World, arguments: Mapping[str, Any]) -> bool:
     broker = choices.choose(down, arguments["broker"])
     if broker is None:
         return False
-    choices.tell(world, "broker_startup", [broker.broker_id])
     broker.start()
     return True
 
@@ -82,7 +82,6 @@ def _start_broker(world: World, arguments: Mapping[str, Any]) -> bool:
 def _bounce_broker(world: World, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(world, arguments)
     before = broker.incarnation
-    choices.tell(world, "broker_bounce", [broker.broker_id])
     broker.bounce()
     return broker.incarnation > before
 

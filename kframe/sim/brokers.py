@@ -56,6 +56,9 @@ class Surroundings(Onlooker, Protocol):
     def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
         """A broker has answered a control request."""
 
+    def tell(self, kind: str, argument: Any) -> None:
+        """Something happens that a scenario can say."""
+
     def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
         """Logs of a broker may have changed."""
 
@@ -92,7 +95,7 @@ class BrokerProcess:
         self.incarnation = 0
         self._world = world
         self._session = 0
-        self._registered = self._waits = False
+        self._registered = self._waits = self._silent = False
         self._held: list[Callable[[], None]] = []
         self._wakes_at = float("inf")
 
@@ -113,6 +116,7 @@ class BrokerProcess:
             return
         self.running, self.paused = True, False
         self.incarnation += 1
+        self._fall_silent(False)
         self._register()
         self.model.start(self.registration.broker_epoch, self._now())
         self._world.broker_up(self)
@@ -127,6 +131,7 @@ class BrokerProcess:
         if not self.running:
             return
         self._end(lost)
+        self._fall_silent(True)
         self._time_out_later()
 
     def _end(self, lost: dict[Any, int] | None = None) -> None:
@@ -145,6 +150,7 @@ class BrokerProcess:
         self._end()
         self.running = True
         self.incarnation += 1
+        self._world.tell("broker_bounce", [self.broker_id])
         (epoch,) = self._world.ensemble.bounce_brokers([self.broker_id])
         self._session += 1
         self.registration = replace(self.registration, broker_epoch=epoch)
@@ -162,6 +168,7 @@ class BrokerProcess:
         """Stand still as by SIGSTOP."""
         if self.running and not self.paused:
             self.paused = True
+            self._fall_silent(True)
             self._time_out_later()
 
     def go_on(self) -> None:
@@ -169,6 +176,7 @@ class BrokerProcess:
         if not self.running or not self.paused:
             return
         self.paused = False
+        self._fall_silent(False)
         self._session += 1
         if not self._registered:
             self._register()
@@ -217,7 +225,14 @@ class BrokerProcess:
             self.model.reregister(self.registration.broker_epoch)
             self._flush()
 
+    def _fall_silent(self, silent: bool) -> None:
+        """Say whether it answers nobody."""
+        if silent is not self._silent:
+            self._silent = silent
+            self._world.tell("answer", {"broker": self.broker_id, "error": "SILENT" if silent else "NONE"})
+
     def _register(self) -> None:
+        self._world.tell("broker_startup", [{"id": self.broker_id}])
         (epoch,) = self._world.ensemble.register_brokers([replace(self.registration, broker_epoch=NO_BROKER_EPOCH)])
         self.registration = replace(self.registration, broker_epoch=epoch)
         self._registered = True
@@ -226,6 +241,7 @@ class BrokerProcess:
     def _unregister(self) -> None:
         if self._registered:
             self._registered = False
+            self._world.tell("broker_failure", [self.broker_id])
             self._world.ensemble.unregister_brokers([self.broker_id])
 
     def _time_out_later(self) -> None:
@@ -355,6 +371,7 @@ class BrokerProcess:
             self.sent.append(message)
         elif isinstance(message, ControlledShutdown):
             self.asked.append(message)
+            self._world.tell("controlled_shutdown", self.broker_id)
         if process is None:
             self._world.scheduler.after(500.0, partial(self._answer(ENSEMBLE, out.number), None))
             return

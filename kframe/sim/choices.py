@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kframe.embedded.layout import DELETE_TOPICS
 from kframe.model.events import TopicPartition
 
 if TYPE_CHECKING:
@@ -17,8 +18,13 @@ Item = TypeVar("Item")
 
 def tell(world: World, kind: str, argument: Any) -> None:
     """Say the action that is played as a step of a scenario."""
-    now_ms, action, _ = world.story[-1]
-    world.story[-1] = now_ms, action, {kind: argument}
+    world.story[-1] = world.story[-1]._replace(step={kind: argument})
+
+
+def tell_of(world: World, topic: str, kind: str, argument: Any) -> None:
+    """The same of an action that is about a topic; one that is to go is gone at once in a scenario."""
+    if not world.ensemble.has_record(f"{DELETE_TOPICS}/{topic}"):
+        tell(world, kind, argument)
 
 
 def name(key: TopicPartition) -> str:

@@ -276,7 +276,7 @@ def _produce(world: World, arguments: Mapping[str, Any]) -> bool:
     if key is None or producer is None:
         return False
     acks = "all" if producer.options.acks == -1 else producer.options.acks
-    choices.tell(world, "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}})
+    choices.tell_of(world, key[0], "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}})
     producer.write(key, arguments["count"])
     return True
 

@@ -11,11 +11,18 @@ import msgspec
 
 from kframe.errors import InputError
 from kframe.scenario.format import SCHEMA as SCENARIO
+from kframe.sim.building import FETCH_MS, LAG_MS
+from kframe.sim.journal import Told
 from kframe.sim.options import Options, TopicOptions
 from kframe.sim.plan import CLASS_OF, Action
 from kframe.sim.world import Result
 
 SCHEMA: Final = "kframe.sim-run/v1"
+#: The settings of all brokers of a world, by Kafka's keys.
+BROKERS_CONFIG: Final[dict[str, object]] = {
+    "replica.lag.time.max.ms": int(LAG_MS),
+    "replica.fetch.wait.max.ms": int(FETCH_MS),
+}
 
 
 def shown(result: Result) -> dict[str, Any]:
@@ -56,17 +63,17 @@ def read_run(path: Path) -> tuple[Options, tuple[Action, ...], Mapping[str, Any]
     return options, plan, document
 
 
-def scenario_text(options: Options, story: Sequence[tuple[float, Action, Mapping[str, Any] | None]]) -> str:
-    """What was played as a scenario (``kframe.scenario/v1``), for people and for a regression test.
+def scenario_text(options: Options, story: Sequence[Told], end_ms: float) -> str:
+    """What happened until ``end_ms`` as a scenario (``kframe.scenario/v1``), for people and for a regression test.
 
-    A scenario knows no delays and no faults of processes, networks and storage: those stand as comments, and what
-    needed one of them to go wrong does not go wrong in the scenario.
+    A scenario has one controller, and knows no delays and no faults of networks and storage: actions that bring such
+    are comments, and what needed one of them to go wrong does not go wrong in the scenario.
     """
     lines = [
         f"# What seed {options.seed} of the simulator played. Faults that a scenario cannot tell are comments.",
         f"schema: {SCENARIO}",
         f"name: seed-{options.seed}",
-        f"config: {json.dumps(options.config)}",
+        f"config: {json.dumps(options.config | BROKERS_CONFIG)}",
         "brokers_replicate: true",
         "brokers:",
         *(f"  - {json.dumps(_broker(options, one))}" for one in options.brokers),
@@ -78,13 +85,14 @@ def scenario_text(options: Options, story: Sequence[tuple[float, Action, Mapping
     before = 0.0
     for now_ms, action, step in story:
         if step is None:
-            arguments = json.dumps(dict(action.arguments))
-            lines.append(f"  # at {now_ms:.0f} ms: {action.kind} {arguments}")
+            assert action is not None
+            lines.append(f"  # at {now_ms:.0f} ms: {action.kind} {json.dumps(dict(action.arguments))}")
             continue
-        lines.append(f"  - advance: {round((now_ms - before) / 1000.0, 3)}")
-        before = now_ms
+        if now_ms > before:
+            lines.append(f"  - advance: {round((now_ms - before) / 1000.0, 3)}")
+            before = now_ms
         lines += [f"  - {kind}: {json.dumps(argument)}" for kind, argument in step.items()]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, f"  - advance: {round((end_ms - before) / 1000.0, 3)}", ""])
 
 
 def _broker(options: Options, broker_id: int) -> dict[str, Any]:
@@ -94,7 +102,7 @@ def _broker(options: Options, broker_id: int) -> dict[str, Any]:
 def _topic(topic: TopicOptions) -> dict[str, Any]:
     return {
         "name": topic.name,
-        "config": {"unclean.leader.election.enable": topic.unclean},
+        "config": {"unclean.leader.election.enable": topic.unclean, "min.insync.replicas": topic.min_insync},
         "partitions": [
             {"partition": number, "replicas": list(replicas)} for number, replicas in enumerate(topic.assignments)
         ],

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from kframe.broker.messages import ControlResponse, LeaderAndIsr
 from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
@@ -24,6 +24,7 @@ from kframe.sim.ensemble import SimEnsemble
 from kframe.sim.letters import Letter, Row
 from kframe.sim.network import Network
 from kframe.sim.options import Options
+from kframe.sim.plan import Action
 from kframe.sim.scheduler import Scheduler
 from kframe.sim.store import SimStore
 from kframe.sim.watch import (
@@ -42,6 +43,14 @@ from kframe.sim.watch import (
     Written,
 )
 from kframe.wire import ControlVersions, Encoder
+
+
+class Told(NamedTuple):
+    """Something that has happened: an action of the plan, or the step of a scenario that says it, or both."""
+
+    at_ms: float
+    action: Action | None
+    step: Mapping[str, Any] | None
 
 
 @dataclass(slots=True)
@@ -74,6 +83,8 @@ class Journal:
         self.counts: Counter[str] = Counter()
         self.lines: dict[tuple[int, int, int], deque[Letter]] = {}
         """Requests that wait or are under way, by (controller, incarnation, broker)."""
+        self.story: list[Told] = []
+        """What has happened, as far as a scenario can say it, and all actions."""
         self._trace = hashlib.blake2b(digest_size=16)
         self._encoder = Encoder(ControlVersions.of(InterBrokerProtocol.parse(options.protocol)))
         self._notes: defaultdict[int, Notes] = defaultdict(Notes)
@@ -97,6 +108,11 @@ class Journal:
     def process_of(self, store: SimStore | None) -> ControllerProcess | None:
         """Whose store this is."""
         return None if store is None else self.controllers[store.controller_id - FIRST_ID]
+
+    def tell(self, kind: str, argument: Any) -> None:
+        """Something happens that a scenario can say; what was before the first controller is its beginning."""
+        if self.counts["claims"]:
+            self.story.append(Told(self.scheduler.now_ms, None, {kind: argument}))
 
     # -- what is written: the world as Witness
 
@@ -131,6 +147,9 @@ class Journal:
         if process is not None:
             self._notes[process.controller_id].topics.setdefault(name, before)
         written = TopicWritten(name, before, after, topic_id, process)
+        if process is not None and not before:
+            lists = [list(after[number].replicas) for number in sorted(after)]
+            self.tell("create_topics", [{"name": name, "assignments": lists}])
         self.watch.look(Moment.TOPIC, written)
         self.watch.moves.topic_written(written)
         if not after:
@@ -145,6 +164,8 @@ class Journal:
             return
         if call in ("claim", "take_over"):
             if isinstance(what, int):
+                if self.counts["claims"]:
+                    self.tell("elect", {})
                 self.counts["claims"] += 1
                 self.watch.look(Moment.CLAIMED, Claimed(process, what))
             return
@@ -255,7 +276,12 @@ class Journal:
 
     def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has died, with these logs."""
-        self.watch.ledger.logs_lost(process.broker_id, keys)
+        lost = tuple(keys)
+        self.tell(
+            "log_dir_failure",
+            {"broker": process.broker_id, "partitions": [f"{topic}-{number}" for topic, number in lost]},
+        )
+        self.watch.ledger.logs_lost(process.broker_id, lost)
 
     def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
         """A broker answers a client later."""

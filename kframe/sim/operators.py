@@ -84,8 +84,6 @@ def _create_topic(world: World, arguments: Mapping[str, Any]) -> bool:
         return False
     topic = NewTopic(f"t{arguments['name']}", arguments["partitions"], min(arguments["factor"], 3))
     shift = arguments["shift"]
-    asked = {"name": topic.name, "partitions": topic.partitions, "replication_factor": topic.replication_factor}
-    choices.tell(world, "create_topics", [asked])
     world.ask(
         process, f"creation of {topic.name}",
         lambda token: CreateTopicsRequested((topic,), TIMEOUT_MS, start_index=shift, shift=shift, token=token),
@@ -144,7 +142,7 @@ def _config(world: World, arguments: Mapping[str, Any]) -> bool:
     if name is None:
         return False
     config = {"unclean.leader.election.enable": str(arguments["unclean"]).lower()}
-    choices.tell(world, "topic_config", {name: config})
+    choices.tell_of(world, name, "topic_config", {name: config})
     world.ensemble.configure_topic(name, config)
     return True
 
@@ -166,6 +164,8 @@ def _election_record(world: World, arguments: Mapping[str, Any]) -> bool:
 
 def _mark_deleted(world: World, arguments: Mapping[str, Any]) -> bool:
     name = choices.topic(world, arguments["pick"])
+    if name is not None:
+        choices.tell(world, "delete_topics", [name])
     return name is not None and _left(lambda: world.ensemble.mark_for_deletion([name]))
 
 
@@ -182,15 +182,12 @@ def _shut_down(world: World, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(world, arguments)
     if not broker.running or broker.model.state is not BrokerState.RUNNING:
         return False
-    choices.tell(world, "controlled_shutdown", broker.broker_id)
     broker.shut_down()
     return True
 
 
 def _drop_controller(world: World, arguments: Mapping[str, Any]) -> bool:
     try:
-        if world.story:
-            choices.tell(world, "elect", {})
         world.ensemble.drop_controller()
     except InputError:
         return False

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kframe.embedded.states import StateColumns
 from kframe.model.config import ControllerConfig
@@ -71,8 +71,6 @@ class World(Journal):
         super().__init__(options)
         self.plan = tuple(plan)
         self.played: Counter[str] = Counter()
-        self.story: list[tuple[float, Action, dict[str, Any] | None]] = []
-        """What has been played: when, and the step of a scenario that says the same, if there is one."""
         self.faulty_selectors = actions.Saboteur()
         self.ensemble = SimEnsemble(StateColumns(build_cluster(options)))
         self.ensemble.witness = self

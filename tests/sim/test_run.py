@@ -115,7 +115,7 @@ def test_a_run_is_told_as_a_scenario_that_can_be_read() -> None:
     options, plan = plan_of(7)
     world = World(options, plan)
     world.run()
-    scenario = parse_scenario(scenario_text(options, world.story), "seed-7")
+    scenario = parse_scenario(scenario_text(options, world.story, world.scheduler.now_ms), "seed-7")
     assert len(scenario.steps) > 5
     ScenarioRunner(scenario)
 
