@@ -159,7 +159,9 @@ class ControllerProcess:
 
     def stir(self) -> None:
         """See to it that what waits is handled."""
-        if not self._planned and self.running and not self.paused and not self.idle:
+        if self._planned or not self.running or self.paused:
+            return
+        if self._steps is not None or len(self.loop.queue):
             self._plan(STEP_MS)
 
     def _plan(self, delay_ms: float) -> None:

@@ -237,6 +237,8 @@ class Watch:
         self.started: dict[tuple[int, int, int, int, int], set[type]] = {}
         """Kinds of requests so far, by (controller, incarnation, controller epoch, broker, broker epoch)."""
         self.unanswered = 0
+        self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
+        """The last recount of a controller's gauges, and what was counted."""
         self.ledger = Ledger(world)
         self.moves = Moves()
         self._by_moment: dict[Moment, tuple[Invariant, ...]] = {

@@ -125,8 +125,8 @@ class World(Journal):
             self.watch.look(Moment.RESTED, None)
 
     def _run_until(self, done: Callable[[], bool]) -> None:
-        scheduler, processes = self.scheduler, self.controllers
-        while not done() and not self.watch.broken and scheduler.next_ms() < float("inf"):
+        scheduler, processes, watch = self.scheduler, self.controllers, self.watch
+        while not done() and not watch.broken and scheduler.next_ms() < float("inf"):
             scheduler.step()
             for process in processes:
                 process.stir()
