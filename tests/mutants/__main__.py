@@ -52,13 +52,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _wants(mutant: Mutant, keep: Keep, arguments: argparse.Namespace) -> bool:
-    """Whether something that is asked for has not been kept; a survivor is asked again for further seeds."""
-    simulated = keep.simulator(mutant)
-    known = simulated is not None and (
-        simulated.verdict.outcome is Outcome.KILLED or simulated.seeds == arguments.seeds
-    )
-    wants_seeds = arguments.seeds is not None and mutant.simulated and not known
-    return wants_seeds or (arguments.tests and keep.tests(mutant) is None)
+    """Whether something that is asked for has not been kept."""
+    seeds = keep.seeds_left(mutant, arguments.seeds) if mutant.simulated else None
+    return seeds is not None or (arguments.tests and keep.tests(mutant) is None)
 
 
 def run(
@@ -73,7 +69,9 @@ def run(
     def one(mutant: Mutant) -> Result:
         root = free.get()
         try:
-            result = judge(root, mutant, history, seeds, tests)
+            left = seeds if keep is None else keep.seeds_left(mutant, seeds)
+            untested = keep is None or keep.tests(mutant) is None
+            result = judge(root, mutant, history, left, tests and untested)
         finally:
             free.put(root)
         with lock:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutants.run import Outcome, Result, Verdict
+from tests.mutants.seeds import span
 from tests.mutants.table import ROOT, Mutant
 
 
@@ -49,11 +50,26 @@ class Keep:
         """What the simulator has said."""
         return self._found.get((_digest(mutant), "simulator"))
 
+    def seeds_left(self, mutant: Mutant, seeds: str | None) -> str | None:
+        """Which of these seeds the simulator still has to play: none if it has killed the mutant, and only those after
+        the ones that it has survived."""
+        known = self.simulator(mutant)
+        if seeds is None or known is None or known.seeds is None:
+            return seeds
+        first, last = span(seeds)
+        played_first, played_last = span(known.seeds)
+        if known.verdict.outcome is Outcome.KILLED or (played_first <= first and last <= played_last):
+            return None
+        survived = known.verdict.outcome is Outcome.SURVIVED
+        return f"{played_last + 1}..{last}" if survived and played_first <= first <= played_last else seeds
+
     def add(self, result: Result, seeds: str | None) -> None:
-        """Keep what was run."""
+        """Keep what was run; ``seeds`` are all that were asked for, those that were played before too."""
         commit = commit_now()
         with self._path.open("a") as file:
-            for by, verdict in _run(result):
+            for by, found in _run(result):
+                survived = by == "simulator" and found.outcome is Outcome.SURVIVED
+                verdict = Verdict(Outcome.SURVIVED, f"{seeds} passed") if survived else found
                 kept = Kept(verdict, commit, seeds if by == "simulator" else None)
                 self._found[_digest(result.mutant), by] = kept
                 line: Mapping[str, Any] = {

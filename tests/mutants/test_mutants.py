@@ -130,9 +130,11 @@ def test_verdicts_are_kept_and_those_of_changed_mutants_forgotten(tmp_path: Path
     failed = Verdict(Outcome.KILLED, "test_it", ("test_a.py::test_it",))
     Keep(path).add(Result(mutant, failed, nothing), None)
     Keep(path).add(Result(mutant, nothing, Verdict(Outcome.SURVIVED, "1..9 passed")), "1..9")
+    assert [Keep(path).seeds_left(mutant, one) for one in ("1..9", "1..20", "30..40")] == [None, "10..20", "30..40"]
     Keep(path).add(Result(mutant, nothing, Verdict(Outcome.KILLED, "seed 12, I1")), "1..20")
     found = Keep(path).result(mutant)
     assert (found.tests, found.simulator) == (failed, Verdict(Outcome.KILLED, "seed 12, I1"))
+    assert Keep(path).seeds_left(mutant, "1..2000") is None
     assert Keep(path).result(replace(mutant, new="None")).tests == nothing
 
 
