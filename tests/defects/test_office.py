@@ -20,7 +20,7 @@ from kframe.model.events import (
     SessionExpired,
 )
 from kframe.model.tables import Targets
-from kframe.testing.clusters import StateSpec, change_of, healthy, small_table
+from kframe.testing.clusters import StateSpec, change_of, healthy, registration, small_table
 from tests.defects.worlds import World, entries
 
 
@@ -89,12 +89,14 @@ def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemorySto
 
 
 def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
+    """They waited before the role was lost, and are about a broker that everybody would be told of without a write."""
     both = world()
-    both.depose(0, by=1)
     both.wires[0].take()
     for _ in range(1_000):
-        both.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
         both.loops[0].queue.put(BrokersChanged())
+        both.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+    both.ensemble.register_brokers([registration(4)])
+    both.depose(0, by=1)
     before = both.zxid
     both.run(0)
     assert both.zxid == before
