@@ -43,7 +43,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(json.dumps([asdict(result) for result in results], indent=1))
     else:
         print(evidence.table(results))
-    if arguments.evidence:
+    if arguments.evidence and keep is not None and not arguments.tests:
+        arguments.evidence.write_text(evidence.simulated(results, arguments.seeds, keep))
+    elif arguments.evidence:
         arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep))
     tested = [one for one in results if one.tests.outcome is not Outcome.NOT_RUN] if keep else results
     if not arguments.tests:
@@ -110,7 +112,11 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
-    parser.add_argument("--evidence", type=Path, help="write the page with the results to this file")
+    parser.add_argument(
+        "--evidence",
+        type=Path,
+        help="write the page with the results to this file; with --no-tests and --keep that of the simulator",
+    )
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without any mutant first")
     parser.add_argument("--page", action="store_true", help="write docs/defects.md anew and end")
     return parser.parse_args(words)

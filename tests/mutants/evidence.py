@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 
-from tests.mutants.kept import Keep, commit_now
+from tests.mutants.kept import Keep, Kept, commit_now
 from tests.mutants.run import Outcome, Result, Verdict
 from tests.mutants.table import defects
 
@@ -86,6 +86,43 @@ def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None)
         ),
         "",
     ])  # fmt: skip
+
+
+def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
+    """The page of what the simulator alone has noticed: whom it killed, and whom it has not."""
+    run = [(one, kept) for one in results if (kept := keep.simulator(one.mutant)) is not None]
+    killed = [(one, kept) for one, kept in run if kept.verdict.outcome is Outcome.KILLED]
+    others = [(one, kept) for one, kept in run if kept.verdict.outcome is not Outcome.KILLED]
+    return "\n".join([
+        "# Mutants that the simulator notices",
+        "",
+        f"Made by `make mutants ARGS='--no-tests --seeds {seeds} --keep FILE'`, Python {platform.python_version()}.",
+        "The simulator plays one seed after another on a mutant. A mutant is killed by the first seed that breaks an",
+        "invariant and breaks none without the mutant; what the simulation itself raises is no kill. The commit is",
+        "that at which it was found: other builds draw other worlds from the same seeds. Mutants of the naive",
+        "kernels run on these, which takes a sixth more time.",
+        "",
+        f"{len(killed)} of {len(run)} killed.",
+        "",
+        "| mutant | protection taken out | belongs to | seed and invariant | at |",
+        "|---|---|---|---|---|",
+        *(_simulated_row(one, kept) for one, kept in killed),
+        "",
+        "## Not killed",
+        "",
+        "All of these are killed by tests ([mutants.md](mutants.md)).",
+        "",
+        "| mutant | protection taken out | belongs to | played | at |",
+        "|---|---|---|---|---|",
+        *(_simulated_row(one, kept) for one, kept in others),
+        "",
+    ])  # fmt: skip
+
+
+def _simulated_row(one: Result, kept: Kept) -> str:
+    mutant = one.mutant
+    naive = " (naive)" if mutant.naive else ""
+    return f"| `{mutant.id}`{naive} | {mutant.removes} | {' '.join(mutant.rules)} | {kept.verdict.by} | {kept.commit} |"
 
 
 def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> str:
