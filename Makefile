@@ -8,7 +8,9 @@
 #   make fuzz     bent znodes and frames for every reader, by seeds of their own; longer than in the suite
 #   make sanitize the kernels' tests and the fuzz on kernels that AddressSanitizer and UBSan look over
 #   make sim      2,000 simulated clusters, faults and all; minutes
-#   make bench    the figures, with machine and commit
+#   make bench    the figures beside their targets, with machine and commit; some twenty minutes
+#   make bench-peers    kframe beside Kafka's own controllers, in turn; some twenty-five minutes
+#   make bench-compare  which of the ratios measured last have fallen by more than a fifth
 #   make search   every state of a small world within 12 steps; minutes
 #   make mutants  each protection taken out by hand: which tests notice
 #   make setup    .venv with kframe, its plugins and the tools; kernels compiled again when they changed
@@ -55,7 +57,8 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-real test-debug check fuzz sanitize search sim bench mutants clean
+.PHONY: setup kernels demo test test-release test-real test-debug check fuzz sanitize search sim bench bench-peers \
+	bench-compare mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -72,6 +75,12 @@ demo: setup
 
 bench: setup
 	$(PY) -m benchmarks $(ARGS)
+
+bench-peers: setup
+	$(PY) -m benchmarks.against_kafka $(ARGS)
+
+bench-compare: setup
+	$(PY) -m benchmarks.compare $(ARGS)
 
 # Of fifty seeds one is played twice. SIM_SEEDS and SIM_JOBS choose others.
 sim: setup

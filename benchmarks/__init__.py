@@ -1,1 +1,1 @@
-"""kframe beside Kafka's own classes, in turn, on one machine: ``python -m benchmarks`` (``make bench``)."""
+"""kframe timed, alone (``make bench``) and beside Kafka's own controllers (``make bench-peers``)."""

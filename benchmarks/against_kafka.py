@@ -1,57 +1,187 @@
-"""kframe and Kafka's own classes in turn, on the same cluster."""
+"""kframe beside Kafka's own controllers, in turn: ``python -m benchmarks.against_kafka`` (``make bench-peers``).
+
+- ``zk``: Kafka 3.9's ZooKeeper controller classes. ``kraft``: Kafka's KRaft classes; beside their records made and
+  applied stands what kframe's core decides, without bytes. Each under both garbage collectors, of which the better
+  counts, by its best run; kframe's median is taken before, between and after them.
+- ``live``: whole controllers over a real ZooKeeper (``benchmarks.live``).
+
+Needs Maven and JDK 17 or newer; some 25 minutes, most of them Kafka's. ``--partitions 10000 --live 5000`` takes five.
+"""
 
 from __future__ import annotations
 
+import argparse
+import statistics
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import engine, peers
+from benchmarks import engine, live, peers
+from benchmarks.ratios import Ratio, to_record
+from benchmarks.records import LATEST, table, write_record
 
-#: How many times as fast as Kafka's classes kframe has to be.
-TARGETS: Final[Mapping[str, float]] = {"broker-failure": 50, "controller-failover": 50, "preferred-election": 20}
-HEADINGS: Final = ("bench", "partitions", "kframe ms", "decide", "encode", "Kafka ms", "ratio", "wanted", "bytes each")
+PARTS: Final = ("zk", "kraft", "live")
+HEADINGS: Final = ("beside", "what", "partitions", "kframe", "peer", "collector", "least", "median", "most")
 LEGEND: Final = (
-    "kframe: median of its slower run, decided, applied and all bytes ready. Kafka: its best run, warmed up."
+    "Milliseconds, or bytes of a partition; least, median and most of the ratio, by kframe's medians of each turn. "
+    "The peer: its best run under the better collector, warmed up."
 )
 
 Result = dict[str, Any]
 
 
-def compare(partitions: int, brokers: int, runs: int, peer_runs: int, heap: str | None) -> list[Result]:
-    """kframe, then Kafka, then kframe again, so that a machine that drifts shows in the spread; a row for each bench.
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What stands beside what: a ``phase`` of a kframe bench beside the sum of some of the peer's figures."""
 
-    Without a ``heap`` for Kafka's classes kframe is measured alone.
-    """
-    before = {name: engine.run(name, partitions, brokers, runs) for name in TARGETS}
-    figures = {} if heap is None else peers.run(partitions, brokers, peer_runs, heap)
-    after = {name: engine.run(name, partitions, brokers, runs) for name in TARGETS}
-    return [row(name, partitions, [before[name], after[name]], figures) for name in TARGETS]
+    bench: str
+    phase: str
+    parts: tuple[str, ...]
 
 
-def row(name: str, partitions: int, ours: Sequence[Result], figures: Mapping[str, Result]) -> Result:
-    """What is kept of one bench; ``figures`` are all that the peers measured on that cluster, if they were run."""
-    found: Result = {"bench": name, "partitions": partitions, "kframe": list(ours)}
-    if figures:
-        medians = [run["seconds"]["ready"]["median"] for run in ours]
-        kafka = peers.best_seconds(figures, name)
-        found |= {"kafka": dict(figures), "kafka_seconds": kafka, "target": TARGETS[name]}
-        found["ratio"] = {"least": kafka / max(medians), "most": kafka / min(medians)}
-    return found
+PAIRS: Final[Mapping[str, tuple[Pair, ...]]] = {
+    "zk": (
+        Pair("broker-failure", "ready", ("zk.broker_failure.state_machines", "zk.broker_failure.serialise")),
+        Pair(
+            "controller-failover", "ready",
+            ("zk.controller_failover.state_machines", "zk.controller_failover.serialise"),
+        ),
+        Pair(
+            "preferred-election", "ready",
+            ("zk.preferred_election_of_all.state_machines", "zk.preferred_election_of_all.serialise"),
+        ),
+    ),
+    "kraft": (Pair("broker-failure", "decide", ("kraft.broker_failure.generate_and_replay",)),),
+}  # fmt: skip
+#: What the peers are called in names of ratios.
+BESIDE: Final = {"zk": "kafka", "kraft": "kraft"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is measured."""
+
+    brokers: int
+    runs: int
+    peer_runs: int
+    heap: str
+
+
+def turns(controller: str, partitions: int, plan: Plan) -> tuple[list[Result], dict[str, peers.Figures]]:
+    """kframe, the peer under one collector, kframe, the peer under the other, kframe: all of kframe's results, and the
+    peer's figures by collector."""
+    ours = _ours(controller, partitions, plan)
+    figures = {}
+    for collector in peers.COLLECTORS:
+        figures[collector] = peers.run(controller, collector, partitions, plan.brokers, plan.peer_runs, plan.heap)
+        ours += _ours(controller, partitions, plan)
+    return ours, figures
+
+
+def _ours(controller: str, partitions: int, plan: Plan) -> list[Result]:
+    return [engine.run(pair.bench, partitions, plan.brokers, plan.runs) for pair in PAIRS[controller]]
+
+
+def rows(controller: str, ours: Sequence[Result], figures: Mapping[str, peers.Figures]) -> list[Result]:
+    """A row for each pair, and one for memory; ``ours`` are results of kframe's benches on one cluster."""
+    size = {key: ours[0][key] for key in ("partitions", "brokers")}
+    found = []
+    for pair in PAIRS[controller]:
+        medians = [one["seconds"][pair.phase]["median"] for one in ours if one["bench"] == pair.bench]
+        by_collector = {name: peers.best_seconds(one, pair.parts) for name, one in figures.items()}
+        found.append(row(controller, pair.bench, pair.phase, size, medians, by_collector))
+    held = [one["state_bytes_per_partition"] for one in ours]
+    heaps = {name: float(peers.heap_bytes(one, controller)) for name, one in figures.items()}
+    return [*found, row(controller, "memory", "bytes a partition", size, held, heaps)]
+
+
+def row(
+    controller: str, bench: str, phase: str, size: Mapping[str, int], ours: Sequence[float], theirs: Mapping[str, float]
+) -> Result:
+    """One comparison: the peer's better collector, and how many times as much it takes."""
+    collector = min(theirs, key=lambda name: theirs[name])
+    best = theirs[collector]
+    ratio = {"least": best / max(ours), "median": best / statistics.median(ours), "most": best / min(ours)}
+    return {"beside": BESIDE[controller], "bench": bench, "phase": phase, **size, "kframe": list(ours),
+            "peer": dict(theirs), "collector": collector, "ratio": ratio}  # fmt: skip
 
 
 def line(found: Result) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
-    slower = max(found["kframe"], key=lambda run: run["seconds"]["ready"]["median"])
-    milliseconds = {phase: spread["median"] * 1000 for phase, spread in slower["seconds"].items()}
-    kafka, ratio = found.get("kafka_seconds"), found.get("ratio")
-    return (
-        found["bench"],
-        f"{found['partitions']:,}",
-        f"{milliseconds['ready']:.2f}",
-        f"{milliseconds['decide']:.2f}",
-        f"{milliseconds['encode']:.2f}",
-        f"{kafka * 1000:.0f}" if kafka else "-",
-        f"{ratio['least']:.0f} to {ratio['most']:.0f}" if ratio else "-",
-        f"{TARGETS[found['bench']]:.0f}",
-        f"{slower['state_bytes_per_partition']:.0f}",
+    unit = 1 if found["bench"] == "memory" else 1000
+    what = found["bench"] if found["phase"] == "ready" else f"{found['bench']}: {found['phase']}"
+    ours, theirs = statistics.median(found["kframe"]) * unit, found["peer"][found["collector"]] * unit
+    ratio = (f"{found['ratio'][name]:.1f}" for name in ("least", "median", "most"))
+    return (found["beside"], what, f"{found['partitions']:,}", f"{ours:,.1f}", f"{theirs:,.1f}", found["collector"],
+            *ratio)  # fmt: skip
+
+
+def ratios(found: Sequence[Result], alive: Sequence[Result]) -> list[Ratio]:
+    """What is compared between records: of the classes the median ratio, of whole controllers the least."""
+    of_classes = [
+        Ratio(f"{one['bench']}/{one['partitions']}/{one['brokers']} beside {one['beside']}", one["ratio"]["median"])
+        for one in found
+    ]
+    return of_classes + live.ratios(alive)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, write."""
+    chosen = _arguments(words)
+    if lacking := peers.missing():
+        print(f"no {lacking} on this machine: there is nothing to be measured beside", file=sys.stderr)
+        return 2
+    found: list[Result] = []
+    measured: list[Result] = []
+    for controller in (one for one in ("zk", "kraft") if one in chosen.only):
+        for partitions in chosen.partitions:
+            peer_runs = chosen.peer_runs or (1 if partitions >= 1_000_000 and controller == "zk" else 2)
+            plan = Plan(chosen.brokers, chosen.runs, peer_runs, chosen.heap)
+            ours, figures = turns(controller, partitions, plan)
+            measured.append({"kframe": ours, "peer": controller, "figures": figures})
+            found += rows(controller, ours, figures)
+    if found:
+        table([HEADINGS, *map(line, found)], LEGEND)
+    lives = _live(chosen) if "live" in chosen.only else []
+    alive = live.rows(lives)
+    if alive:
+        table([live.HEADINGS, *map(live.line, alive)], live.LEGEND)
+    command = ["python", "-m", "benchmarks.against_kafka", *(sys.argv[1:] if words is None else words)]
+    kept = {"ratios": to_record(ratios(found, alive)), "classes": found, "live": alive, "measured": measured + lives}
+    write_record(chosen.out, command, kept)
+    return 0
+
+
+def _live(chosen: argparse.Namespace) -> list[Result]:
+    return [
+        one
+        for alone, sizes in ((False, chosen.live), (True, chosen.alone))
+        for size in sizes
+        for one in live.lives(size, chosen.live_brokers, chosen.lives, chosen.live_heap, alone=alone)
+    ]
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.against_kafka", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    add = parser.add_argument
+    add("--only", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure; all of it by default")
+    add("--partitions", type=int, nargs="+", default=[100_000, 1_000_000], help="of clusters for the classes")
+    add("--brokers", type=int, default=100, help="of these clusters")
+    add("--runs", type=int, default=7, help="counted runs of kframe in each turn")
+    add("--peer-runs", type=int, help="runs of the classes after their warm-up; 2, of the largest clusters 1")
+    add("--heap", default="8g", help="of the classes")
+    add("--live", type=int, nargs="*", default=[20_000, 100_000], help="partitions of clusters on a real ZooKeeper")
+    add("--alone", type=int, nargs="*", default=[1_000_000], help="the same, of which kframe is measured alone")
+    add("--live-brokers", type=int, default=10, help="of these clusters")
+    add("--lives", type=int, default=1, help="of each controller on a real ZooKeeper")
+    add("--live-heap", default="3g", help="of each JVM there, ZooKeeper's included")
+    add("--out", type=Path, default=LATEST / "peers.json", help="where the record goes; to keep it, results/NAME.json")
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -6,17 +6,21 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 PEERS: Final = Path(__file__).resolve().parent / "peers"
-#: Which of the peers' figures make up what kframe does in one bench.
-PARTS: Final[Mapping[str, tuple[str, str]]] = {
-    "broker-failure": ("zk.broker_failure.state_machines", "zk.broker_failure.serialise"),
-    "controller-failover": ("zk.controller_failover.state_machines", "zk.controller_failover.serialise"),
-    "preferred-election": ("zk.preferred_election_of_all.state_machines", "zk.preferred_election_of_all.serialise"),
+#: Options of the JVM by collector; G1's are those of Kafka's own start script.
+COLLECTORS: Final[Mapping[str, str]] = {
+    "g1": "-server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35",
+    "parallel": "-server -XX:+UseParallelGC",
 }
+#: The stage after which a controller has taken over and holds a cluster, by controller.
+HEAP_AFTER: Final[Mapping[str, str]] = {"zk": "zk.controller_failover.state_machines", "kraft": "kraft.log_replay"}
+
+Figures = Mapping[str, Mapping[str, Any]]
 
 
 def missing() -> str | None:
@@ -25,15 +29,16 @@ def missing() -> str | None:
     return " and ".join(lacking) or None
 
 
-def run(partitions: int, brokers: int, runs: int, heap: str) -> dict[str, dict[str, Any]]:
-    """Warm Kafka's classes up, time ``runs`` lives with the parallel collector, and return the figures by name."""
+def run(controller: str, collector: str, partitions: int, brokers: int, runs: int, heap: str) -> Figures:
+    """Warm the classes of ``controller`` (zk, kraft) up, time ``runs`` lives, and return the figures by name."""
     environment = os.environ | {
         "BROKERS": str(brokers),
         "RUNS": str(runs),
         "HEAP": heap,
-        "CONTROLLERS": "zk",
-        "JVM_OPTS": "-server -XX:+UseParallelGC",
+        "CONTROLLERS": controller,
+        "JVM_OPTS": COLLECTORS[collector],
     }
+    print(f"{controller} classes, {collector}, {partitions:,} partitions", file=sys.stderr)
     done = subprocess.run(
         [str(PEERS / "run.sh"), str(partitions)], env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
@@ -41,6 +46,11 @@ def run(partitions: int, brokers: int, runs: int, heap: str) -> dict[str, dict[s
     return {figure["bench"]: figure for figure in figures}
 
 
-def best_seconds(figures: Mapping[str, Mapping[str, Any]], bench: str) -> float:
-    """The peers' best run of a bench: state machines and serialising, each at its fastest, their store left out."""
-    return sum(float(figures[part]["seconds_min"]) for part in PARTS[bench])
+def best_seconds(figures: Figures, parts: tuple[str, ...]) -> float:
+    """The best run of what ``parts`` make up together, each at its fastest, their store left out."""
+    return sum(float(figures[part]["seconds_min"]) for part in parts)
+
+
+def heap_bytes(figures: Figures, controller: str) -> int:
+    """Bytes of heap for each partition once the controller has taken over."""
+    return int(figures[HEAP_AFTER[controller]]["heap_bytes_per_partition"])

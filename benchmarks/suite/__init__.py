@@ -6,5 +6,6 @@ The ordinary tests run each once at 1,000 partitions and look at the answer only
     python -m pytest benchmarks/suite --benchmark-enable --bench-partitions 100000 --bench-brokers 10,100 -k failover
 
 ``answers.json`` holds the known answers: digests over what was decided, the columns at the end and all bytes that were
-made. A change that alters them on purpose makes them anew with ``--new-answers``, at every size that is kept there.
+made. A change that alters them on purpose makes them anew with ``--new-answers``, at every size that is kept there. At
+a size that is not, a bench is timed all the same, and its result says ``"answer_known": false``.
 """

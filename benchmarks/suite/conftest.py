@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -16,8 +15,9 @@ from kframe.bench.run import Bench
 ANSWERS: Final = Path(__file__).with_name("answers.json")
 #: A thousand leaders that each ask make a controller tell a thousand brokers a thousand times: minutes a run.
 NOT_OVER_A_THOUSAND: Final = ("alter-partition-storm", "reassignment-completion")
-#: Many requests to every broker, whatever the partitions: a second or more a run over a thousand brokers. They take
-#: part in timed runs, and in ordinary tests over fewer brokers.
+#: The size of ordinary tests.
+IN_TESTS: Final = 1_000
+#: Many requests to every broker, whatever the partitions: too long for an ordinary test over a thousand brokers.
 TELLING: Final = ("alter-partition", "topic-creation-storm", "topic-deletion")
 
 
@@ -28,26 +28,27 @@ class Answers:
         self._path, self._anew = path, anew
         self._known: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
-    def hold(self, bench: Bench, answer: str) -> None:
-        """Fail the test unless the answer is the known one; where answers are made anew, know it."""
+    def hold(self, bench: Bench, answer: str) -> bool:
+        """Fail the test unless the answer is the known one; where answers are made anew, keep it. Returns whether it
+        is known: at the size of ordinary tests every answer has to be."""
         place = f"{bench.name}/{bench.partitions}/{bench.brokers}"
         if self._anew:
             self._known[place] = answer
-        elif place not in self._known:
-            pytest.fail(f"no answer is known of {place}; it is {answer}; --new-answers keeps it")
-        assert answer == self._known[place], f"another answer than the one known of {place}"
-
-    def keep(self) -> None:
-        """Write what was made anew."""
-        if self._anew:
             self._path.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        elif place not in self._known and bench.partitions != IN_TESTS:
+            return False
+        assert answer == self._known.get(place), f"another answer than the one known of {place}; see --new-answers"
+        return True
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The sizes, and how answers are made anew."""
     group = parser.getgroup("kframe's benches")
-    group.addoption("--bench-partitions", default="1000", metavar="N,...", help="sizes of clusters; 1000 by default")
+    group.addoption(
+        "--bench-partitions", default=str(IN_TESTS), metavar="N,...", help="sizes of clusters; 1000 by default"
+    )
     group.addoption("--bench-brokers", default="10,100,1000", metavar="B,...", help="brokers; 10,100,1000 by default")
+    group.addoption("--bench-only", metavar="NAME,...", help="these benches; all of them by default")
     group.addoption("--bench-runs", type=int, default=3, help="counted runs of each bench that is timed; 3 by default")
     group.addoption("--new-answers", action="store_true", help=f"keep the answers found in {ANSWERS.name}")
 
@@ -57,23 +58,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "bench" not in metafunc.fixturenames:
         return
     option = metafunc.config.getoption
-    timed, runs = option("--benchmark-enable"), option("--bench-runs")
+    runs = option("--bench-runs")
     sizes = product(_numbers(option("--bench-partitions")), _numbers(option("--bench-brokers")))
+    only = option("--bench-only")
     benches = [
         Bench(name, partitions, brokers, runs)
         for partitions, brokers in sizes
-        for name in BENCHES
-        if brokers < 1_000 or name not in NOT_OVER_A_THOUSAND + (() if timed else TELLING)
+        for name in (only.split(",") if only else BENCHES)
+        if brokers < 1_000 or name not in NOT_OVER_A_THOUSAND + (TELLING if partitions == IN_TESTS else ())
     ]
     metafunc.parametrize("bench", benches, ids=[f"{one.name}-{one.partitions}-{one.brokers}" for one in benches])
 
 
 @pytest.fixture(scope="session")
-def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
+def answers(request: pytest.FixtureRequest) -> Answers:
     """What every bench is held to."""
-    known = Answers(ANSWERS, request.config.getoption("--new-answers"))
-    yield known
-    known.keep()
+    return Answers(ANSWERS, request.config.getoption("--new-answers"))
 
 
 def _numbers(text: str) -> list[int]:

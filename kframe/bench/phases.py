@@ -41,6 +41,8 @@ class Phases:
     """Bytes that go to the sockets, shared sections counted for each broker."""
     made_bytes: int = 0
     """Bytes that were made, shared sections counted once."""
+    batch_bytes: int = 0
+    """Bytes that were made for one batch, the largest."""
     counting_seconds: float = 0.0
     """The bench's own work, which belongs to no phase: counting requests, letting go of those it has counted, and
     answering for brokers."""
@@ -162,6 +164,7 @@ class EncodingTransport:
 
     def _count(self, phases: Phases, encoded: list[EncodedRequest]) -> None:
         made: dict[int, int] = {}
+        before = phases.made_bytes
         for request in encoded:
             phases.requests += 1
             phases.sent_bytes += request.nbytes
@@ -173,6 +176,7 @@ class EncodingTransport:
                 if self._whole:
                     self.bytes_digest.update(place.to_bytes(8, "little"))
                     self.bytes_digest.update(chunk if fresh else b"")
+        phases.batch_bytes = max(phases.batch_bytes, phases.made_bytes - before)
 
     def queues(self) -> Mapping[int, BrokerQueue]:
         """Nothing waits here."""

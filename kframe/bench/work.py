@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from kframe.bench import memory
 from kframe.bench.answers import digest_of_cluster
 from kframe.bench.life import Life
 from kframe.core.context import Context
@@ -30,6 +31,9 @@ class World:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one trial. ``seconds`` by phase are those of all its events; ``ready`` is always among them.
+
+    Among the ``counts`` of an event is, where the system tells, ``resident_bytes``: the most memory that the process
+    had during the event, without what stands in for storage and without the bytes of the largest batch.
 
     ``digest`` pins the work that was timed, in every trial. ``answer`` does so byte by byte: what was decided, the
     columns at the end and all bytes that were made; it is worked out where the trial was asked for it, else empty.
@@ -93,10 +97,15 @@ class _EventTrial:
         self._life = Life(world.made, work.selectors)
         self._timed = work.prepare(self._life, world.partitions)
         self._life.transport.count_anew(whole)
+        # What storage would hold: the world itself, and the stand-in's copy of it.
+        self._stand_in_bytes = 2 * world.made.partitions.nbytes
+        self._peak_bytes: int | None = None
 
     def run(self) -> None:
+        memory.forget_peak()
         with self._life.watch.event():
             self._timed()
+        self._peak_bytes = memory.peak_bytes()
 
     def finish(self) -> Outcome:
         life, phases = self._life, self._life.watch.phases
@@ -107,6 +116,8 @@ class _EventTrial:
         answer = digest_of_cluster(life.cluster, life.transport.bytes_digest.hexdigest()) if self._whole else ""
         counts = {name: getattr(phases, name) for name in ("requests", "sent_bytes", "made_bytes")}
         counts["state_bytes_per_partition"] = state_bytes(life.context) / len(life.cluster)
+        if self._peak_bytes is not None:
+            counts["resident_bytes"] = self._peak_bytes - self._stand_in_bytes - phases.batch_bytes
         return Outcome({name: getattr(phases, f"{name}_seconds") for name in names}, counts, sent, answer)
 
 

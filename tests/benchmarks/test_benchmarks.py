@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks import against_kafka, growth, peers
+from benchmarks import growth, timed
 from benchmarks.__main__ import main
+from benchmarks.targets import TARGETS
 
 
 def test_the_exponent_of_a_power_law_is_found() -> None:
@@ -18,36 +19,37 @@ def test_the_exponent_of_a_power_law_is_found() -> None:
     assert growth.exponent([10, 20], [4.0, 4.0]) == pytest.approx(0.0)
 
 
-def ours(ready: float) -> dict[str, Any]:
-    """A result of ``kframe bench``, as far as a row looks at it."""
-    seconds = {phase: {"median": ready} for phase in ("ready", "decide", "encode")}
-    return {"seconds": seconds, "state_bytes_per_partition": 68.0}
+def failure(bench: str, choose: float, decide: float, brokers: int = 100) -> dict[str, Any]:
+    """A result of ``kframe bench``, as far as ratios look at it."""
+    spread = {phase: {"median": value} for phase, value in (("choose", choose), ("decide", decide), ("ready", 9.0))}
+    return {"bench": bench, "partitions": 1_000, "brokers": brokers, "seconds": spread,
+            "state_bytes_per_partition": 80.0, "resident_bytes": 2**29}  # fmt: skip
 
 
-def test_a_ratio_is_kafkas_best_run_to_ours() -> None:
-    parts = peers.PARTS["preferred-election"]
-    figures = {parts[0]: {"seconds_min": 2.0}, parts[1]: {"seconds_min": 1.0}}
-    row = against_kafka.row("preferred-election", 1_000, [ours(0.125), ours(0.25)], figures)
-    assert (row["kafka_seconds"], row["target"]) == (3.0, 20)
-    assert row["ratio"] == {"least": 12.0, "most": 24.0}
-    line = dict(zip(against_kafka.HEADINGS, against_kafka.line(row), strict=True))
-    assert (line["kframe ms"], line["Kafka ms"], line["ratio"], line["wanted"]) == ("250.00", "3000", "12 to 24", "20")
-
-
-def test_every_bench_beside_kafkas_has_its_figures_and_target() -> None:
-    assert set(peers.PARTS) == set(against_kafka.TARGETS)
-    source = (peers.PEERS / "zk/src/main/scala/peerbench/zk/ZkController.scala").read_text()
-    for part in sum(peers.PARTS.values(), ()):
-        assert f'measure("{part.split(".")[1]}"' in source
+def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
+    results = [failure("broker-failure", 1.0, 10.0), failure("broker-failure-bulk", 3.0, 12.0),
+               failure("broker-failure-native", 9.0, 9.0, brokers=10)]  # fmt: skip
+    assert timed.tiers(results) == [{"partitions": 1_000, "brokers": 100, "tier": "bulk", "choose": 3.0, "decide": 1.2}]
+    kept = {one.name: (one.value, one.less, one.absolute) for one in timed.ratios(results)}
+    assert kept == {
+        "choose-bulk/1000/100": (3.0, True, False),
+        "decide-bulk/1000/100": (1.2, True, False),
+        "broker-failure/1000/100 bytes a partition": (80.0, True, False),
+        "broker-failure/1000/100 seconds": (9.0, True, True),
+        "broker-failure/1000/100 resident": (0.5, True, True),
+    }
 
 
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "record.json"
-    sizes = ["--partitions", "200", "--sizes", "100", "200", "--clusters", "100", "300"]
-    runs = ["--brokers", "5", "--runs", "1", "--growth-runs", "1", "--no-peers", "--swept", "6", "--sweep-runs", "1"]
-    assert main([*sizes, *runs, "--out", str(out)]) == 0
+    sizes = ["--partitions", "1000", "--over", "10", "--sizes", "100", "200", "--clusters", "100", "300"]
+    runs = ["--brokers", "5", "--runs", "1", "--growth-runs", "1", "--swept", "6", "--sweep-runs", "1"]
+    names = ["broker-failure", "broker-failure-native", "batching"]
+    assert main([*sizes, *runs, "--benches", *names, "--out", str(out), "-o", "json"]) == 0
     record = json.loads(out.read_text())
-    assert [row["bench"] for row in record["rows"]] == list(against_kafka.TARGETS)
+    assert json.loads(capsys.readouterr().out) == record
+    assert [row["bench"] for row in record["suite"]] == names
+    assert all(row["answer_known"] for row in record["suite"])
     assert [row["bench"] for row in record["requests"]] == list(growth.REQUESTS)
     for row in record["requests"]:
         assert row["partitions"] == [100, 200]
@@ -59,14 +61,15 @@ def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert swept["played_all"] == swept["seconds"]["played"] * 25
     assert record["command"][:3] == ["python", "-m", "benchmarks"]
     assert {"commit", "processor", "cores"} <= set(record)
-    printed = capsys.readouterr().out
-    assert "milliseconds at" in printed
-    assert "reassignment-completion" in printed
+    assert {"choose-native/1000/10", "growth of topic-creation"} <= {one["name"] for one in record["ratios"]}
+    assert [one["name"] for one in record["targets"]] == list(TARGETS)
 
 
-def test_a_part_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--only", "alter-partition", "--clusters", "100", "--brokers", "5", "--runs", "1"]) == 0
+def test_a_part_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--only", "alter-partition", "--clusters", "100", "--brokers", "5", "--runs", "1"]
+    assert main([*words, "--out", str(tmp_path / "record.json")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["milliseconds", "at", "100", "ratio", "at", "most"]
     assert lines[1].split()[0] == "alter-partition"
     assert lines[1].split()[2:] == ["1.00", "2.0"]
+    assert sum(target.text in line for target in TARGETS.values() for line in lines) == len(TARGETS)

@@ -1,0 +1,102 @@
+"""What has become worse: ``python -m benchmarks.compare [NEW ...] [--against RECORD ...]`` (``make bench-compare``).
+
+Compares the ratios of records (side-by-side ratios, growth exponents, bytes a partition), never seconds, because no two
+machines are alike. NEW are the records that ``make bench`` and ``make bench-peers`` last wrote unless others are named;
+they are held against the newest of the stored records that has each ratio. A ratio that fell by more than a fifth is
+flagged, and ends the command with 1. A ratio that is only stored was not measured this time and is listed so; one that
+is only new has nothing to be held against. Ends with 2 if there is nothing to compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.ratios import Ratio, of_record
+from benchmarks.records import LATEST, RESULTS, newest, table
+
+#: How much of a stored ratio has to be left.
+LEFT_MIN: Final = 0.8
+HEADINGS: Final = ("ratio", "stored", "new", "of stored", "")
+LEGEND: Final = "of stored: how good the new one is; 0.80 is a fifth worse. * where less is better."
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One ratio in stored records and in new ones, as far as it is there."""
+
+    name: str
+    stored: float | None
+    new: float | None
+    less: bool
+
+    @property
+    def left(self) -> float | None:
+        """How good the new one is, 1 being as good as the stored one; None where one of them is lacking."""
+        if self.stored is None or self.new is None:
+            return None
+        better, worse = (self.stored, self.new) if self.less else (self.new, self.stored)
+        if worse == 0:
+            return 1.0 if better == 0 else float("inf")
+        return better / worse
+
+    @property
+    def verdict(self) -> str:
+        """``WORSE``, ``better`` or nothing; ``new`` and ``not measured`` where there is no comparison."""
+        if self.left is None:
+            return "new" if self.stored is None else "not measured"
+        return "WORSE" if self.left < LEFT_MIN else "better" if self.left > 1 / LEFT_MIN else ""
+
+
+def compare(stored: Iterable[Ratio], new: Iterable[Ratio]) -> list[Compared]:
+    """Every ratio of both, by name; of several of one name the last stands. Absolute figures are left out."""
+    before = {one.name: one for one in stored if not one.absolute}
+    after = {one.name: one for one in new if not one.absolute}
+    found = []
+    for name in sorted(before.keys() | after.keys()):
+        old, now = before.get(name), after.get(name)
+        less = (now or old or Ratio(name, 0.0)).less
+        found.append(Compared(name, old.value if old else None, now.value if now else None, less))
+    return found
+
+
+def line(one: Compared) -> tuple[str, ...]:
+    """A row as cells under HEADINGS."""
+    values = ("-" if value is None else f"{value:.3g}" for value in (one.stored, one.new, one.left))
+    return (one.name + (" *" if one.less else ""), *values, one.verdict)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Compare, print, and say by the exit code whether something has become worse."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__)
+    parser.add_argument("new", type=Path, nargs="*", help=f"records; by default those in {LATEST.name}/")
+    parser.add_argument("--against", type=Path, nargs="+", help=f"stored records; by default all in {RESULTS.name}/")
+    chosen = parser.parse_args(words)
+    new = [_read(path) for path in chosen.new or sorted(LATEST.glob("*.json"))]
+    against = [_read(path) for path in chosen.against] if chosen.against else newest(RESULTS)
+    compared = compare(_ratios(against), _ratios(new))
+    if not any(one.left is not None for one in compared):
+        print("nothing to compare: run make bench or make bench-peers first, and keep a record", file=sys.stderr)
+        return 2
+    table([HEADINGS, *map(line, compared)], LEGEND)
+    worse = [one.name for one in compared if one.verdict == "WORSE"]
+    print(f"{len(worse)} of {sum(one.left is not None for one in compared)} ratios fell by more than a fifth")
+    return 1 if worse else 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _ratios(records: Iterable[Mapping[str, Any]]) -> list[Ratio]:
+    return [ratio for record in records for ratio in of_record(record)]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

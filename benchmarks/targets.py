@@ -1,0 +1,45 @@
+"""What the figures are to reach: replication factor 3, two cores, each beside its peer in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``name`` is that of the ratio, ``text`` what people read; ``at_most`` or at least ``wanted`` of ``unit``."""
+
+    name: str
+    text: str
+    wanted: float
+    unit: str = "times"
+    at_most: bool = False
+
+
+_ALL: Final = (
+    Target("broker-failure/1000000/100 beside kafka", "a broker fails, 1,000,000, beside Kafka's classes", 100),
+    Target("controller-failover/1000000/100 beside kafka", "a failover, 1,000,000, beside Kafka's classes", 100),
+    Target("broker-failure/1000000/100 beside kraft", "a broker's failure decided, 1,000,000, beside KRaft's", 10),
+    Target("memory/1000000/100 beside kafka", "memory a partition, beside Kafka's context", 10),
+    Target("memory/1000000/100 beside kraft", "memory a partition, beside KRaft's", 10),
+    Target("live failover/100000/10 beside kafka", "a failover over ZooKeeper, 100,000, beside Kafka", 20),
+    Target("live broker-failure/100000/10 beside kafka", "a broker fails over ZooKeeper, 100,000, beside Kafka", 10),
+    Target("live failover/100000/10 beside raw", "a failover over ZooKeeper, 100,000, beside reads alone",
+           1.5, at_most=True),
+    Target("live broker-failure/100000/10 beside raw", "a broker fails over ZooKeeper, 100,000, beside writes alone",
+           1.5, at_most=True),
+    Target("live failover/1000000/10 seconds", "a failover over ZooKeeper, 1,000,000", 10, "s", at_most=True),
+    Target("choose-native/1000000/100", "leaders chosen by a native selector, beside the built-in rule",
+           1.5, at_most=True),
+    Target("choose-bulk/1000000/100", "by a bulk selector", 3, at_most=True),
+    Target("choose-scalar/1000000/100", "by a scalar selector", 100, at_most=True),
+    Target("broker-failure/10000000/1000 seconds", "a broker of 1,000 fails, 10,000,000, in memory",
+           0.1, "s", at_most=True),
+    Target("controller-failover/10000000/1000 seconds", "a failover, 10,000,000, 1,000 brokers, in memory",
+           10, "s", at_most=True),
+    Target("controller-failover/10000000/1000 resident", "memory of that failover beside the bytes being sent",
+           2, "GiB", at_most=True),
+)  # fmt: skip
+TARGETS: Final[Mapping[str, Target]] = {target.name: target for target in _ALL}

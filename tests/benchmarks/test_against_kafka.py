@@ -1,0 +1,77 @@
+"""The arithmetic of ``python -m benchmarks.against_kafka``: who stands beside whom, and by which runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks import against_kafka, engine, peers
+from benchmarks.against_kafka import PAIRS, Plan
+
+SIZE = {"partitions": 1_000, "brokers": 10}
+
+
+def ours(bench: str, ready: float, decide: float) -> dict[str, Any]:
+    """A result of ``kframe bench``, as far as a row looks at it."""
+    seconds = {phase: {"median": value} for phase, value in (("ready", ready), ("decide", decide))}
+    return {"bench": bench, **SIZE, "seconds": seconds, "state_bytes_per_partition": 80.0}
+
+
+def kraft(seconds: float, heap: int) -> peers.Figures:
+    """What the KRaft classes print, as far as a row looks at it."""
+    return {
+        "kraft.broker_failure.generate_and_replay": {"seconds_min": seconds},
+        "kraft.log_replay": {"seconds_min": 5.0, "heap_bytes_per_partition": heap},
+    }
+
+
+def test_the_better_collector_counts_against_our_medians() -> None:
+    turns = [ours("broker-failure", 9.0, decide) for decide in (0.5, 1.0, 0.25)]
+    failure, memory = against_kafka.rows("kraft", turns, {"g1": kraft(8.0, 640), "parallel": kraft(4.0, 800)})
+    assert (failure["collector"], failure["peer"]) == ("parallel", {"g1": 8.0, "parallel": 4.0})
+    assert failure["ratio"] == {"least": 4.0, "median": 8.0, "most": 16.0}
+    assert (memory["collector"], memory["ratio"]["median"]) == ("g1", 8.0)
+    cells = dict(zip(against_kafka.HEADINGS, against_kafka.line(failure), strict=True))
+    assert (cells["what"], cells["kframe"], cells["peer"]) == ("broker-failure: decide", "500.0", "4,000.0")
+    assert [(one.name, one.value) for one in against_kafka.ratios([failure, memory], [])] == [
+        ("broker-failure/1000/10 beside kraft", 8.0), ("memory/1000/10 beside kraft", 8.0),
+    ]  # fmt: skip
+
+
+def test_parts_of_a_peer_are_summed_at_their_fastest() -> None:
+    pair = PAIRS["zk"][0]
+    figures = {part: {"seconds_min": seconds} for part, seconds in zip(pair.parts, (2.0, 1.0), strict=True)}
+    assert peers.best_seconds(figures, pair.parts) == 3.0
+
+
+def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def time_ours(bench: str, *_rest: int) -> dict[str, Any]:
+        order.append(bench)
+        return ours(bench, 1.0, 1.0)
+
+    def time_theirs(controller: str, collector: str, *_rest: object) -> peers.Figures:
+        order.append(f"{controller} {collector}")
+        return kraft(1.0, 1)
+
+    monkeypatch.setattr(engine, "run", time_ours)
+    monkeypatch.setattr(peers, "run", time_theirs)
+    found, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g"))
+    assert order == ["broker-failure", "kraft g1", "broker-failure", "kraft parallel", "broker-failure"]
+    assert (len(found), set(figures)) == (3, set(peers.COLLECTORS))
+
+
+@pytest.mark.parametrize(
+    "controller, source",
+    [
+        ("zk", "zk/src/main/scala/peerbench/zk/ZkController.scala"),
+        ("kraft", "kraft/src/main/java/org/apache/kafka/controller/KRaftController.java"),
+    ],
+)
+def test_the_peers_measure_what_is_looked_for(controller: str, source: str) -> None:
+    text = (peers.PEERS / source).read_text()
+    for part in sum((pair.parts for pair in PAIRS[controller]), ()):
+        assert f'measure("{part.split(".")[1]}"' in text
+    assert peers.HEAP_AFTER[controller].split(".")[1] in text

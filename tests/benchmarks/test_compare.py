@@ -1,0 +1,101 @@
+"""``python -m benchmarks.compare``: what counts as worse, in made-up records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import compare
+from benchmarks.ratios import Ratio, held, of_record, to_record
+from benchmarks.records import newest
+from benchmarks.targets import TARGETS
+
+
+@pytest.mark.parametrize(
+    "stored, new, less, left, verdict",
+    [
+        (100.0, 100.0, False, 1.0, ""),
+        (100.0, 80.0, False, 0.8, ""),
+        (100.0, 79.0, False, 0.79, "WORSE"),
+        (100.0, 126.0, False, 1.26, "better"),
+        (1.0, 1.25, True, 0.8, ""),
+        (1.0, 1.26, True, 1 / 1.26, "WORSE"),
+        (80.0, 81.0, True, 80 / 81, ""),
+        (80.0, 40.0, True, 2.0, "better"),
+        (0.0, 0.0, True, 1.0, ""),
+        (0.0, 0.5, True, 0.0, "WORSE"),
+        (0.5, 0.0, True, float("inf"), "better"),
+        (None, 5.0, False, None, "new"),
+        (5.0, None, False, None, "not measured"),
+    ],
+)
+def test_a_fifth_may_be_lost(
+    stored: float | None, new: float | None, less: bool, left: float | None, verdict: str
+) -> None:
+    (found,) = compare.compare(
+        [] if stored is None else [Ratio("x", stored, less)], [] if new is None else [Ratio("x", new, less)]
+    )
+    assert found.left == (None if left is None else pytest.approx(left))
+    assert found.verdict == verdict
+
+
+def test_seconds_are_not_compared() -> None:
+    seconds = Ratio("x seconds", 1.0, less=True, absolute=True)
+    assert compare.compare([seconds], [Ratio("x seconds", 9.0, less=True, absolute=True)]) == []
+
+
+def record(path: Path, when: str, *ratios: Ratio, **more: Any) -> Path:
+    """A record as benchmarks keep it."""
+    path.write_text(json.dumps({"when": when, "ratios": to_record(ratios), **more}))
+    return path
+
+
+def test_what_has_fallen_is_shown_and_ends_the_command_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = Ratio("only stored", 3.0)
+    stored = record(
+        tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0), Ratio("bytes", 80.0, less=True), gone
+    )
+    good = record(tmp_path / "good.json", "2026-01-02", Ratio("speed", 90.0), Ratio("bytes", 81.0, less=True))
+    bad = record(tmp_path / "bad.json", "2026-01-02", Ratio("speed", 50.0), Ratio("bytes", 80.0, less=True),
+                 Ratio("only new", 1.0))  # fmt: skip
+    assert compare.main([str(good), "--against", str(stored)]) == 0
+    assert "0 of 2 ratios fell" in capsys.readouterr().out
+    assert compare.main([str(bad), "--against", str(stored)]) == 1
+    printed = capsys.readouterr().out
+    rows = {" ".join(line.split()[:-4]): line.split() for line in printed.splitlines() if "WORSE" in line}
+    assert rows == {"speed": ["speed", "100", "50", "0.5", "WORSE"]}
+    assert "1 of 2 ratios fell" in printed
+    assert [line.split()[-2:] for line in printed.splitlines() if line.strip().startswith("only stored")] == [
+        ["not", "measured"]
+    ]
+
+
+def test_each_ratio_is_held_against_the_newest_record_that_has_it(tmp_path: Path) -> None:
+    record(tmp_path / "b.json", "2026-01-01", Ratio("speed", 1.0), Ratio("bytes", 7.0))
+    record(tmp_path / "a.json", "2026-02-01", Ratio("speed", 2.0))
+    (tmp_path / "old.json").write_text(json.dumps({"when": "2025-01-01", "rows": []}))
+    assert [one["file"] for one in newest(tmp_path)] == ["old.json", "b.json", "a.json"]
+    found = compare.compare([ratio for one in newest(tmp_path) for ratio in of_record(one)], [])
+    assert [(one.name, one.stored) for one in found] == [("bytes", 7.0), ("speed", 2.0)]
+
+
+def test_nothing_in_common_is_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = record(tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0))
+    new = record(tmp_path / "new.json", "2026-01-01", Ratio("weight", 100.0))
+    assert compare.main([str(new), "--against", str(stored)]) == 2
+    assert "nothing to compare" in capsys.readouterr().err
+
+
+def test_targets_are_held_against_this_run_before_any_record() -> None:
+    speed, native = "broker-failure/1000000/100 beside kafka", "choose-native/1000000/100"
+    kept = {"old": [Ratio(speed, 99.0), Ratio(native, 1.0, less=True)], "newer": [Ratio(speed, 120.0)]}
+    found = {one.target.name: one for one in held([Ratio(native, 1.6, less=True), Ratio("another", 1.0)], kept)}
+    assert set(found) == set(TARGETS)
+    assert (found[speed].measured, found[speed].where, found[speed].reached) == (120.0, "newer", True)
+    assert (found[native].measured, found[native].where, found[native].reached) == (1.6, "this run", False)
+    assert found["memory/1000000/100 beside kraft"].reached is None
