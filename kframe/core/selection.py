@@ -19,17 +19,20 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe import _select
 from kframe.errors import SelectorFault, ShapeError
 from kframe.model.brokers import Brokers
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Int64, Partitions, Ragged, UInt8
-from kframe.model.elections import ElectionBatch, LeaderSelector
-from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
+from kframe.model.columns import REPLICAS_MAX, Int32, Int64, Partitions, Ragged, UInt8
+from kframe.model.elections import ElectionBatch, LeaderSelector, NativeCall
+from kframe.model.ids import NO_LEADER, ElectionKind
 
 _log = logging.getLogger("kframe.selection")
 
 #: How many partitions a fault names.
 SAMPLES: Final = 3
+#: How many partitions of a batch its seed is made of, at most.
+SEED_ROWS: Final = 256
 #: Stands before and after the array that a selector writes into; a selector that wrote there overran it.
 _GUARD: Final = np.int32(-0x5AFE5AFE)
 
@@ -81,14 +84,20 @@ class Selection:
         if kind not in self._selectors or not len(rows):
             return builtin(rows)
         name, selector = self._selectors[kind]
+        call = getattr(selector, "native", None)
+        if isinstance(call, NativeCall):
+            leader = np.empty(len(rows), np.int32)
+            if choose_natively(call, cluster, kind, rows, unclean_allowed, leader) == 0:
+                return leader
+            # Some choice is unlawful: asked again for the whole batch it answers the same, and each fault is found.
         batch = election_batch(cluster, kind, rows, unclean_allowed)
         try:
             leader = run_selector(name, selector, _lent(batch))
         except BatchFault as fault:
             self._note(fault, {fault.fault_kind: len(rows)})
             return builtin(rows)
-        faulty = find_faults(batch, leader)
-        if faulty:
+        if count_faults(batch, leader):
+            faulty = find_faults(batch, leader)
             problem = _describe(cluster, batch, leader, faulty)
             self._note(SelectorFault(name, problem), {one: len(positions) for one, positions in faulty.items()})
             replaced = np.sort(np.concatenate(list(faulty.values())))
@@ -107,40 +116,49 @@ def election_batch(cluster: ClusterState, kind: ElectionKind, rows: Int32, uncle
 
     One liveness rule serves every kind: the broker is registered and not shutting down, and the replica's log
     directory is not offline. In a controlled shutdown brokers that are shutting down count as online for other
-    purposes, but none of them may lead. Cost O(k * r * r) in array passes, r being the replicas of a partition.
+    purposes, but none of them may lead. Cost O(k * r * r), r being the replicas of a partition.
     """
     partitions, brokers = cluster.partitions, cluster.brokers
-    candidates, eligible = _candidates(partitions, kind, rows, brokers.live)
-    if kind == ElectionKind.INITIAL:
-        isr, in_sync = candidates.keep(eligible != 0), eligible
-    else:
-        isr = partitions.lists("isr", rows)
-        in_sync = membership(candidates, isr)
-    clean = candidates.any((eligible & in_sync) != 0)
-    unclean = unclean_allowed.astype(np.uint8) if kind == ElectionKind.OFFLINE else np.zeros(len(rows), np.uint8)
+    candidates, eligible, in_sync, isr, clean = _gathered(partitions, kind, rows, brokers.live)
+    unclean = np.zeros(len(rows), np.uint8)
+    if kind == ElectionKind.OFFLINE:
+        np.greater(unclean_allowed, clean, out=unclean)
     racks, broker_rack = _racks(brokers)
-    topic, partition = partitions.topic[rows], partitions.partition[rows]
-    leader_epoch = partitions.leader_epoch[rows]
     return ElectionBatch(
         kind=kind,
         rows=_frozen(rows.copy()),
-        topic=_frozen(topic),
-        partition=_frozen(partition),
+        topic=_frozen(partitions.topic[rows]),
+        partition=_frozen(partitions.partition[rows]),
         candidates=Ragged(_frozen(candidates.offsets), _frozen(candidates.values)),
         eligible=_frozen(eligible),
         in_sync=_frozen(in_sync),
         isr=Ragged(_frozen(isr.offsets), _frozen(isr.values)),
         leader=_frozen(partitions.leader[rows]),
-        leader_epoch=_frozen(leader_epoch),
-        unclean_allowed=_frozen(np.where(clean, np.uint8(0), unclean)),
+        leader_epoch=_frozen(partitions.leader_epoch[rows]),
+        unclean_allowed=_frozen(unclean),
         broker_ids=_frozen(brokers.ids.copy()),
         broker_rack=_frozen(broker_rack),
         broker_live=_frozen(brokers.live),
         broker_shutting_down=_frozen(brokers.shutting_down.copy()),
         racks=racks,
         topic_names=tuple(cluster.topics.names),
-        seed=_seed(kind, topic, partition, leader_epoch),
+        seed=_seed(kind, partitions, rows),
     )
+
+
+def choose_natively(
+    call: NativeCall, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32
+) -> int:
+    """Let a native selector choose row by row, and write who it is into ``leader`` (k,); return how many of its choices
+    break a safety rule. It sees what ``election_batch`` would have shown it, and nothing that it could spoil."""
+    brokers = cluster.brokers
+    allowed = unclean_allowed if kind == ElectionKind.OFFLINE else np.zeros(len(rows), np.uint8)
+    numbers, marks = np.empty((3, REPLICAS_MAX), np.int32), np.empty((2, REPLICAS_MAX), np.uint8)
+    return _select.choose(
+        call.function, call.user_data, int(kind), _seed(kind, cluster.partitions, rows), cluster.partitions,
+        brokers.live, (brokers.ids.copy(), brokers.live, brokers.shutting_down.copy()), _racks(brokers)[1], rows,
+        allowed, numbers, marks, leader,
+    )  # fmt: skip
 
 
 def run_selector(name: str, selector: LeaderSelector, batch: ElectionBatch) -> Int32:
@@ -193,29 +211,39 @@ def find_faults(batch: ElectionBatch, leader: Int32) -> dict[FaultKind, Int64]:
     return faults
 
 
-def membership(lists: Ragged, others: Ragged) -> UInt8:
-    """1 beside each value of list ``i`` that stands in ``others[i]`` too; shape (len(lists.values),).
-
-    One pass for each position of the longest list of ``others``, over the lists that are at least as long.
-    """
-    found = np.zeros(len(lists.values), np.uint8)
-    owner, counts = lists.owners, others.counts
-    within = np.arange(len(owner))
-    for position in range(int(counts.max(initial=0))):
-        within = within[counts[owner[within]] > position]
-        same = lists.values[within] == others.values[others.offsets[owner[within]] + position]
-        found[within[same]] = 1
-    return found
+def count_faults(batch: ElectionBatch, leader: Int32) -> int:
+    """How many of the chosen ``leader`` (k,) break a safety rule: what ``find_faults`` would find, in one pass."""
+    candidates = batch.candidates
+    return _select.count_unlawful(
+        int(batch.kind), candidates.offsets, candidates.values, batch.eligible, batch.in_sync, batch.unclean_allowed,
+        leader,
+    )  # fmt: skip
 
 
-def _candidates(partitions: Partitions, kind: ElectionKind, rows: Int32, live: UInt8) -> tuple[Ragged, UInt8]:
-    candidates, slots = partitions.lists("replica", rows), partitions.slots_of(rows)
-    flags = partitions.replica_flags[slots]
-    eligible = live[candidates.values] & ((flags & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0)
-    if kind != ElectionKind.REASSIGN:
-        return candidates, eligible
-    kept = (flags & np.uint8(ReplicaFlag.REMOVING)) == 0
-    return candidates.keep(kept), eligible[kept]
+def _gathered(
+    p: Partitions, kind: ElectionKind, rows: Int32, live: UInt8
+) -> tuple[Ragged, UInt8, UInt8, Ragged, UInt8]:
+    """Candidates of ``rows`` (k,), beside them who is eligible and who is in sync, the ISRs, and (k,) where a candidate
+    is both."""
+    count = len(rows)
+    replica_counts = p.replica_count[rows]
+    room = int(replica_counts.sum())
+    isr_room = int(np.maximum(replica_counts, p.isr_count[rows]).sum())
+    candidates = Ragged(np.empty(count + 1, np.int32), np.empty(room, np.int32))
+    isr = Ragged(np.empty(count + 1, np.int32), np.empty(isr_room, np.int32))
+    eligible, in_sync, clean = np.empty(room, np.uint8), np.empty(room, np.uint8), np.empty(count, np.uint8)
+    found = _select.gather(
+        int(kind), rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, live,
+        candidates.offsets, candidates.values, eligible, in_sync, isr.offsets, isr.values, clean,
+    )  # fmt: skip
+    candidates = Ragged(candidates.offsets, _cut(candidates.values, found))
+    isr = Ragged(isr.offsets, _cut(isr.values, int(isr.offsets[-1])))
+    return candidates, _cut(eligible, found), _cut(in_sync, found), isr, clean
+
+
+def _cut(array: NDArray[Any], count: int) -> NDArray[Any]:
+    """The first ``count`` values as an array that owns them, so that ``_frozen`` lets nobody write there."""
+    return array if len(array) == count else array[:count].copy()
 
 
 def _racks(brokers: Brokers) -> tuple[tuple[str, ...], Int32]:
@@ -225,10 +253,13 @@ def _racks(brokers: Brokers) -> tuple[tuple[str, ...], Int32]:
     return racks, np.array([-1 if rack is None else number[rack] for rack in named], np.int32)
 
 
-def _seed(kind: ElectionKind, *columns: Int32) -> int:
-    seed = int(kind)
-    for column in columns:
-        seed = zlib.crc32(column.astype("<i4", copy=False).data, seed)
+def _seed(kind: ElectionKind, partitions: Partitions, rows: Int32) -> int:
+    """Of the kind, the size and some partitions all through the batch: reading all of a large one takes longer than
+    electing its leaders."""
+    seed = zlib.crc32(len(rows).to_bytes(8, "little"), int(kind))
+    some = rows[:: -(-len(rows) // SEED_ROWS)]
+    for column in (partitions.topic, partitions.partition, partitions.leader_epoch):
+        seed = zlib.crc32(column[some].astype("<i4", copy=False).data, seed)
     return seed
 
 

@@ -24,10 +24,15 @@ def take_first(lists: Ragged, mask: Bool, out: Int32) -> None:
     ``mask`` stands beside ``lists.values``.
     """
     hits = np.flatnonzero(mask)
-    owner = np.searchsorted(lists.offsets, hits, side="right") - 1
-    first = np.ones(len(hits), np.bool_)
-    first[1:] = owner[1:] != owner[:-1]
-    out[owner[first]] = lists.values[hits[first]]
+    before = np.zeros(len(mask) + 1, np.int32)
+    np.cumsum(mask, out=before[1:])
+    bounds = before[lists.offsets]  # how many hits stand before each list, and in all
+    found = bounds[1:] > bounds[:-1]
+    first = bounds[:-1]
+    if found.all():
+        out[:] = lists.values[hits[first]]
+    else:
+        out[found] = lists.values[hits[first[found]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,14 @@ class ElectionBatch:
         return len(self.rows)
 
 
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """A C function of the type ``kframe_select`` (``selector.h``), and what it gets with every call: two addresses."""
+
+    function: int
+    user_data: int
+
+
 @runtime_checkable
 class LeaderSelector(Protocol):
     """Chooses leaders for a whole batch: the *bulk* tier, which the two others are adapted to."""

@@ -16,7 +16,7 @@ from typing import Final
 from kframe import _select
 from kframe.errors import PluginError, ShapeError
 from kframe.model.columns import Int32
-from kframe.model.elections import ElectionBatch
+from kframe.model.elections import ElectionBatch, NativeCall
 
 #: The C signature of a native selector, as in ``selector.h``.
 SIGNATURE: Final = "int32_t (const kframe_election *, void *)"
@@ -62,6 +62,11 @@ class NativeSelector:
     def name(self) -> str:
         """See LeaderSelector."""
         return self._name
+
+    @property
+    def native(self) -> NativeCall:
+        """What a Selection calls straight on the columns, with no batch in between."""
+        return NativeCall(self._address, self._user_data)
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
         """See LeaderSelector. Raises ShapeError if the arrays of the batch contradict each other."""

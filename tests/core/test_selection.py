@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.selection import FaultKind, Selection, election_batch, find_faults, membership
+from kframe.core.selection import FaultKind, Selection, election_batch, find_faults
 from kframe.core.selectors import FirstInSync
 from kframe.errors import ShapeError
 from kframe.model.brokers import Registration
@@ -304,19 +304,6 @@ def test_the_columns_are_out_of_reach() -> None:
 def test_rows_and_permissions_must_match() -> None:
     with pytest.raises(ShapeError, match="4 rows, 3 unclean_allowed"):
         Selection({}).choose(small_cluster(), OFFLINE, ROWS, np.zeros(3, np.uint8), lambda rows: rows)
-
-
-@pytest.mark.parametrize(
-    "lists, others, found",
-    [
-        pytest.param([[1, 2], [3]], [[2], [3, 1]], [0, 1, 1], id="plain"),
-        pytest.param([[], [1]], [[1], []], [0], id="empty lists"),
-        pytest.param([], [], [], id="no lists"),
-        pytest.param([[5], [6, 7]], [[1, 2, 3, 5], [7]], [1, 0, 1], id="uneven"),
-    ],
-)
-def test_membership(lists: list[list[int]], others: list[list[int]], found: list[int]) -> None:
-    assert membership(Ragged.of(lists), Ragged.of(others)).tolist() == found
 
 
 def test_faults_name_the_first_rule_broken() -> None:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from kframe.core.selection import Selection, election_batch, run_selector
+from kframe import _select
+from kframe.core.selection import Selection, election_batch, find_faults, run_selector
 from kframe.core.selectors import SHIPPED
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
@@ -18,6 +20,7 @@ from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 from kframe.plug.trials import random_cluster
+from tests.core import selection_twin
 
 BROKERS = 5
 
@@ -171,6 +174,39 @@ def test_no_selector_breaks_an_invariant(world: World, leaders: list[int], worse
             assert leader in isr, "I6"
         if world.kind != ElectionKind.INITIAL and leader not in isr:
             assert after == [leader], "I7"
+
+
+@given(worlds(), st.data())
+def test_the_kernels_equal_their_twins(world: World, data: st.DataObject) -> None:
+    p, live = world.cluster.partitions, world.cluster.brokers.live
+    order = data.draw(st.permutations(range(len(world))))
+    rows = np.array(order[: data.draw(st.integers(0, len(world)))], np.int32)
+    written: list[list[list[int]]] = []
+    for module in (_select, selection_twin):
+        count, room = len(rows), p.slot_count
+        shapes = [(count + 1, np.int32), (room, np.int32), (room, np.uint8), (room, np.uint8), (count + 1, np.int32),
+                  (room, np.int32), (count, np.uint8)]  # fmt: skip
+        out: list[NDArray[Any]] = [np.full(length, 9, dtype) for length, dtype in shapes]
+        found = module.gather(
+            int(world.kind), rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, live,
+            *out,
+        )  # fmt: skip
+        written.append([[found], *(array.tolist() for array in out)])
+    assert written[0] == written[1]
+
+
+@given(worlds(), written)
+def test_faults_are_counted_as_they_are_found(world: World, leaders: list[int]) -> None:
+    rows = np.arange(len(world), dtype=np.int32)
+    batch = election_batch(world.cluster, world.kind, rows, np.array(world.unclean_allowed, np.uint8))
+    leader = np.array(leaders[: len(world)], np.int32)
+    found = sum(len(positions) for positions in find_faults(batch, leader).values())
+    candidates = batch.candidates
+    for module in (_select, selection_twin):
+        assert found == module.count_unlawful(
+            int(batch.kind), candidates.offsets, candidates.values, batch.eligible, batch.in_sync,
+            batch.unclean_allowed, leader,
+        )  # fmt: skip
 
 
 @given(worlds())

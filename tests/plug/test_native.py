@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kframe import _select
-from kframe.core.selection import FaultKind, Selection, find_faults
+from kframe.core.selection import FaultKind, Selection, choose_natively, count_faults, election_batch, find_faults
 from kframe.errors import PluginError, ShapeError
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch
@@ -73,6 +73,51 @@ def test_the_loop_equals_its_twin(compiled: Compiled, name: str, kind: ElectionK
         leaders = answers[0][1]
         assert len({*leaders} - {NO_LEADER, _select.INVALID_POSITION}) > 1
         assert {NO_LEADER, _select.INVALID_POSITION} < {*leaders}, "the draw covers every branch"
+
+
+class ByBatch:
+    """The same selector without its short cut: asked for a batch, as selectors of other tiers are."""
+
+    def __init__(self, selector: NativeSelector) -> None:
+        self.name = selector.name
+        self.elect = selector.elect
+
+
+@KINDS
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range", "vandal"])
+def test_choosing_on_the_columns_equals_choosing_for_a_batch(
+    compiled: Compiled, name: str, kind: ElectionKind, seed: int
+) -> None:
+    """And it spoils nothing: ``vandal`` writes into whatever it is shown."""
+    rows = np.random.default_rng(seed).permutation(200)[:150].astype(np.int32)
+    allowed = (rows % 3 == 0).astype(np.uint8)
+    found = []
+    for short_cut in (True, False):
+        cluster, untouched = random_cluster(seed), random_cluster(seed)
+        native = NativeSelector("x", compiled.function(name))
+        selection = Selection({kind: native if short_cut else ByBatch(native)})
+        leader = selection.choose(cluster, kind, rows, allowed, lambda some: np.full(len(some), -7, np.int32))
+        found.append((leader.tolist(), dict(selection.faults)))
+        for column in ("replica", "isr", "replica_flags", "leader", "isr_count"):
+            assert np.array_equal(getattr(cluster.partitions, column), getattr(untouched.partitions, column))
+        assert cluster.brokers.ids.tolist() == untouched.brokers.ids.tolist()
+    assert found[0] == found[1]
+
+
+@KINDS
+@pytest.mark.parametrize("seed", range(4))
+def test_on_the_columns_c_sees_what_a_batch_would_show(compiled: Compiled, kind: ElectionKind, seed: int) -> None:
+    rows = np.random.default_rng(seed).permutation(200)[:150].astype(np.int32)
+    allowed, cluster = (rows % 3 == 0).astype(np.uint8), random_cluster(seed)
+    batch = election_batch(cluster, kind, rows, allowed)
+    sums = [ctypes.c_uint64(0), ctypes.c_uint64(0)]
+    calls = [NativeSelector("x", compiled.function("from_everything", ctypes.addressof(one))) for one in sums]
+    leader, unlawful = np.full(150, 77, np.int32), np.full(150, 77, np.int32)
+    calls[0].elect(batch, leader)
+    count = choose_natively(calls[1].native, cluster, kind, rows, allowed, unlawful)
+    assert sums[0].value == sums[1].value
+    assert count == count_faults(batch, leader) > 0
 
 
 @pytest.mark.parametrize("lists", [[], [[]], [[], [1], []]], ids=repr)
