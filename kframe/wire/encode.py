@@ -17,6 +17,7 @@ from kframe.wire.brokers import live_brokers, live_leaders
 from kframe.wire.header import REQUEST_BYTES_MAX
 from kframe.wire.leader_and_isr import leader_and_isr_requests
 from kframe.wire.request import EncodedRequest
+from kframe.wire.scratch import Scratch
 from kframe.wire.stop_replica import stop_replica_requests
 from kframe.wire.update_metadata import update_metadata_requests
 from kframe.wire.versions import ControlVersions
@@ -45,6 +46,7 @@ class Encoder:
         self._leaders = live_leaders(versions.leader_and_isr, listener)
         self._brokers = live_brokers(versions.update_metadata, others)
         self._byte_limit = byte_limit
+        self._scratch = Scratch()
 
     def encode(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[EncodedRequest]:
         """The requests of a batch: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica.
@@ -55,11 +57,11 @@ class Encoder:
         ``kframe.wire.brokers``).
         """
         check_batch(cluster, requests)
-        versions, byte_limit = self._versions, self._byte_limit
+        versions, how = self._versions, (self._byte_limit, self._scratch)
         return chain(
-            leader_and_isr_requests(cluster, requests, versions.leader_and_isr, self._leaders, byte_limit),
-            update_metadata_requests(cluster, requests, versions.update_metadata, self._brokers, byte_limit),
-            stop_replica_requests(cluster, requests, versions.stop_replica, byte_limit),
+            leader_and_isr_requests(cluster, requests, versions.leader_and_isr, self._leaders, *how),
+            update_metadata_requests(cluster, requests, versions.update_metadata, self._brokers, *how),
+            stop_replica_requests(cluster, requests, versions.stop_replica, *how),
         )
 
 

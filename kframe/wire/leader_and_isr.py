@@ -15,6 +15,7 @@ from kframe.wire.apis import LEADER_AND_ISR
 from kframe.wire.brokers import ToldBrokers
 from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest, requests_of
+from kframe.wire.scratch import Scratch
 from kframe.wire.sections import Cutter, Frame, Group, Lists, check_topics, require_as_measured
 
 #: Where ``is_new`` stands in an entry, counted from its end, by version; 0 where it has none. Behind it come the
@@ -27,13 +28,12 @@ TYPE_UNKNOWN: Final = 0
 class EntryPool:
     """The entries of all ``rows``, each written once, to be copied for every broker that is told of it."""
 
-    def __init__(self, cluster: ClusterState, rows: Int32, api_version: int) -> None:
-        """``rows`` are unique."""
+    def __init__(self, cluster: ClusterState, rows: Int32, api_version: int, entry_size: Int32, pool_at: Int64) -> None:
+        """``rows`` are unique. ``entry_size`` and ``pool_at`` (n,) are the pool's for as long as it is in use; what
+        stands in them of other rows is left alone."""
         p = cluster.partitions
         self._is_new_back = IS_NEW_BACK[api_version]
-        # Only the rows of the batch are written to or read, so that memory for the others is never touched.
-        self.entry_size: Int32 = np.empty(len(p), np.int32)
-        self._pool_at = np.empty(len(p), np.int64)
+        self.entry_size, self._pool_at = entry_size, pool_at
         total = kernels.size_leader_and_isr(
             rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica_flags, self.entry_size
         )
@@ -94,18 +94,33 @@ class LiveLeaders:
 
 
 def leader_and_isr_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, told: ToldBrokers, byte_limit: int
-) -> Iterator[EncodedRequest]:
+    cluster: ClusterState, requests: ControlRequests, api_version: int, told: ToldBrokers, byte_limit: int,
+    scratch: Scratch | None = None,
+) -> Iterator[EncodedRequest]:  # fmt: skip
     """Each broker's LeaderAndIsr; one without rows gets none. Raises ConfigError if a leader cannot be told."""
     if not len(requests.leader_and_isr.rows):
         return iter(())
     once = distinct_rows(requests.leader_and_isr.rows, len(cluster))
     check_topics(LEADER_AND_ISR.name, cluster, once)
     leaders = LiveLeaders(cluster, once, told, LEADER_AND_ISR.layout(api_version).compact)
-    return _encode(cluster, requests, api_version, EntryPool(cluster, once, api_version), leaders, byte_limit)
+    return _encode(cluster, requests, api_version, once, leaders, byte_limit, scratch or Scratch())
 
 
 def _encode(
+    cluster: ClusterState,
+    requests: ControlRequests,
+    api_version: int,
+    once: Int32,
+    leaders: LiveLeaders,
+    byte_limit: int,
+    scratch: Scratch,
+) -> Iterator[EncodedRequest]:
+    with scratch.lend(len(cluster)) as arrays:
+        pool = EntryPool(cluster, once, api_version, *arrays)
+        yield from _sections(cluster, requests, api_version, pool, leaders, byte_limit)
+
+
+def _sections(
     cluster: ClusterState,
     requests: ControlRequests,
     api_version: int,

@@ -14,6 +14,7 @@ from kframe.wire import kernels
 from kframe.wire.apis import STOP_REPLICA
 from kframe.wire.primitives import boolean, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
+from kframe.wire.scratch import Scratch
 from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
 
 #: From this version on each partition says for itself whether it is to be deleted; before, the request says it for all.
@@ -32,8 +33,9 @@ class _Stops:
 
 
 def stop_replica_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int
-) -> Iterator[EncodedRequest]:
+    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int,
+    scratch: Scratch | None = None,
+) -> Iterator[EncodedRequest]:  # fmt: skip
     """Each broker's StopReplica; brokers without rows get none.
 
     Before version 3 a broker gets two, deletions first, as far as there are both.
@@ -41,24 +43,30 @@ def stop_replica_requests(
     check_topics(STOP_REPLICA.name, cluster, requests.stop_replica.rows)
     if not len(requests.stop_replica.rows):
         return iter(())
-    return _encode(cluster, requests, api_version, byte_limit)
+    return _encode(cluster, requests, api_version, byte_limit, scratch or Scratch())
 
 
 def _encode(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int
+    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int, scratch: Scratch
 ) -> Iterator[EncodedRequest]:
-    p, layout = cluster.partitions, STOP_REPLICA.layout(api_version)
-    cutter, stops = Cutter(cluster, layout), _stops(cluster, requests, api_version)
-    entry_size = np.empty(len(p), np.int32)
-    # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
-    entry_size[stops.lists.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
-    tail = end_of_struct(compact=layout.compact)
+    stops = _stops(cluster, requests, api_version)
+    with scratch.lend(len(cluster)) as (entry_size, _):
+        # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
+        entry_size[stops.lists.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
+        yield from _sections(cluster, stops, api_version, entry_size, byte_limit)
+
+
+def _sections(
+    cluster: ClusterState, stops: _Stops, api_version: int, entry_size: Int32, byte_limit: int
+) -> Iterator[EncodedRequest]:
+    layout = STOP_REPLICA.layout(api_version)
+    cutter, tail = Cutter(cluster, layout), end_of_struct(compact=layout.compact)
     room = byte_limit - len(stops.prefixes[0]) - len(tail)
     for group in cutter.cut(stops.lists, entry_size, room, len(tail)):
         frame = cutter.frame(group, tail, len(tail))
         written = kernels.write_stop_replica(
-            group.rows, api_version, p.partition, stops.leader_epoch[group.taken], stops.delete[group.taken],
-            group.row_size, frame.entry_at, frame.out,
+            group.rows, api_version, cluster.partitions.partition, stops.leader_epoch[group.taken],
+            stops.delete[group.taken], group.row_size, frame.entry_at, frame.out,
         )  # fmt: skip
         require_as_measured(written, len(group.rows))
         lists = group.lists.tolist()

@@ -15,18 +15,20 @@ from kframe.wire.apis import UPDATE_METADATA
 from kframe.wire.brokers import ToldBrokers
 from kframe.wire.primitives import array, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
+from kframe.wire.scratch import Scratch
 from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
 
 
 def update_metadata_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, told: ToldBrokers, byte_limit: int
-) -> Iterator[EncodedRequest]:
+    cluster: ClusterState, requests: ControlRequests, api_version: int, told: ToldBrokers, byte_limit: int,
+    scratch: Scratch | None = None,
+) -> Iterator[EncodedRequest]:  # fmt: skip
     """The UpdateMetadata of each broker of the batch, one at least. Raises ConfigError if a broker cannot be told."""
     check_topics(UPDATE_METADATA.name, cluster, requests.metadata_rows)
     if not len(requests.metadata_brokers):
         return iter(())
     tail = live_brokers(cluster, told, UPDATE_METADATA.layout(api_version).compact)
-    return _encode(cluster, requests, api_version, tail, byte_limit)
+    return _encode(cluster, requests, api_version, tail, byte_limit, scratch or Scratch())
 
 
 def live_brokers(cluster: ClusterState, told: ToldBrokers, compact: bool) -> bytes:
@@ -35,12 +37,13 @@ def live_brokers(cluster: ClusterState, told: ToldBrokers, compact: bool) -> byt
 
 
 def _encode(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, tail: bytes, byte_limit: int
+    cluster: ClusterState, requests: ControlRequests, api_version: int, tail: bytes, byte_limit: int, scratch: Scratch
 ) -> Iterator[EncodedRequest]:
     brokers = requests.metadata_brokers
     prefixes = UPDATE_METADATA.prefixes(api_version, requests, cluster.brokers.broker_epoch[brokers], b"")
     room = byte_limit - len(prefixes[0]) - len(tail)
-    bodies = list(_bodies(cluster, requests.metadata_rows, api_version, tail, room))
+    with scratch.lend(len(cluster)) as (entry_size, _):
+        bodies = list(_bodies(cluster, requests.metadata_rows, api_version, tail, room, entry_size))
     count = len(bodies)
     yield from requests_of(
         UPDATE_METADATA.api_key, api_version,
@@ -50,15 +53,13 @@ def _encode(
 
 
 def _bodies(
-    cluster: ClusterState, rows: Int32, api_version: int, tail: bytes, byte_limit: int
+    cluster: ClusterState, rows: Int32, api_version: int, tail: bytes, byte_limit: int, entry_size: Int32
 ) -> Iterator[tuple[memoryview, int]]:
     """Sections of up to ``byte_limit`` bytes with ``tail``, and how many rows each has; without rows an empty one."""
     p, brokers, live = cluster.partitions, cluster.brokers, cluster.brokers.live
     layout = UPDATE_METADATA.layout(api_version)
     if not len(rows):
         yield memoryview(array([], compact=layout.compact) + tail), 0
-    # Only the rows of the batch are written to or read, so that memory for the others is never touched.
-    entry_size = np.empty(len(p), np.int32)
     kernels.size_update_metadata(
         rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags, live, entry_size
     )
