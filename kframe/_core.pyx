@@ -16,6 +16,9 @@ alone.
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
+from kframe.prefetch cimport ask_for_isr, ask_for_slots, far_apart
+from kframe.scan cimport skip_alike, skip_led
+
 cdef extern from *:
     """
     #ifdef KFRAME_DEBUG
@@ -99,8 +102,11 @@ def choose_leaders(
     """
     cdef Py_ssize_t i, k, start, last, row, found = 0
     cdef int32_t chosen, fallback, broker
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
+            if far:
+                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row = rows[i]
             start = slot_start[row]
             last = start + replica_count[row]
@@ -139,8 +145,11 @@ def mark_dead_isr(
 ):
     """Mark the rows for which only an unclean election can find a leader; return how many. Cost O(k * r^2)."""
     cdef Py_ssize_t i, k, start, row, found = 0
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
+            if far:
+                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row = rows[i]
             start = slot_start[row]
             dead[i] = 1
@@ -179,10 +188,12 @@ def plan_elections(
     replicas at leader epoch 0. ISR order is kept (Kafka 3.9 ``Election``). Cost O(k * r^2).
     """
     cdef Py_ssize_t i, k, start, row, filled = 0, unclean = 0
-    cdef bint was_member, keep
+    cdef bint was_member, keep, far = far_apart(rows, slot_start)
     with nogil:
         isr_offsets[0] = 0
         for i in range(rows.shape[0]):
+            if far:
+                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row = rows[i]
             start = slot_start[row]
             leader_epoch[i] = 0 if kind == INITIAL else old_epoch[row] + 1
@@ -230,9 +241,12 @@ def plan_removals(
     ``ReplicaStateMachine.removeReplicasFromIsr``). Rows whose ISR lacks the broker are left out. Cost O(k * r).
     """
     cdef Py_ssize_t i, k, start, row, filled = 0, found = 0
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         isr_offsets[0] = 0
         for i in range(rows.shape[0]):
+            if far:
+                ask_for_isr(rows, i, slot_start, isr_count, isr, old_leader)
             row = rows[i]
             start = slot_start[row]
             if not contains(isr, start, isr_count[row], broker):
@@ -285,14 +299,14 @@ def list_leaderless(
     with nogil:
         for k in range(replica_flags.shape[0]):
             flags |= replica_flags[k]
-        for row in range(topic.shape[0]):
-            if (flags & OFFLINE_DIR) == 0 and leader[row] >= 0 and live[leader[row]]:
-                continue
+        row = 0 if flags & OFFLINE_DIR else skip_led(0, leader, live)
+        while row < topic.shape[0]:
             if topic[row] < 0 or partition_epoch[row] == NO_STATE or deleting[topic[row]]:
-                continue
-            if not member_online(replica, replica_flags, live, slot_start[row], replica_count[row], leader[row]):
+                pass
+            elif not member_online(replica, replica_flags, live, slot_start[row], replica_count[row], leader[row]):
                 rows[found] = <int32_t>row
                 found += 1
+            row = row + 1 if flags & OFFLINE_DIR else skip_led(row + 1, leader, live)
     return found
 
 
@@ -333,12 +347,16 @@ def list_in_states(
     int32_t[::1] rows,                   # OUT  (n,)
 ):
     """List the rows that are in one of the wanted states; return how many. Cost O(n)."""
-    cdef Py_ssize_t row, found = 0
+    cdef Py_ssize_t row = 0, found = 0
     with nogil:
-        for row in range(topic.shape[0]):
-            if (wanted >> state[row]) & 1 and topic[row] >= 0 and deleting[topic[row]] == 0:
+        while row < topic.shape[0]:
+            if ((wanted >> state[row]) & 1) == 0:
+                row = skip_alike(row, state)
+                continue
+            if topic[row] >= 0 and deleting[topic[row]] == 0:
                 rows[found] = <int32_t>row
                 found += 1
+            row += 1
     return found
 
 
@@ -383,13 +401,17 @@ def start_replicas(
 
     Kafka 3.9 ``ReplicaStateMachine.initializeReplicaState``. Cost O(s).
     """
-    cdef Py_ssize_t row, k, found = 0
+    cdef Py_ssize_t row = 0, k, start, end, found = 0
+    cdef uint8_t online
     with nogil:
-        for row in range(slot_start.shape[0]):
-            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                if live[replica[k]] and (replica_flags[k] & OFFLINE_DIR) == 0:
-                    replica_state[k] = REPLICA_ONLINE
-                    found += 1
-                else:
-                    replica_state[k] = REPLICA_INELIGIBLE
+        while row < slot_start.shape[0]:
+            start = slot_start[row]
+            end = start
+            while row < slot_start.shape[0] and slot_start[row] == end:  # slots that follow on one another go together
+                end += replica_count[row]
+                row += 1
+            for k in range(start, end):
+                online = (live[replica[k]] != 0) & ((replica_flags[k] & OFFLINE_DIR) == 0)
+                replica_state[k] = REPLICA_ONLINE if online else REPLICA_INELIGIBLE
+                found += online
     return found

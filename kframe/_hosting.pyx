@@ -5,6 +5,8 @@ The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
+from kframe.prefetch cimport ask_for_replicas, far_apart
+
 cdef enum:
     OFFLINE_DIR = 4
 
@@ -75,8 +77,11 @@ def list_recipients(
 ):
     """List who of the assigned replicas is to be told of each row; return how many pairs. Cost O(k * r)."""
     cdef Py_ssize_t i, k, row, found = 0
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
+            if far:
+                ask_for_replicas(rows, i, slot_start, replica_count, replica, replica_flags)
             row = rows[i]
             for k in range(slot_start[row], slot_start[row] + replica_count[row]):
                 if allowed[replica[k]] and (replica_flags[k] & skip_flags) == 0:

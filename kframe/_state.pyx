@@ -6,7 +6,7 @@ written.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH
+from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH, ask_for_slots, far_apart
 
 cdef enum:
     ADDING = 1
@@ -104,8 +104,17 @@ def tally_rows(
     cdef Py_ssize_t i, row, first, changes = 0
     cdef int32_t of
     cdef uint8_t now, before
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
+            if far and i + AHEAD < rows.shape[0]:
+                row = rows[i + AHEAD]
+                KFRAME_PREFETCH(&topic[row])
+                KFRAME_PREFETCH(&partition_epoch[row])
+                KFRAME_PREFETCH(&state[row])
+                KFRAME_PREFETCH(&leader[row])
+                KFRAME_PREFETCH(&counted[row])
+                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row, now = rows[i], 0
             of = topic[row]
             if of >= 0:

@@ -18,7 +18,7 @@ written, unless said otherwise.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH
+from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH, ask_for_flags, ask_for_replicas, far_apart
 from kframe.wire_bytes cimport (
     array_size,
     count_flagged,
@@ -70,13 +70,21 @@ def size_leader_and_isr(
     cdef int64_t total = 0
     cdef bint compact = version >= 4
     cdef Py_ssize_t fixed = 20 + (version >= 1) + (version >= 6) + compact
+    cdef Py_ssize_t none = 2 * array_size(0, compact)
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
+            if far and i + AHEAD < rows.shape[0]:
+                KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
+                KFRAME_PREFETCH(&isr_count[rows[i + AHEAD]])
+                ask_for_flags(rows, i, slot_start, replica_count, replica_flags)
             row = rows[i]
             start = slot_start[row]
             count = replica_count[row]
             size = fixed + array_size(isr_count[row], compact) + array_size(count, compact)
-            if version >= 3:
+            if version >= 3 and count_flagged(replica_flags, start, count, ADDING | REMOVING) == 0:
+                size += none
+            elif version >= 3:
                 size += array_size(count_flagged(replica_flags, start, count, ADDING), compact)
                 size += array_size(count_flagged(replica_flags, start, count, REMOVING), compact)
             entry_size[row] = <int32_t> size
@@ -182,9 +190,13 @@ def size_update_metadata(
     """Measure the UpdateMetadata entries of ``rows``; return their bytes in all."""
     cdef Py_ssize_t i, start, count, size, row
     cdef int64_t total = 0
-    cdef bint compact = version >= 6
+    cdef bint compact = version >= 6, far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
+            if far and i + AHEAD < rows.shape[0]:
+                KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
+                KFRAME_PREFETCH(&isr_count[rows[i + AHEAD]])
+                ask_for_replicas(rows, i, slot_start, replica_count, replica, replica_flags)
             row = rows[i]
             start = slot_start[row]
             count = replica_count[row]

@@ -215,6 +215,8 @@ cdef inline Py_ssize_t name_leaders(
     for i in range(start, end):
         if found == most:
             break
+        if i + AHEAD < end:
+            KFRAME_PREFETCH(&leader[rows[i + AHEAD]])
         broker = leader[rows[i]]
         if broker >= 0 and named[broker] != section and told_size[broker] > 0:
             named[broker] = <int32_t> section

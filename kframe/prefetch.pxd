@@ -1,5 +1,7 @@
 """Asking for memory ahead of its use, in kernels that visit rows far apart."""
 
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
 # How many rows ahead to ask for columns that are read out of order: a broker's rows lie far apart. Measured: without it
 # copying takes half as long again, and 8 to 16 are alike.
 cdef enum:
@@ -14,3 +16,73 @@ cdef extern from *:
     #endif
     """
     void KFRAME_PREFETCH(const void* address) noexcept nogil
+
+
+cdef inline bint far_apart(const int32_t[::1] rows, const int32_t[::1] slot_start) noexcept nogil:
+    """Whether so few of all rows are visited that the processor will not guess which come next."""
+    return rows.shape[0] * 4 < slot_start.shape[0]
+
+
+cdef inline void ask_for_slots(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
+    const int16_t[::1] isr_count, const int32_t[::1] replica, const int32_t[::1] isr, const uint8_t[::1] replica_flags,
+) noexcept nogil:
+    """Ask for what is read of the row ``AHEAD`` further on, and for where its successors' slots are."""
+    cdef Py_ssize_t row
+    if i + 2 * AHEAD < rows.shape[0]:
+        row = rows[i + 2 * AHEAD]
+        KFRAME_PREFETCH(&slot_start[row])
+        KFRAME_PREFETCH(&replica_count[row])
+        KFRAME_PREFETCH(&isr_count[row])
+        row = slot_start[rows[i + AHEAD]]
+        if row < replica.shape[0]:
+            KFRAME_PREFETCH(&replica[row])
+            KFRAME_PREFETCH(&isr[row])
+            KFRAME_PREFETCH(&replica_flags[row])
+
+
+cdef inline void ask_for_isr(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] isr_count,
+    const int32_t[::1] isr, const int32_t[::1] leader,
+) noexcept nogil:
+    """The same for who only looks at leaders and ISRs."""
+    cdef Py_ssize_t row
+    if i + 2 * AHEAD < rows.shape[0]:
+        row = rows[i + 2 * AHEAD]
+        KFRAME_PREFETCH(&slot_start[row])
+        KFRAME_PREFETCH(&isr_count[row])
+        KFRAME_PREFETCH(&leader[row])
+        row = slot_start[rows[i + AHEAD]]
+        if row < isr.shape[0]:
+            KFRAME_PREFETCH(&isr[row])
+
+
+cdef inline void ask_for_replicas(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
+    const int32_t[::1] replica, const uint8_t[::1] replica_flags,
+) noexcept nogil:
+    """The same for who only looks at assignments."""
+    cdef Py_ssize_t row
+    if i + 2 * AHEAD < rows.shape[0]:
+        row = rows[i + 2 * AHEAD]
+        KFRAME_PREFETCH(&slot_start[row])
+        KFRAME_PREFETCH(&replica_count[row])
+        row = slot_start[rows[i + AHEAD]]
+        if row < replica.shape[0]:
+            KFRAME_PREFETCH(&replica[row])
+            KFRAME_PREFETCH(&replica_flags[row])
+
+
+cdef inline void ask_for_flags(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
+    const uint8_t[::1] replica_flags,
+) noexcept nogil:
+    """The same for who only looks at the flags of replicas."""
+    cdef Py_ssize_t row
+    if i + 2 * AHEAD < rows.shape[0]:
+        row = rows[i + 2 * AHEAD]
+        KFRAME_PREFETCH(&slot_start[row])
+        KFRAME_PREFETCH(&replica_count[row])
+        row = slot_start[rows[i + AHEAD]]
+        if row < replica_flags.shape[0]:
+            KFRAME_PREFETCH(&replica_flags[row])
