@@ -10,6 +10,8 @@
 #   make sim      2,000 simulated clusters, faults and all; minutes
 #   make bench    the figures beside their targets, with machine and commit; some twenty minutes
 #   make bench-peers    kframe beside Kafka's own controllers, in turn; some twenty-five minutes
+#   make limits   kernels beside what memory allows, cost beside size; keeps the records and makes docs/performance.md
+#   make plots    the pictures and tables of docs/performance.md, from the kept records
 #   make bench-compare  which of the ratios measured last have fallen by more than a fifth
 #   make search   every state of a small world within 12 steps; minutes
 #   make mutants  each protection taken out by hand: which tests notice
@@ -39,6 +41,9 @@ KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd) $(PLUGIN_KERNELS)
 KERNEL_MODULES := $(patsubst kframe/%.pyx,kframe.%,$(KERNELS)) \
 	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
 
+# Where `make limits` keeps its records.
+KEPT = benchmarks/results/$(shell date -u +%F)
+
 # Cases of a run of `make fuzz`, for znodes and for frames; the suite has a million of each.
 FUZZ_CASES ?= 10000000
 
@@ -58,7 +63,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup kernels demo test test-release test-real test-debug check fuzz sanitize search sim bench bench-peers \
-	bench-compare mutants clean
+	bench-compare limits roofline plots mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -81,6 +86,18 @@ bench-peers: setup
 
 bench-compare: setup
 	$(PY) -m benchmarks.compare $(ARGS)
+
+# Some ten minutes on a machine that does nothing else.
+limits: setup
+	$(PY) -m benchmarks.roofline --out $(KEPT)-roofline.json
+	$(PY) -m benchmarks.own_work --out $(KEPT)-own-work.json
+	$(PY) -m benchmarks.plots
+
+roofline: setup
+	$(PY) -m benchmarks.roofline $(ARGS)
+
+plots: setup
+	$(PY) -m benchmarks.plots $(ARGS)
 
 # Of fifty seeds one is played twice. SIM_SEEDS and SIM_JOBS choose others.
 sim: setup

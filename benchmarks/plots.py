@@ -1,59 +1,189 @@
-"""Pictures of kept records: ``python -m benchmarks.plots RECORD.json PICTURE.svg``.
+"""All pictures and the tables of docs/performance.md, out of the kept records: ``python -m benchmarks.plots``
+(``make plots``).
 
-A record of ``benchmarks.live`` becomes bars on a logarithmic axis: how long a failover and a broker's failure take from
-outside, by the number of partitions, Kafka's best life beside kframe's slowest and what the raw requests take alone.
+Each picture shows the newest record in ``benchmarks/results`` that has its figures; without one it stays as it is.
+Backgrounds are white whatever the page behind is, lines are labelled where they end, axes are logarithmic.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.whatif.files import check_file, new_figure, put_figure
+from benchmarks import page
+from benchmarks.kept import kept
+from benchmarks.records import RESULTS
+from kframe.whatif.files import new_figure, put_figure
 
-TITLES: Final = {"failover": "a controller fails over", "broker-failure": "one of ten brokers fails"}
-COLOURS: Final = {"Kafka 3.9.1": "#b0413e", "kframe": "#2f6f8f", "raw requests alone": "#b9c3c9"}
+DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+OURS, THEIRS, OTHER, QUIET = "#2f6f8f", "#b0413e", "#8a6d3b", "#6b757c"
+RAW: Final = "#b9c3c9"
+#: How many times shorter than the shortest bar an axis begins.
+ROOM: Final = 20
+
+Row = dict[str, Any]
 
 
-def draw(rows: Sequence[dict[str, Any]], out: Path) -> None:
-    """A picture of the rows of ``benchmarks.live``."""
-    figure = new_figure(9.0, 3.6)
-    panels = figure.subplots(1, len(TITLES), sharey=True)
-    for axes, (event, title) in zip(panels, TITLES.items(), strict=True):
-        here = [row for row in rows if row["event"] == event]
-        for place, row in enumerate(here):
-            shown = {
-                "Kafka 3.9.1": min(row["kafka"]) if row["kafka"] else None,
-                "kframe": max(row["kframe"]),
-                "raw requests alone": row["raw"],
-            }
-            for number, (who, seconds) in enumerate(shown.items()):
-                if seconds is None:
-                    continue
-                at = place + (number - 1) * 0.27
-                axes.bar(at, seconds, 0.25, color=COLOURS[who], label=who if place == 0 else None)
-                axes.annotate(f"{seconds:.2g} s", (at, seconds), ha="center", va="bottom", fontsize=8)
-        axes.set_title(title)
+def bars(panels: Sequence[Any], titles: Mapping[str, str], rows: Mapping[str, Sequence[Row]], unit: str) -> None:
+    """A panel for each title; a row of it is a group of bars: name, colour and seconds under ``shown``."""
+    for axes, (key, title) in zip(panels, titles.items(), strict=True):
+        for place, row in enumerate(rows[key]):
+            shown = [one for one in row["shown"] if one[2] is not None]
+            for number, (who, colour, seconds) in enumerate(shown):
+                at = place + (number - (len(shown) - 1) / 2) * 0.29
+                axes.bar(at, seconds, 0.26, color=colour)
+                axes.annotate(duration(seconds), (at, seconds), ha="center", va="bottom", fontsize=8)
+                axes.annotate(who, (at, 0), (0, 5), xycoords=("data", "axes fraction"), textcoords="offset points",
+                              ha="center", va="bottom", rotation=90, fontsize=8,
+                              color="#222222" if colour == RAW else "white")  # fmt: skip
+        axes.set_title(title, fontsize=10)
         axes.set_yscale("log")
-        axes.set_xticks(range(len(here)), [f"{row['partitions']:,}\npartitions" for row in here])
+        axes.set_xticks(range(len(rows[key])), [f"{row['partitions']:,}\npartitions" for row in rows[key]])
+        _bare(axes)
+    least = min(one[2] for group in rows.values() for row in group for one in row["shown"] if one[2] is not None)
+    panels[0].set_ylim(bottom=least / ROOM)  # room for a name in the shortest bar
+    panels[0].set_ylabel(unit)
+
+
+def duration(seconds: float) -> str:
+    """Two digits and a unit."""
+    value, unit = next(
+        ((seconds * scale, unit) for scale, unit in ((1.0, "s"), (1e3, "ms")) if seconds * scale >= 0.9995),
+        (seconds * 1e6, "µs"),
+    )
+    return f"{value:.0f} {unit}" if value >= 9.95 or abs(value - round(value)) < 0.005 else f"{value:.1f} {unit}"
+
+
+def _bare(axes: Any) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.yaxis.set_major_formatter(lambda value, _: duration(value))
+    axes.grid(axis="y", which="major", color="#e4e8ea", linewidth=0.7)
+    axes.set_axisbelow(True)
+
+
+def draw_live(rows: Sequence[Row], figure: Any) -> None:
+    """Whole controllers on a real ZooKeeper (rows of ``benchmarks.live``)."""
+    brokers = rows[0].get("brokers", 10)
+    titles = {"failover": "a controller fails over", "broker-failure": f"one of {brokers} brokers fails"}
+    grouped: dict[str, list[Row]] = {event: [] for event in titles}
+    for row in rows:
+        kafka = min(row["kafka"]) if row["kafka"] else None
+        shown = [
+            ("Kafka 3.9.1", THEIRS, kafka),
+            ("kframe", OURS, max(row["kframe"])),
+            ("requests", RAW, row["raw"]),
+        ]
+        grouped[row["event"]].append({"partitions": row["partitions"], "shown": shown})
+    bars(figure.subplots(1, len(titles), sharey=True), titles, grouped, "elapsed, all bytes arrived")
+
+
+CLASSES: Final = {
+    "broker-failure": "one broker of a hundred fails",
+    "controller-failover": "a controller takes over",
+    "preferred-election": "all preferred leaders elected",
+}
+
+
+def draw_classes(rows: Sequence[Row], figure: Any) -> None:
+    """Kafka's ZooKeeper controller classes in memory (rows of ``benchmarks.against_kafka``)."""
+    grouped: dict[str, list[Row]] = {bench: [] for bench in CLASSES}
+    for row in rows:
+        if row["beside"] == "kafka" and row["bench"] in grouped:
+            theirs, ours = row["peer"][row["collector"]], statistics.median(row["kframe"])
+            shown = [("Kafka's classes", THEIRS, theirs), ("kframe", OURS, ours)]
+            grouped[row["bench"]].append({"partitions": row["partitions"], "shown": shown})
+    bars(figure.subplots(1, len(CLASSES), sharey=True), CLASSES, grouped, "elapsed, all bytes ready")
+
+
+GROWTH: Final = {
+    ("broker-failure", "hosted"): ("a broker fails, by what it hosts", OURS),
+    ("broker-failure", "partitions"): ("a broker that hosts {hosted:,} fails,\nby partitions of the cluster", THEIRS),
+    ("alter-partition", "partitions"): ("one AlterPartition,\nby partitions of the cluster", OTHER),
+}
+
+
+def draw_growth(found: Sequence[Row], figure: Any) -> None:
+    """Cost against size (``benchmarks.own_work``): what hangs on the cluster, and what on the broker."""
+    axes = figure.subplots()
+    for one in found:
+        label, colour = GROWTH[one["series"], one["along"]]
+        sizes = [point[one["along"]] for point in one["points"]]
+        seconds = [point["seconds"] * 1000 for point in one["points"]]
+        axes.plot(sizes, seconds, marker="o", markersize=4, color=colour, linewidth=1.6)
+        text = f"{label.format(**one['points'][-1])}\nexponent {one['exponent']:.2f}"
+        axes.annotate(text, (sizes[-1], seconds[-1]), (8, 0), textcoords="offset points", color=colour, fontsize=8,
+                      va="center")  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("partitions", fontsize=9)
+    axes.set_ylabel("processor time of one event", fontsize=9)
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * 30)
+    _bare(axes)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_formatter(lambda value, _: duration(value / 1000))
+
+
+def draw_roofline(found: Row, figure: Any) -> None:
+    """How many times longer than its limit each kernel takes (``benchmarks.roofline``)."""
+    panels = figure.subplots(1, 2)
+    for axes, rows in zip(panels, ("all", "one broker's"), strict=True):
+        here = sorted((row for row in found["kernels"] if row["rows"] == rows), key=lambda row: -float(row["times"]))
+        colours = [THEIRS if row["times"] > 3 else OURS for row in here]
+        places = range(len(here))
+        axes.barh(places, [row["times"] for row in here], color=colours, height=0.7)
+        for place, row in enumerate(here):
+            axes.annotate(f" {row['times']:.1f} × {row['limit']}", (row["times"], place), va="center", fontsize=7)
+        axes.set_yticks(places, [row["kernel"] for row in here], fontsize=7)
+        axes.set_xscale("log")
+        axes.set_xlim(0.3, max(10.0, *(row["times"] for row in here)) * 3)
+        axes.axvline(1, color=QUIET, linewidth=0.8)
+        axes.axvline(3, color=QUIET, linewidth=0.8, linestyle=":")
+        axes.set_xticks([0.5, 1, 3, 10], ["0.5", "1", "3", "10"])
+        axes.set_xlabel("time, in times of its limit", fontsize=8)
+        axes.set_title(f"{'all rows' if rows == 'all' else 'rows of one broker'}, {here[0]['row_count']:,}", fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("seconds")
-    panels[0].margins(y=0.1)
-    figure.legend(*panels[0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=len(COLOURS))
-    put_figure(figure, out)
+        axes.minorticks_off()
+        axes.invert_yaxis()
+
+
+#: Each picture: what kind of figures it shows, how, and its size in inches.
+PICTURES: Final[Mapping[str, tuple[str, Callable[[Any, Any], None], tuple[float, float]]]] = {
+    "live": ("live", draw_live, (9.0, 3.6)),
+    "classes": ("classes", draw_classes, (9.0, 3.6)),
+    "growth": ("own_work", draw_growth, (7.5, 4.0)),
+    "roofline": ("roofline", draw_roofline, (9.0, 6.0)),
+}
+
+
+def draw(docs: Path, results: Path = RESULTS, ending: str = ".svg") -> list[Path]:
+    """Draw all pictures that there are figures for; return their files."""
+    drawn = []
+    for name, (kind, paint, size) in PICTURES.items():
+        found = kept(kind, results)
+        if found is not None:
+            figure = new_figure(*size)
+            paint(found.rows, figure)
+            drawn.append(docs / "plots" / f"{name}{ending}")
+            put_figure(figure, drawn[-1])
+    return drawn
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Read a record, write a picture."""
+    """Draw the pictures, write the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plots", description=__doc__)
-    parser.add_argument("record", type=Path)
-    parser.add_argument("picture", type=Path, help="a name that ends in .svg or .png; replaced if it is there")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance.md and plots/ are")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the records are")
     chosen = parser.parse_args(words)
-    check_file(chosen.picture, (".svg", ".png"), force=True)
-    draw(json.loads(chosen.record.read_text(encoding="utf-8"))["rows"], chosen.picture)
+    for path in draw(chosen.docs, chosen.results):
+        print(path)
+    text = chosen.docs / "performance.md"
+    text.write_text(page.filled(text.read_text(encoding="utf-8"), chosen.results), encoding="utf-8")
+    print(text)
     return 0
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import pytest
-
-from benchmarks import live, plots
+from benchmarks import live
 
 
 def life(run: int, controller: str, failover: float, broker_failure: float) -> list[live.Record]:
@@ -52,12 +47,3 @@ def test_ratios_are_kept_for_comparison() -> None:
     assert kept["live failover/1000/10 beside kafka"] == (10.0, False, False)
     assert kept["live failover/1000/10 beside raw"] == (1.5, True, False)
     assert kept["live broker-failure/1000/10 seconds"] == (1.0, True, True)
-
-
-def test_a_record_is_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    record, picture = tmp_path / "record.json", tmp_path / "live.svg"
-    record.write_text(json.dumps({"rows": live.rows(MEASURED)}))
-    assert plots.main([str(record), str(picture)]) == 0
-    drawn = picture.read_text()
-    assert [drawn.count(f"fill: {colour}") >= len(plots.TITLES) for colour in plots.COLOURS.values()] == [True] * 3

@@ -1,0 +1,130 @@
+"""Whether a broker's failure costs what the broker hosts, or what the cluster has: ``python -m benchmarks.own_work``.
+
+Clusters of the peers' layout, with a few brokers more that host just so many partitions each and lead them; these fail
+one after another, and the least of their times counts: processor time of the whole event, the stand-in for storage
+included, which other programs disturb least. One series grows the cluster around them, another what they host. A third
+is one AlterPartition in larger and larger clusters. Of each the exponent of a power law is fitted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks import growth
+from benchmarks.records import table, write_record
+from kframe.bench.clusters import whole_cluster
+from kframe.bench.life import Life
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+
+#: Brokers that fail, one after another.
+FAILURES: Final = 7
+HEADINGS: Final = ("series", "partitions", "hosted", "ms", "ready", "decide", "encode")
+LEGEND: Final = (
+    "ms: processor time of the whole event, the least of seven failures; ready, decide and encode: elapsed. Of "
+    "AlterPartition elapsed, all bytes ready. With the exponent of each series."
+)
+
+Record = dict[str, Any]
+
+
+def with_small_brokers(partitions: int, brokers: int, hosted: int, small: int = FAILURES) -> ClusterState:
+    """A cluster in which ``small`` further brokers lead ``hosted`` partitions each, spread over all of it."""
+    cluster = whole_cluster(partitions, brokers)
+    p = cluster.partitions
+    indexes = cluster.brokers.register(tuple(Registration(brokers + one, 1) for one in range(small)))
+    rows = np.linspace(0, partitions, hosted * small, endpoint=False).astype(np.int32)
+    owners = np.tile(indexes, hosted).astype(np.int32)
+    p.leader[rows] = p.replica[p.slot_start[rows]] = p.isr[p.slot_start[rows]] = owners
+    return cluster
+
+
+def failure(partitions: int, brokers: int, hosted: int) -> Record:
+    """The least of several failures of brokers that host just so much."""
+    if hosted * FAILURES > partitions:
+        raise ValueError(f"{FAILURES} brokers of {hosted} partitions each do not go into {partitions}")
+    life = Life(with_small_brokers(partitions, brokers, hosted))
+    life.adopt()
+    gc.collect()
+    seconds, found = [], []
+    for one in range(FAILURES):
+        life.ensemble.unregister_brokers([brokers + one])
+        begun = time.thread_time()
+        with life.watch.event() as phases:
+            life.rest()
+        seconds.append(time.thread_time() - begun)
+        found.append(phases)
+    life.expect_led(partitions)
+    best = min(found, key=lambda phases: phases.ready_seconds)
+    return {
+        "partitions": partitions, "hosted": hosted, "seconds": min(seconds), "ready": best.ready_seconds,
+        "decide": best.decide_seconds, "encode": best.encode_seconds, "made_bytes": found[0].made_bytes,
+    }  # fmt: skip
+
+
+def series(name: str, along: str, points: Sequence[Record]) -> Record:
+    """Points with the exponent of their times along one of their sizes; at least two sizes."""
+    fitted = growth.exponent([point[along] for point in points], [point["seconds"] for point in points])
+    return {"series": name, "along": along, "points": list(points), "exponent": fitted}
+
+
+def measure(clusters: Sequence[int], hosted: Sequence[int], brokers: int, runs: int) -> list[Record]:
+    """All three: the smallest of ``hosted`` in each of ``clusters``, all of ``hosted`` in the largest cluster."""
+    logging.getLogger("kframe").addHandler(logging.NullHandler())  # the engine logs partitions that find no leader
+    largest = max(clusters)
+    alter = growth.of_cluster(clusters, brokers, runs)
+    return [
+        series("broker-failure", "partitions", [failure(size, brokers, min(hosted)) for size in clusters]),
+        series("broker-failure", "hosted", [failure(largest, brokers, size) for size in hosted]),
+        series("alter-partition", "partitions", [
+            {"partitions": size, "seconds": seconds, "hosted": 1}
+            for size, seconds in zip(clusters, alter["seconds"], strict=True)
+        ]),
+    ]  # fmt: skip
+
+
+def lines(found: Sequence[Record]) -> list[tuple[str, ...]]:
+    """A table with its headings."""
+    cells: list[tuple[str, ...]] = [HEADINGS]
+    for one in found:
+        for point in one["points"]:
+            phases = (
+                f"{point[phase] * 1000:.2f}" if phase in point else "-" for phase in ("ready", "decide", "encode")
+            )
+            size = f"{point['partitions']:,}", f"{point['hosted']:,}", f"{point['seconds'] * 1000:.3f}"
+            cells.append((one["series"], *size, *phases))
+        cells.append((f"^{one['exponent']:.2f}", f"by {one['along']}", "", "", "", "", ""))
+    return cells
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.own_work", description=__doc__)
+    parser.add_argument(
+        "--clusters", type=int, nargs="+", default=[10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000],
+        help="partitions, multiples of 100",
+    )  # fmt: skip
+    parser.add_argument("--hosted", type=int, nargs="+", default=[1_000, 3_000, 10_000, 30_000, 100_000])
+    parser.add_argument("--brokers", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=3, help="of AlterPartition")
+    parser.add_argument("--out", help="write all figures as JSON, for example to benchmarks/results/NAME.json")
+    chosen = parser.parse_args(words)
+    found = measure(chosen.clusters, chosen.hosted, chosen.brokers, chosen.runs)
+    table(lines(found), LEGEND)
+    if chosen.out:
+        command = ["python", "-m", "benchmarks.own_work", *(sys.argv[1:] if words is None else words)]
+        write_record(Path(chosen.out), command, {"own_work": found})
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,166 @@
+"""The tables of docs/performance.md, out of the kept records: what stands between two marks of a name is made anew."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.kept import Kept, kept
+from benchmarks.ratios import held, of_record
+from benchmarks.records import RESULTS, newest
+from benchmarks.roofline import NOTES, TIMES_MAX
+
+Row = dict[str, Any]
+_BLOCK: Final = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+NONE: Final = "No record has these figures yet.\n"
+
+
+def filled(text: str, results: Path = RESULTS) -> str:
+    """The page with its tables as the newest records have it. Raises KeyError for a mark that names no table."""
+    return _BLOCK.sub(lambda block: f"{block[1]}\n{TABLES[block[2]](results)}\n{block[3]}", text)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _source(found: Kept) -> str:
+    """Where figures come from: the record, when, at which commit, on what, by which command."""
+    record = found.record
+    machine = f"{record['cores']} cores, {record['processor']}, Python {record['python']}"
+    changed = ", with changes" if record.get("modified") else ""
+    command = f" by `{' '.join(record['command'])}`" if "command" in record else ""
+    return (
+        f"\n[{record['file']}](../benchmarks/results/{record['file']}), {record['when'][:10]}, commit "
+        f"{record['commit'][:12]}{changed}{command}; {machine}.\n"
+    )
+
+
+def _of(kind: str, write: Callable[[Any], str]) -> Callable[[Path], str]:
+    def block(results: Path) -> str:
+        found = kept(kind, results)
+        return NONE if found is None else write(found.rows) + _source(found)
+
+    return block
+
+
+def milliseconds(seconds: float) -> str:
+    """Three digits or more."""
+    value = seconds * 1000
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def targets(results: Path) -> str:
+    """Every target of the issue beside what was measured last."""
+    records = newest(results)
+    all_held = held((), {record["file"]: of_record(record) for record in records})
+    if not any(one.reached is not None for one in all_held):
+        return NONE
+    word = {True: "yes", False: "**no**", None: "not measured"}
+    return _table(
+        ("what", "wanted", "measured", "reached"),
+        [(
+            one.target.text, f"at {'most' if one.target.at_most else 'least'} {one.target.wanted:g} {one.target.unit}",
+            "" if one.measured is None else f"{one.measured:.3g} {one.target.unit}", word[one.reached],
+        ) for one in all_held],
+    )  # fmt: skip
+
+
+def classes(rows: Sequence[Row]) -> str:
+    """Beside Kafka's classes."""
+    return _table(
+        ("beside", "what", "partitions", "kframe", "the peer", "times"),
+        [_class(row) for row in rows],
+    )  # fmt: skip
+
+
+def _class(row: Row) -> tuple[str, ...]:
+    ours, theirs = statistics.median(row["kframe"]), row["peer"][row["collector"]]
+    memory = row["bench"] == "memory"
+    text = [f"{value:,.0f} B" if memory else f"{milliseconds(value)} ms" for value in (ours, theirs)]
+    spread = f"{row['ratio']['least']:.1f} to {row['ratio']['most']:.1f}"
+    return ({"kafka": "ZooKeeper classes", "kraft": "KRaft classes"}[row["beside"]],
+            f"{row['bench']}, {row['phase']}", f"{row['partitions']:,}", *text, spread)  # fmt: skip
+
+
+def live(rows: Sequence[Row]) -> str:
+    """Whole controllers."""
+    return _table(
+        ("event", "partitions", "kframe, slowest", "Kafka, best", "times", "requests alone", "kframe in times of them"),
+        [(
+            row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.2f} s",
+            f"{min(row['kafka']):.1f} s" if row["kafka"] else "not run", f"{row['ratio']:.1f}" if row["ratio"] else "",
+            f"{row['raw']:.2f} s", f"{row['times_raw']:.1f}",
+        ) for row in rows],
+    )  # fmt: skip
+
+
+def own_work(found: Sequence[Row]) -> str:
+    """Cost against size."""
+    rows = []
+    for one in found:
+        first, last = one["points"][0], one["points"][-1]
+        what = one["series"] if one["along"] == "hosted" or one["series"] != "broker-failure" else (
+            f"{one['series']}, {first['hosted']:,} hosted")  # fmt: skip
+        sizes = [f"{milliseconds(point['seconds'])} ms at {point[one['along']]:,}" for point in (first, last)]
+        by = {"hosted": "hosted by the broker", "partitions": "in the cluster"}[one["along"]]
+        rows.append((what, by, *sizes, f"{one['exponent']:.2f}"))
+    return _table(("what", "partitions", "least", "most", "exponent"), rows)
+
+
+def requests(rows: Sequence[Row]) -> str:
+    """Requests of administrators for more and more partitions."""
+    sizes = rows[0]["partitions"]
+    return _table(
+        ("milliseconds at", *(f"{size:,}" for size in sizes), "exponent"),
+        [(row["bench"], *map(milliseconds, row["seconds"]), f"{row['exponent']:.2f}") for row in rows],
+    )
+
+
+def roofline(found: Row) -> str:
+    """Kernels beside their limits, and why some are beyond."""
+    rows = [(
+        f"`{row['kernel']}`", row["rows"], f"{row['bytes'] / row['row_count']:.0f}",
+        f"{row['seconds'] * 1e9 / row['row_count']:.1f}", f"{row['bytes'] / row['seconds'] / 1e9:.1f}",
+        f"{row['limit']}, {row['limit_rate'] / 1e9:.1f}",
+        f"**{row['times']:.1f}**" if row["times"] > TIMES_MAX else f"{row['times']:.1f}",
+    ) for row in found["kernels"]]  # fmt: skip
+    far = dict.fromkeys(row["kernel"] for row in found["kernels"] if row["times"] > TIMES_MAX)
+    notes = "".join(f"- `{name}`: {NOTES.get(name, 'not looked into.')}\n" for name in far)
+    size = f"{found['partitions']:,} partitions, {found['brokers']:,} brokers.\n\n"
+    table = _table(("kernel", "rows", "bytes a row", "ns a row", "GB/s", "limit, GB/s", "times"), rows)
+    return f"{size}{table}\nBeyond {TIMES_MAX:g} times the limit:\n\n{notes}" if far else f"{size}{table}"
+
+
+def suite(results: Sequence[Row]) -> str:
+    """Every bench at the largest size that it was run at, over a hundred brokers or what is next to it."""
+    best: dict[str, Row] = {}
+    for one in results:
+        before = best.get(one["bench"])
+        if before is None or (one["partitions"], -abs(one["brokers"] - 100)) > (
+            before["partitions"], -abs(before["brokers"] - 100)
+        ):  # fmt: skip
+            best[one["bench"]] = one
+    return _table(
+        ("bench", "partitions", "brokers", "ready, ms", "of it deciding", "of it encoding"),
+        [(
+            name, f"{one['partitions']:,}", f"{one['brokers']:,}",
+            *(milliseconds(one["seconds"][phase]["median"]) if phase in one["seconds"] else ""
+              for phase in ("ready", "decide", "encode")),
+        ) for name, one in best.items()],
+    )  # fmt: skip
+
+
+TABLES: Final[Mapping[str, Callable[[Path], str]]] = {
+    "targets": targets,
+    "classes": _of("classes", classes),
+    "live": _of("live", live),
+    "own-work": _of("own_work", own_work),
+    "requests": _of("requests", requests),
+    "roofline": _of("roofline", roofline),
+    "suite": _of("suite", suite),
+}

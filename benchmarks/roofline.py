@@ -1,0 +1,163 @@
+"""Each bulk kernel beside what memory allows: ``python -m benchmarks.roofline`` (``make roofline``).
+
+For each kernel the bytes that it must touch (``roofline_kernels.py`` says how they are counted), the time that it
+takes, and how far that is from a *limit* that is measured in the same run, on one core, by numpy's own compiled loops:
+
+- ``copy``: a large array copied into another, as STREAM does; for kernels that go through all rows in order;
+- ``gather``: ``take`` from a column of the rows that one broker hosts, in cache lines; for those that visit only such;
+- ``scatter``: values put where a sort by broker puts them; for those that sort, which no order of reading spares that.
+
+``times`` is the kernel's time over the limit's; above ``TIMES_MAX`` a note says why. Kernel and limit run in turn, so
+that what else the machine does disturbs both; times are processor time of the thread, the least of several runs. The
+arrays that are copied have 128 MiB each. A column of five million rows has 20 MB: a machine with a large cache may read
+it from there, and some kernels be faster than the copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.records import table, write_record
+from benchmarks.roofline_kernels import LINE_BYTES, Call, Ground, calls_of, run
+
+#: How many times longer than the limit a kernel may take without a note.
+TIMES_MAX: Final = 3.0
+#: Entries of int32 in each of the arrays that are copied.
+COPIED: Final = 2**25
+#: Kernels whose limit is another than that of their rows.
+LIMITS: Final[Mapping[str, str]] = {"index_hosts": "scatter", "group_by_broker": "scatter"}
+#: Why a kernel stays beyond TIMES_MAX, each by what was measured (docs/performance.md).
+NOTES: Final[Mapping[str, str]] = {
+    "index_hosts": "two passes, since where a broker's rows go is known only once all are counted",
+    "group_by_broker": "two passes, and two arrays to put things into",
+    "list_in_states": "a byte a row, and a call of memcmp for each 64 rows; with warm caches a sixth of this",
+    "list_leaderless": "few bytes a row: for each leader one load waits for another, of whether it is live",
+    "check_moves": "few bytes a row: for each one load waits for another, of its state",
+    "start_replicas": "for each replica one load waits for another, of whether its broker is live",
+    "assign_replicas": "each of three old replicas is looked for among three new ones: nine comparisons a row",
+    "size_leader_and_isr": "few bytes a row: the loop over its flags is what takes time",
+    "measure_leaders": "few bytes a row: for each one load waits for another twice, of its leader and who is named",
+    "tally_failures": "arithmetic: what becomes of each row is worked out for eight failures",
+    "tally_pairs": "arithmetic: what becomes of each row is worked out for seven failures",
+}
+HEADINGS: Final = ("kernel", "rows", "bytes a row", "ns a row", "GB/s", "limit", "GB/s", "times")
+LEGEND: Final = "times: the kernel's time over that of its limit, both from this run; * above 3, with a note below."
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What is done to find a limit, and the bytes that it moves."""
+
+    work: Callable[[], object]
+    nbytes: int
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Processor time of this thread."""
+    begun = time.thread_time()
+    work()
+    return time.thread_time() - begun
+
+
+def copying(count: int) -> Limit:
+    """An array copied into another: bytes read and written."""
+    source, target = np.ones(count, np.int32), np.zeros(count, np.int32)
+    return Limit(lambda: np.copyto(target, source), 2 * source.nbytes)
+
+
+def gathering(g: Ground) -> Limit:
+    """A column taken by the rows of ``g``: the lines they stand in, the rows, and what is put out."""
+    rows, column, out = g.rows.astype(np.int64), g.p.leader_epoch, np.empty(g.k, np.int32)
+    lines = len(np.unique(rows * column.itemsize // LINE_BYTES)) * LINE_BYTES
+    return Limit(lambda: np.take(column, rows, out=out, mode="clip"), lines + rows.nbytes + out.nbytes)
+
+
+def scattering(g: Ground) -> Limit:
+    """A number for each replica put where a stable sort by broker puts it."""
+    brokers = g.replicas.values
+    place = np.empty(len(brokers), np.int64)
+    place[np.argsort(brokers, kind="stable")] = np.arange(len(brokers))
+    values, out = brokers.copy(), np.empty_like(brokers)
+
+    def put() -> None:
+        out[place] = values
+
+    return Limit(put, place.nbytes + values.nbytes + out.nbytes)
+
+
+def measure(g: Ground, runs: int, copied: int) -> list[Record]:
+    """A row for each kernel on this ground, in turn with its limit."""
+    scattered = g.k < g.n
+    limits = {"gather": gathering(g)} if scattered else {"copy": copying(copied)}
+    usual, limits["scatter"] = next(iter(limits)), scattering(g)
+    found = []
+    for name, call in calls_of(g).items():
+        limit, seconds, rates = LIMITS.get(name, usual), [], []
+        for _ in range(runs):
+            rates.append(limits[limit].nbytes / seconds_of(limits[limit].work))
+            call.before()
+            seconds.append(seconds_of(lambda: _checked(g, name, call)))  # noqa: B023
+        nbytes, least = g.bytes_of(name, call), min(seconds)
+        found.append({
+            "kernel": name, "rows": "one broker's" if scattered else "all", "row_count": g.k, "bytes": nbytes,
+            "seconds": least, "limit": limit, "limit_rate": max(rates), "times": least * max(rates) / nbytes,
+        })  # fmt: skip
+    return found
+
+
+def _checked(g: Ground, name: str, call: Call) -> None:
+    """Call a kernel. Raises AssertionError if its answer is another: then something other than the work was timed."""
+    answer = run(g, name, call)
+    if answer != call.expected:
+        raise AssertionError(f"{name} returned {answer}, expected {call.expected}")
+
+
+def line(row: Record) -> tuple[str, ...]:
+    """A row as cells under HEADINGS."""
+    count, seconds = row["row_count"], row["seconds"]
+    return (
+        row["kernel"], row["rows"], f"{row['bytes'] / count:.1f}", f"{seconds * 1e9 / count:.1f}",
+        f"{row['bytes'] / seconds / 1e9:.1f}", row["limit"], f"{row['limit_rate'] / 1e9:.1f}",
+        f"{row['times']:.1f}{'*' if row['times'] > TIMES_MAX else ''}",
+    )  # fmt: skip
+
+
+def roofline(partitions: int, brokers: int, runs: int, copied: int = COPIED) -> Record:
+    """Everything that is measured: the limits and a row for each kernel, by all rows and by those of one broker."""
+    rows = []
+    for scattered in (False, True):
+        rows += measure(Ground(partitions, brokers, scattered=scattered), runs, copied)
+    return {"partitions": partitions, "brokers": brokers, "kernels": rows}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.roofline", description=__doc__)
+    parser.add_argument("--partitions", type=int, default=5_000_000, help="a multiple of 100")
+    parser.add_argument("--brokers", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--copied", type=int, default=COPIED, help="entries of each array that is copied")
+    parser.add_argument("--out", help="write all figures as JSON, for example to benchmarks/results/NAME.json")
+    chosen = parser.parse_args(words)
+    found = roofline(chosen.partitions, chosen.brokers, chosen.runs, chosen.copied)
+    table([HEADINGS, *map(line, found["kernels"])], LEGEND)
+    for name in dict.fromkeys(row["kernel"] for row in found["kernels"] if row["times"] > TIMES_MAX):
+        print(f"* {name}: {NOTES.get(name, 'no note yet')}")
+    if chosen.out:
+        command = ["python", "-m", "benchmarks.roofline", *(sys.argv[1:] if words is None else words)]
+        write_record(Path(chosen.out), command, {"roofline": found})
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

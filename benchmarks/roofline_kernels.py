@@ -1,0 +1,311 @@
+"""What each bulk kernel is called with on a cluster, and the bytes that it cannot do without.
+
+A kernel *must touch* each array that it is handed once: what stands beside the rows whole, and of a column the cache
+lines of 64 bytes in which the rows stand, since memory comes by lines. So it is counted, from the columns' own dtypes;
+reading twice, or waiting for an address, is the kernel's own affair and shows as distance from the limit. Two things
+are left out where ``Call`` says so: what is only read for rows that are not healthy, and room that is left over.
+Tables of brokers and topics stay in the cache; they count once, which is next to nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe import _core, _hosting, _naive, _naive_sweep, _naive_wire, _state, _sweep, _wire, _wire_sections
+from kframe.bench.clusters import whole_cluster
+from kframe.model.columns import COLUMNS, Int32
+from kframe.model.ids import ElectionKind
+
+LINE_BYTES: Final = 64
+#: Versions that Kafka 3.9's controller sends.
+LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA = 7, 8, 4
+#: More than any request here is long: all rows go into one section.
+NO_LIMIT: Final = 2**40
+COMPILED: Final = (_core, _hosting, _state, _wire, _wire_sections, _sweep)
+TWINS: Final = (_naive, _naive_wire, _naive_sweep)
+#: Kernels, and whole files of kernels, that are no passes over columns, and why.
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "_select": "calls a selector for each partition, or judges one: the suite times selectors of every tier",
+    "_bend": "makes messages for the fuzz, out of draws of random numbers",
+    "write_leaders": "ends as soon as every leader is named, after some hundred rows",
+}
+PER: Final = {column.name: column.per for column in COLUMNS}
+
+Arguments: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel. ``expected``: what it returns on a healthy cluster."""
+
+    given: Arguments
+    """The arguments that are neither columns nor what ``Ground`` has under their names."""
+    expected: int
+    unread: tuple[str, ...] = ()
+    """Columns that are looked at only for rows that are not healthy."""
+    filled: Mapping[str, int] = field(default_factory=dict)
+    """Entries of an array that are touched, where that is not all of them."""
+    addressed: Mapping[str, str] = field(default_factory=dict)
+    """Further arrays that are addressed by row or slot, as columns are."""
+    before: Callable[[], None] = lambda: None
+    """Puts back what the call changes."""
+
+
+class Ground:
+    """A healthy cluster in the layout of the peers' benchmark, and ``rows`` of it: all, or what one broker hosts."""
+
+    def __init__(self, partitions: int, brokers: int, *, scattered: bool = False) -> None:
+        self.cluster = whole_cluster(partitions, brokers)
+        p, topics = self.cluster.partitions, self.cluster.topics
+        self.p, self.n, self.b = p, len(p), brokers
+        p.replica_state[:] = 2
+        p.state[:] = 1
+        everything = np.arange(self.n, dtype=np.int32)
+        self.rows: Int32 = everything
+        if scattered:
+            self.rows = np.unique(np.flatnonzero(p.replica == brokers // 2) // 3).astype(np.int32)
+        self.k = len(self.rows)
+        self.replicas, self.isrs = p.lists("replica", self.rows), p.lists("isr", self.rows)
+        self.m = len(self.replicas.values)
+        name_offsets, names = topics.wire_names()
+        one = np.ones(brokers, np.uint8)
+        self.named: Arguments = {
+            "rows": self.rows, "live": one, "shutting_down": np.zeros(brokers, np.uint8), "deleting": topics.deleting,
+            "deletion_started": topics.deletion_started, "topic_deleting": topics.deleting, "registered": one,
+            "old_epoch": p.leader_epoch, "old_recovery": p.recovery, "old_leader": p.leader, "allowed": one,
+            "chosen": one, "broker_ids": self.cluster.brokers.ids, "name_offsets": name_offsets,
+            "names": names, "topic_ids": topics.ids.reshape(-1),
+            "rack": (np.arange(brokers) % 4).astype(np.int32), "min_insync": np.full(len(topics), 2, np.int32),
+            "unclean": np.zeros(len(topics), np.uint8), "grouped": True, "compact": True, "with_topic_ids": True,
+        }  # fmt: skip
+
+    def value(self, name: str, call: Call) -> Any:
+        """An argument by its name."""
+        found = call.given.get(name, self.named.get(name))
+        return getattr(self.p, name) if found is None else found
+
+    def arguments(self, name: str, call: Call) -> Arguments:
+        """All arguments of a kernel, in order."""
+        return {parameter: self.value(parameter, call) for parameter in parameters(name)}
+
+    def bytes_of(self, name: str, call: Call) -> int:
+        """Bytes that the kernel must touch (see the module)."""
+        total = 0
+        for parameter, value in self.arguments(name, call).items():
+            if isinstance(value, np.ndarray) and parameter not in call.unread:
+                per = call.addressed.get(parameter, PER.get(parameter) if parameter not in call.given else None)
+                aliased = {"old_epoch": "row", "old_recovery": "row", "old_leader": "row"}
+                per = aliased.get(parameter, per)
+                total += self._touched(value, per, call.filled.get(parameter))
+        return total
+
+    def _touched(self, array: NDArray[Any], per: str | None, filled: int | None) -> int:
+        if per is None:
+            return int((array.size if filled is None else filled) * array.itemsize)
+        if self.k == self.n:
+            return int(array.nbytes)
+        places = self.rows if per == "row" else self.p.slots_of(self.rows)
+        return len(np.unique(places.astype(np.int64) * array.itemsize // LINE_BYTES)) * LINE_BYTES
+
+
+def parameters(name: str) -> list[str]:
+    """The names of a kernel's arguments, which are its twin's."""
+    return list(inspect.signature(find(TWINS, name)).parameters)
+
+
+def find(modules: tuple[ModuleType, ...], name: str) -> Callable[..., int]:
+    """A kernel, or its twin, by name."""
+    kernel: Callable[..., int] = next(getattr(module, name) for module in modules if hasattr(module, name))
+    return kernel
+
+
+def _u8(count: int, fill: int = 0) -> NDArray[Any]:
+    return np.full(count, fill, np.uint8)
+
+
+def _i32(count: int, fill: int = 0) -> NDArray[Any]:
+    return np.full(count, fill, np.int32)
+
+
+def _i64(count: int, fill: int = 0) -> NDArray[Any]:
+    return np.full(count, fill, np.int64)
+
+
+def deciding(g: Ground) -> dict[str, Call]:
+    """Kernels of ``_core.pyx``: elections, removals, the states of a new controller, scans."""
+    k, n, m = g.k, g.n, g.m
+    leaders, lists = g.p.leader[g.rows], {"isr_offsets": _i32(k + 1), "isr_values": _i32(m)}
+    first = {"kind": int(ElectionKind.OFFLINE), "unclean_allowed": _u8(k)}
+    planned = {"kind": int(ElectionKind.OFFLINE), "recovery_supported": True, "leader_epoch": _i32(k)}
+    holding = int((g.isrs.values == g.b // 2).sum())
+    left = g.m if holding == k else 2 * holding
+    return {
+        "choose_leaders": Call(first | {"leader": _i32(k)}, k, unread=("unclean_allowed",)),
+        "mark_dead_isr": Call({"dead": _u8(k)}, 0),
+        "plan_elections": Call(planned | {"leader": leaders, "recovery": _u8(k)} | lists, 0),
+        "plan_removals": Call(
+            {"broker": g.b // 2, "changed": _i32(k), "leader": _i32(k)} | lists, holding,
+            # Of the rows that lose nobody only the ISR is looked at.
+            unread=() if holding == k else ("old_leader",),
+            filled={"changed": holding, "leader": holding, "isr_offsets": holding + 1, "isr_values": min(left, m)},
+        ),
+        "check_moves": Call({"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k,
+                            addressed={"states": "row"}),
+        "list_leaderless": Call({"rows": _i32(n)}, 0, filled={"rows": 0},
+                                unread=("topic", "partition_epoch", "slot_start", "replica_count", "replica")),
+        "list_in_states": Call({"rows": _i32(n), "wanted": 0b101}, 0, unread=("topic",), filled={"rows": 0}),
+        "start_partitions": Call({}, 0),
+        "start_replicas": Call({}, g.p.slot_count),
+    }  # fmt: skip
+
+
+def hosting(g: Ground) -> dict[str, Call]:
+    """Kernels of ``_hosting.pyx``: who hosts what, and who is told."""
+    k, m = g.k, g.m
+    pairs = {"brokers": g.replicas.values, "rows": np.repeat(g.rows, 3)}
+    told = {"skip_flags": 0, "brokers": _i32(m), "told": _i32(m)}
+    scratch = {"old_replica": _i32(3), "old_state": _u8(3), "old_flags": _u8(3)}
+    moved = {"offsets": g.replicas.offsets, "values": g.replicas.values, "flags": _u8(m)}
+    counts = {name: _i32(g.b) for name in ("leads", "preferred", "hosts", "in_sync")}
+    return {
+        "index_hosts": Call({"offsets": _i32(g.b + 1), "hosted": _i32(g.p.slot_count)}, g.p.slot_count),
+        "list_hosted": Call({"hosted": _i32(m), "places": _i32(m)}, m),
+        "list_recipients": Call(told, m),
+        "group_by_broker": Call(
+            pairs | {"offsets": _i32(g.b + 1), "grouped": _i32(m), "origin": _i32(m)}, len(np.unique(pairs["brokers"]))
+        ),
+        "assign_replicas": Call(moved | scratch | {"departed": _i32(k)}, 0),
+        "copy_assignments": Call({"kept_flags": 3, "values": _i32(m), "flags": _u8(m)}, m),
+        "mark_reassigned": Call(moved | {"compared_flags": 3, "differs": _u8(k)}, 0),
+        "count_by_broker": Call(counts, g.n),
+    }
+
+
+def storing(g: Ground) -> dict[str, Call]:
+    """Kernels of ``_state.pyx``: states taken over, and what rows count for."""
+    k, p, rows = g.k, g.p, g.rows
+    new = {f"new_{name}": getattr(p, name)[rows] for name in
+           ("leader", "leader_epoch", "recovery", "partition_epoch", "controller_epoch")}  # fmt: skip
+    counted, totals = _u8(g.n), _i64(3)
+
+    def before() -> None:
+        counted[:] = 0
+
+    return {
+        "store_states": Call(new | {"isr_offsets": g.isrs.offsets, "isr_values": g.isrs.values}, k),
+        "tally_rows": Call({"counted": counted, "totals": totals}, k, addressed={"counted": "row"}, before=before),
+    }
+
+
+def encoding(g: Ground) -> dict[str, Call]:
+    """Kernels of ``_wire.pyx`` and ``_wire_sections.pyx``, on all rows as one list, in one section."""
+    k, n, p = g.k, g.n, g.p
+    size, pool_at = _i32(n), _i64(n)
+    given: Arguments = {"version": LEADER_AND_ISR, "entry_size": size}
+    by_row = {"entry_size": "row", "pool_at": "row"}
+    calls: dict[str, Call] = {}
+    total = find(COMPILED, "size_leader_and_isr")(
+        g.rows, LEADER_AND_ISR, p.slot_start, p.replica_count, p.isr_count, p.replica_flags, size
+    )
+    calls["size_leader_and_isr"] = Call(given, total, addressed=by_row)
+    pool = _u8(total)
+    calls["write_leader_and_isr"] = Call(given | {"pool_at": pool_at, "pool": pool}, k, addressed=by_row)
+    run(g, "write_leader_and_isr", calls["write_leader_and_isr"])
+    cut = _cut(g, calls, size)
+    framed = _framed(g, calls, cut)
+    calls["copy_entries"] = Call(
+        {"is_new": _u8(k), "is_new_back": 3, "pool_at": pool_at, "pool": pool} | framed, k, addressed=by_row,
+        filled={"out": total},
+    )  # fmt: skip
+    # One broker more than lead anything may be named, so that no search ends early.
+    length = _i64(1)
+    leaders = {"told_size": _i32(g.b, 20), "named": _i32(g.b), "section_start": cut["section_start"]}
+    measured = leaders | {"most": g.b + 1, "tail_length": length}
+    tail = find(COMPILED, "measure_leaders")(*g.arguments("measure_leaders", Call(measured, 0)).values())
+    calls["measure_leaders"] = Call(measured, tail)
+    return calls | _others(g)
+
+
+def _others(g: Ground) -> dict[str, Call]:
+    """UpdateMetadata and StopReplica."""
+    k, p, size = g.k, g.p, _i32(g.n)
+    given: Arguments = {"version": UPDATE_METADATA, "entry_size": size}
+    total = find(COMPILED, "size_update_metadata")(
+        g.rows, UPDATE_METADATA, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags,
+        g.named["live"], size,
+    )  # fmt: skip
+    calls = {"size_update_metadata": Call(given, total, addressed={"entry_size": "row"})}
+    row_size = size[g.rows]
+    at = np.append(0, np.cumsum(row_size[:-1], dtype=np.int64))
+    placed = {"row_size": row_size, "entry_at": at, "out": _u8(total)}
+    calls["write_update_metadata"] = Call({"version": UPDATE_METADATA} | placed, k)
+    stops = {"row_size": _i32(k, 10), "entry_at": 10 * np.arange(k, dtype=np.int64), "out": _u8(10 * k)}
+    stops |= {"leader_epoch": p.leader_epoch[g.rows], "delete": _u8(k)}
+    calls["write_stop_replica"] = Call({"version": STOP_REPLICA} | stops, k)
+    return calls
+
+
+def _cut(g: Ground, calls: dict[str, Call], size: Int32) -> Arguments:
+    k = g.k
+    cut: Arguments = {
+        "row_topic": _i32(k), "row_size": _i32(k), "section_list": _i32(1), "section_start": _i32(2),
+        "section_items": _i32(1), "section_length": _i64(1),
+    }  # fmt: skip
+    limits = {"offsets": np.array([0, k], np.int32), "first": 0, "byte_limit": NO_LIMIT, "group_limit": NO_LIMIT}
+    calls["fit_sections"] = Call(limits | {"tail_max": 0, "entry_size": size} | cut, 1, addressed={"entry_size": "row"})
+    run(g, "fit_sections", calls["fit_sections"])
+    return cut
+
+
+def _framed(g: Ground, calls: dict[str, Call], cut: Arguments) -> Arguments:
+    """Where the entries go. Of ``out`` the frame touches the bytes before each topic's entries, and behind them."""
+    length = int(cut["section_length"][0])
+    placed = {"entry_at": _i64(g.k), "out": _u8(length), "section_at": np.array([0, length]), "tail": b""}
+    calls["frame_sections"] = Call(cut | placed, 1, filled={"out": length - int(cut["row_size"].sum())})
+    run(g, "frame_sections", calls["frame_sections"])
+    return {"row_size": cut["row_size"], "entry_at": placed["entry_at"], "out": placed["out"]}
+
+
+def sweeping(g: Ground) -> dict[str, Call]:
+    """Kernels of ``_sweep.pyx``: what every failure would come to."""
+    b, n = g.b, g.n
+    rows = {"first": 0, "last": n}
+    tables = {"totals": (2, 8), "brokers": (b, 8), "racks": (4, 8), "leads": (2, b), "broker_leads": (b, b),
+              "rack_leads": (4, b)}  # fmt: skip
+    single = {name: np.zeros(shape, np.int32) for name, shape in tables.items()}
+    pairs = {"room": np.zeros((3, 8), np.int32), "pairs": np.zeros((b * (b - 1) // 2, 8), np.int32),
+             "lead_key": _i64(4 * n), "lead_change": np.zeros(4 * n, np.int8)}  # fmt: skip
+    noted = find(COMPILED, "tally_pairs")(*g.arguments("tally_pairs", Call(rows | pairs, 0)).values())
+    return {
+        "tally_failures": Call(rows | single, n),
+        "tally_pairs": Call(rows | pairs, noted, filled={"lead_key": noted, "lead_change": noted}),
+    }
+
+
+#: Those that take rows, which may lie far apart, and those that go through all there is.
+BY_ROWS: Final = (deciding, hosting, storing, encoding)
+WHOLE_ONLY: Final = (
+    "list_leaderless", "list_in_states", "start_partitions", "start_replicas", "index_hosts", "count_by_broker",
+)  # fmt: skip
+
+
+def calls_of(g: Ground) -> dict[str, Call]:
+    """Every call on this ground by the kernel's name."""
+    found: dict[str, Call] = {}
+    for part in BY_ROWS:
+        found |= part(g)
+    if g.k == g.n:
+        return found | sweeping(g)
+    return {name: call for name, call in found.items() if name not in WHOLE_ONLY}
+
+
+def run(g: Ground, name: str, call: Call, modules: tuple[ModuleType, ...] = COMPILED) -> int:
+    """Call a kernel, or its twin."""
+    return find(modules, name)(*g.arguments(name, call).values())

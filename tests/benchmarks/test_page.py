@@ -1,0 +1,137 @@
+"""docs/performance.md says what the kept records say; pictures are drawn of every kind of figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import own_work, page, plots
+from benchmarks.kept import KINDS, kept
+from benchmarks.records import RESULTS
+
+DOCS = plots.DOCS
+FRAME = {"when": "2026-11-22T01:00:00+00:00", "processor": "P", "cores": 2, "python": "3.11.7", "commit": "c" * 40,
+         "modified": False, "command": ["python", "-m", "it"]}  # fmt: skip
+KERNEL = {"kernel": "index_hosts", "rows": "all", "row_count": 100, "bytes": 3_000, "seconds": 4e-6, "limit": "scatter",
+          "limit_rate": 3e9, "times": 4.0}  # fmt: skip
+POINTS = [{"partitions": size, "hosted": 10, "seconds": 0.001 * size} for size in (1, 10)]
+FIGURES: dict[str, Any] = {
+    "classes": [{"beside": "kafka", "bench": "broker-failure", "phase": "ready", "partitions": 1_000, "brokers": 100,
+                 "kframe": [0.25, 0.125, 0.5], "peer": {"g1": 4.0, "parallel": 2.0}, "collector": "parallel",
+                 "ratio": {"least": 4.0, "median": 8.0, "most": 16.0}}],
+    "live": [{"event": event, "partitions": 1_000, "brokers": 10, "kframe": [0.5, 1.0], "kafka": [30.0, 20.0],
+              "raw": 0.5, "times_raw": 2.0, "ratio": 20.0} for event in ("failover", "broker-failure")],
+    "roofline": {"partitions": 100, "brokers": 4, "kernels": [KERNEL, KERNEL | {"rows": "one broker's", "times": 1.0}]},
+    "own_work": [own_work.series("broker-failure", "partitions", POINTS)],
+    "requests": [{"bench": "topic-deletion", "partitions": [10, 20], "seconds": [0.0015, 0.25], "exponent": 1.0}],
+    "suite": [{"bench": "batching", "partitions": size, "brokers": 100, "seconds": {"ready": {"median": size / 1e6}}}
+              for size in (1_000, 200_000)],
+    "ratios": [{"name": "memory/1000000/100 beside kafka", "value": 11.25, "less": False, "absolute": False}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    (tmp_path / "2026-11-22.json").write_text(json.dumps(FRAME | FIGURES))
+    older = FRAME | {"when": "2026-01-01T00:00:00+00:00", "requests": [{**FIGURES["requests"][0], "exponent": 7.0}]}
+    (tmp_path / "2026-01-01.json").write_text(json.dumps(older))
+    return tmp_path
+
+
+def test_the_page_is_what_the_records_make_of_it() -> None:
+    text = (DOCS / "performance.md").read_text(encoding="utf-8")
+    assert page.filled(text) == text, "make plots"
+    assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(page.TABLES)
+
+
+@pytest.mark.parametrize("name", plots.PICTURES)
+def test_the_page_shows_a_picture_of_all_that_was_measured(name: str) -> None:
+    text = (DOCS / "performance.md").read_text(encoding="utf-8")
+    assert f"](plots/{name}.svg)" in text
+    if kept(plots.PICTURES[name][0]) is not None:
+        assert (DOCS / "plots" / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_every_kept_record_says_where_it_comes_from() -> None:
+    for kind in KINDS:
+        found = kept(kind, RESULTS)
+        assert found is None or {"commit", "when", "processor", "cores"} <= set(found.record)
+
+
+@pytest.mark.parametrize(
+    "name, cells",
+    [
+        ("classes", ["ZooKeeper classes", "broker-failure, ready", "1,000", "250 ms", "2,000 ms", "4.0 to 16.0"]),
+        ("live", ["failover", "1,000", "1.00 s", "20.0 s", "20.0", "0.50 s", "2.0"]),
+        ("roofline", ["`index_hosts`", "all", "30", "40.0", "0.8", "scatter, 3.0", "**4.0**"]),
+        ("own-work", ["broker-failure, 10 hosted", "in the cluster", "1.00 ms at 1", "10.0 ms at 10", "1.00"]),
+        ("requests", ["topic-deletion", "1.50", "250", "1.00"]),
+        ("suite", ["batching", "200,000", "100", "200", "", ""]),
+        ("targets", ["memory a partition, beside Kafka's context", "at least 10 times", "11.2 times", "yes"]),
+    ],
+)
+def test_a_table_of_the_newest_record(name: str, cells: list[str], results: Path) -> None:
+    before = f"a\n<!-- figures: {name} -->\nold\n<!-- end -->\nb\n"
+    after = page.filled(before, results)
+    assert f"| {' | '.join(cells)} |" in after
+    assert "old" not in after
+    assert page.filled(after, results) == after
+    assert after.startswith("a\n")
+    assert after.endswith("<!-- end -->\nb\n")
+
+
+def test_a_kernel_beyond_the_limit_says_why(results: Path) -> None:
+    assert "- `index_hosts`: two passes" in page.TABLES["roofline"](results)
+
+
+def test_without_records_nothing_is_made_up(tmp_path: Path) -> None:
+    assert {table(tmp_path) for table in page.TABLES.values()} == {page.NONE}
+    assert plots.draw(tmp_path, tmp_path) == []
+
+
+def test_the_command_draws_all(tmp_path: Path, results: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "plots").mkdir()
+    (tmp_path / "performance.md").write_text("<!-- figures: requests -->\n<!-- end -->\n")
+    assert plots.main(["--docs", str(tmp_path), "--results", str(results)]) == 0
+    drawn = {path.stem: path.read_text() for path in (tmp_path / "plots").glob("*.svg")}
+    assert set(drawn) == set(plots.PICTURES)
+    assert drawn["live"].count(f"fill: {plots.THEIRS}") == 2
+    assert "topic-deletion" in (tmp_path / "performance.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "seconds, text", [(20.0, "20 s"), (1.0, "1 s"), (0.125, "125 ms"), (0.0045, "4.5 ms"), (2e-5, "20 µs")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert plots.duration(seconds) == text
+
+
+def test_small_brokers_lead_what_they_host() -> None:
+    cluster = own_work.with_small_brokers(1_000, 8, 20, small=3)
+    assert [int((cluster.partitions.leader == broker).sum()) for broker in (8, 9, 10)] == [20, 20, 20]
+    assert [int((cluster.partitions.replica == broker).sum()) for broker in (8, 9, 10)] == [20, 20, 20]
+
+
+def test_cost_against_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "record.json"
+    words = ["--clusters", "700", "1400", "--hosted", "20", "40", "--brokers", "6", "--runs", "1", "--out", str(out)]
+    assert own_work.main(words) == 0
+    by_cluster, by_host, alter = json.loads(out.read_text())["own_work"]
+    assert [point["hosted"] for point in by_cluster["points"]] == [20, 20]
+    assert [(point["partitions"], point["hosted"]) for point in by_host["points"]] == [(1_400, 20), (1_400, 40)]
+    # What is told of a failure grows with what the broker hosted, and not with the cluster.
+    small, large = (point["made_bytes"] for point in by_cluster["points"])
+    assert large == pytest.approx(small, rel=0.2)
+    assert by_host["points"][1]["made_bytes"] > 1.3 * large
+    assert alter["series"] == "alter-partition"
+    assert "by hosted" in capsys.readouterr().out
+
+
+def test_brokers_that_do_not_go_in() -> None:
+    with pytest.raises(ValueError, match="7 brokers of 200 partitions each do not go into 1000"):
+        own_work.failure(1_000, 8, 200)

@@ -1,0 +1,105 @@
+"""``python -m benchmarks.roofline``: every kernel is measured, the bytes are counted right, and so are the answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kframe
+from benchmarks import roofline
+from benchmarks.roofline_kernels import COMPILED, LEFT_OUT, LINE_BYTES, TWINS, WHOLE_ONLY, Ground, calls_of, run
+
+PARTITIONS, BROKERS = 1_200, 40
+
+#: Bytes a row that a kernel must touch in a cluster of RF 3, counted by hand: what is read, then what is written.
+BYTES_A_ROW = {
+    # rows, slot_start, both counts, replica and isr, flags; the leader.
+    "choose_leaders": 4 + 4 + 2 + 2 + 12 + 12 + 3 + 4,
+    # flags and leader: of healthy rows nothing else is looked at.
+    "list_leaderless": 3 + 4,
+    # state alone.
+    "list_in_states": 1,
+    # slot_start, replica_count, replica, flags; replica_state.
+    "start_replicas": 4 + 2 + 12 + 3 + 3,
+    # slot_start, replica_count, replica; the row of each.
+    "index_hosts": 4 + 2 + 12 + 12,
+    # rows, slot_start, isr_offsets and values, five new columns; six columns, isr.
+    "store_states": 4 + 4 + 4 + 12 + (4 + 4 + 1 + 4 + 4) + (4 + 4 + 1 + 4 + 4 + 2) + 12,
+    # is_new, rows, size, two addresses; an entry, read and written: fixed, is_new, recovery, end, four lengths, ids.
+    "copy_entries": 1 + 4 + 4 + 8 + 8 + 2 * (20 + 1 + 1 + 1 + 4 + 24),
+}
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["all", "one-brokers"])
+def ground(request: pytest.FixtureRequest) -> Ground:
+    return Ground(PARTITIONS, BROKERS, scattered=request.param)
+
+
+def test_every_kernel_is_measured_or_left_out_for_a_reason() -> None:
+    files = {path.stem for path in Path(kframe.__file__).parent.glob("_*.pyx")}
+    modules = {module.__name__.removeprefix("kframe.") for module in COMPILED}
+    kernels = {
+        name for module in COMPILED for name, member in vars(module).items() if callable(member) and name[0].islower()
+    }
+    whole, scattered = (set(calls_of(Ground(200, 5, scattered=one))) for one in (False, True))
+    assert whole | LEFT_OUT.keys() == kernels | (files - modules)
+    assert whole - scattered == set(WHOLE_ONLY) | {"tally_failures", "tally_pairs"}
+    assert set(roofline.NOTES) | set(roofline.LIMITS) <= whole
+
+
+def test_answers_are_those_of_the_twins(ground: Ground) -> None:
+    scattered = ground.k < ground.n
+    assert ground.k == (3 * PARTITIONS // BROKERS if scattered else PARTITIONS)
+    for name in calls_of(ground):
+        told = []
+        for modules in (COMPILED, TWINS):
+            fresh = Ground(PARTITIONS, BROKERS, scattered=scattered)
+            call = calls_of(fresh)[name]
+            call.before()
+            count = run(fresh, name, call, modules)
+            left = {key: value.tolist() for key, value in fresh.arguments(name, call).items()
+                    if isinstance(value, np.ndarray)}  # fmt: skip
+            told.append((count, left))
+            assert count == call.expected, name
+        assert told[0] == told[1], name
+
+
+def test_bytes_are_those_counted_by_hand() -> None:
+    ground = Ground(PARTITIONS, BROKERS)
+    calls = calls_of(ground)
+    for name, each in BYTES_A_ROW.items():
+        # Tables of brokers, ends of offsets: a few bytes a broker, whatever there are of rows.
+        assert 0 <= ground.bytes_of(name, calls[name]) - each * PARTITIONS <= 16 * BROKERS, name
+
+
+def test_of_one_brokers_rows_whole_lines_are_counted() -> None:
+    ground = Ground(PARTITIONS, BROKERS, scattered=True)
+    call = calls_of(ground)["list_hosted"]
+    lines = {(name, int(row) * size // LINE_BYTES)
+             for name, size in (("slot_start", 4), ("replica_count", 2)) for row in ground.rows}  # fmt: skip
+    slots = [3 * int(row) + place for row in ground.rows for place in range(3)]
+    lines |= {("replica", slot * 4 // LINE_BYTES) for slot in slots}
+    beside = 4 * ground.k + 2 * 12 * ground.k + BROKERS
+    assert ground.bytes_of("list_hosted", call) == LINE_BYTES * len(lines) + beside
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "roofline.json"
+    words = ["--partitions", "400", "--brokers", "8", "--runs", "1", "--copied", "1000", "--out", str(out)]
+    assert roofline.main(words) == 0
+    found = json.loads(out.read_text())["roofline"]
+    for row in found["kernels"]:
+        assert row["times"] == pytest.approx(row["seconds"] * row["limit_rate"] / row["bytes"])
+    assert {row["limit"] for row in found["kernels"]} == {"copy", "gather", "scatter"}
+    assert "choose_leaders" in capsys.readouterr().out
+
+
+def test_a_wrong_answer_is_no_figure() -> None:
+    ground = Ground(200, 5)
+    call = calls_of(ground)["choose_leaders"]
+    ground.named["live"] = np.zeros(5, np.uint8)
+    with pytest.raises(AssertionError, match="choose_leaders returned 0, expected 200"):
+        roofline._checked(ground, "choose_leaders", call)
