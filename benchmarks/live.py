@@ -61,7 +61,7 @@ def rows(measured: Sequence[Record]) -> list[Record]:
         here = [one for one in measured if one["partitions"] == partitions]
         raw = {one["run"]: one for one in here if one["bench"] == "raw"}
         for event, requests in EVENTS.items():
-            timed = [one for one in here if one[\"bench\"] == event]
+            timed = [one for one in here if one["bench"] == event]
             lives_of = {
                 who: {one["run"]: one["seconds"] for one in timed if one["controller"] == who}
                 for who in ("kframe", "kafka-3.9.1")
