@@ -51,8 +51,11 @@ class _Load:
         broker_ids, names, changes, _, _ = connection.watched_lists(_LISTS)
         memory.note_changes(changes)
         names.sort()
+        brokers = begin_registrations(connection, broker_ids)
         topics, settings = read_parts(connection, memory, names), begin_settings(connection, names)
-        self.cluster.brokers.register(registrations(connection, memory, broker_ids, self._zxid))
+        registered, there = registrations(memory, broker_ids, brokers)
+        self._arming.append(connection.watches.begin_arming(there, Watched.DATA, self._zxid))
+        self.cluster.brokers.register(registered)
         self._take_states(topics)
         self._take_settings(names, settings)
         for arming in self._arming:
@@ -93,12 +96,19 @@ class _Load:
             topics.unclean[index], topics.min_insync[index] = one.unclean, one.min_insync
 
 
+def begin_registrations(connection: Connection, broker_ids: Sequence[str]) -> Iterator[tuple[int, Results]]:
+    """Ask for the registrations of brokers; the first requests leave at once."""
+    return connection.results([f"{paths.BROKER_IDS}/{name}" for name in broker_ids])
+
+
 def registrations(
-    connection: Connection, memory: Memory, broker_ids: Sequence[str], zxid: int
-) -> tuple[Registration, ...]:  # fmt: skip
-    """The registrations in these nodes, by broker id; arms the watches on their content, for changes since ``zxid``."""
-    where, found, there = [f"{paths.BROKER_IDS}/{name}" for name in broker_ids], [], []
-    for name, path, node in zip(broker_ids, where, connection.nodes(where), strict=True):
+    memory: Memory, broker_ids: Sequence[str], answers: Iterator[tuple[int, Results]]
+) -> tuple[tuple[Registration, ...], list[str]]:
+    """The registrations in these nodes, by broker id, and the paths of all nodes of brokers, to be watched."""
+    found, there = [], []
+    nodes = (results.node(i) for _, results in answers for i in range(len(results.code)))
+    for name, node in zip(broker_ids, nodes, strict=True):
+        path = f"{paths.BROKER_IDS}/{name}"
         if node is None or is_controller_only(node.data):
             continue  # gone since we read the list, of which the watch on it tells, or no broker
         there.append(path)
@@ -107,8 +117,7 @@ def registrations(
             memory.mend(path)
         except ZnodeError as error:
             memory.quarantine(path, error)
-    connection.watches.arm(there, Watched.DATA, zxid)
-    return tuple(sorted(found, key=lambda one: one.broker_id))
+    return tuple(sorted(found, key=lambda one: one.broker_id)), there
 
 
 @contextmanager

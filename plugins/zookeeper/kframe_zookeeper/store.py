@@ -31,7 +31,7 @@ from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.hearing import Hearing
-from kframe_zookeeper.loading import load_cluster, registrations
+from kframe_zookeeper.loading import begin_registrations, load_cluster, registrations
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
 from kframe_zookeeper.request_calls import RequestCalls
@@ -41,6 +41,7 @@ from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
 from kframe_zookeeper.topic_calls import TopicCalls
+from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.worker import Worker
 from kframe_zookeeper.znodes import decode_controller, decode_controller_epoch, encode_features
 
@@ -201,7 +202,9 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         connection = self._connected()
         zxid, self._memory.follows = connection.watches.seen(), True
         names = connection.watched_children(paths.BROKER_IDS)
-        return registrations(connection, self._memory, names, zxid)
+        found, there = registrations(self._memory, names, begin_registrations(connection, names))
+        connection.watches.arm(there, Watched.DATA, zxid)
+        return found
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Create or compare-and-set each row, in batches that each check our claim."""
