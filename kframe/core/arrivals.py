@@ -11,7 +11,7 @@ import numpy as np
 from kframe.core import leadership, partition_machine, reassignment, reassignment_08, replica_machine, topics
 from kframe.core.context import Context, Operation, ask
 from kframe.model.asks import ReadTopicNames, ReadTopics
-from kframe.model.columns import Bool, Int32
+from kframe.model.columns import Int32
 from kframe.model.effects import Enqueue
 from kframe.model.events import DeletionsMarked
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
@@ -66,21 +66,19 @@ def _take_over(context: Context, rows: Int32) -> Operation[None]:
         return
     p = context.cluster.partitions
     replicas = replica_machine.of_rows(context, rows)
-    online = _online(context, p.replica[replicas.slots(p)], p.replica_flags[replicas.slots(p)])
+    hosts, brokers = p.replica[replicas.slots(p)], context.cluster.brokers
+    whole = (p.replica_flags[replicas.slots(p)] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
+    online = whole & (brokers.live[hosts] != 0)
     led = reassignment.led_by_target(context, rows)
     p.state[rows] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
     context.gauges.touch(rows)
-    yield from replica_machine.move(context, replicas.where(online), ReplicaState.ONLINE)
+    # Whoever is shutting down hears of all that it hosts, too, before it is stopped there.
+    yield from replica_machine.move(context, replicas.where(brokers.registered[hosts] != 0), ReplicaState.ONLINE)
     yield from replica_machine.move(context, replicas.where(~online), ReplicaState.OFFLINE)
     yield from reassignment.announce(context, rows[led])
     yield from partition_machine.move(context, rows[~led], PartitionState.ONLINE, leadership.OFFLINE)
     if not reassignment_08.enabled(context):
         yield from reassignment.resume(context, rows[p.reassigning[rows] != 0])
-
-
-def _online(context: Context, brokers: Int32, flags: np.ndarray) -> Bool:
-    online: Bool = (context.cluster.brokers.live[brokers] != 0) & ((flags & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0)
-    return online
 
 
 def _look_at_marks(context: Context, names: frozenset[str]) -> Operation[None]:

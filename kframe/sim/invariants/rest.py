@@ -150,16 +150,16 @@ def one_controller(watch: Watch, _: object) -> str | None:
 
 def nothing_is_left(watch: Watch, _: object) -> str | None:
     """L3: what operators left in storage is gone, moves have ended, doomed topics are gone, all who asked are
-    answered."""
+    answered. A leader whose state somebody has rewritten cannot propose who is to join."""
     ensemble = watch.world.ensemble
-    stuck = watch.dark
+    moving = {key: row for key, row in ensemble.rows.items() if row.adding or row.removing}
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
-        if ensemble.has_record(path) and not stuck:
+        if ensemble.has_record(path) and not watch.dark and not moving.keys() & watch.rewritten:
             return f"{path} is still there"
-    if doomed := set(ensemble.record_names(DELETE_TOPICS)) - stuck:
+    if doomed := set(ensemble.record_names(DELETE_TOPICS)) - watch.dark:
         return f"marked for deletion, and still there: {sorted(doomed)}"
-    for key, row in ensemble.rows.items():
-        if key[0] not in stuck and (row.adding or row.removing):
+    for key, row in moving.items():
+        if key[0] not in watch.dark and key not in watch.rewritten:
             return f"{key} is still moving: {row.replicas}, adding {row.adding}, removing {row.removing}, isr {row.isr}"
     return f"{watch.unanswered} who asked were never answered" if watch.unanswered else None
 
