@@ -12,6 +12,7 @@ from kframe.broker.log import Log
 from kframe.broker.messages import (
     CONSUMER,
     DeleteRecords,
+    EndTransaction,
     EpochEnd,
     EpochQuestion,
     Fetch,
@@ -219,6 +220,24 @@ def test_the_start_of_a_log_keeps_its_epoch(offset: int, left: list[tuple[int, i
     log = log_of(1, 1, 2, 2)
     log.raise_start(offset)
     assert (log.start, log.end, log.epochs) == (offset, 4, left)
+
+
+def test_who_wants_committed_records_only_waits_for_the_end_of_a_transaction() -> None:
+    cluster = Cluster()
+    cluster.lead(1, (1, 2, 3), is_new=True)
+    broker = cluster.brokers[1]
+    for number in range(2):
+        broker.handle(Produce(P, number, 1, producer_id=7, producer_epoch=0, sequence=number, transactional=True), 0.0)
+
+    def read(committed: bool) -> int:
+        cluster.advance(2_000)
+        response = broker.handle(Fetch(CONSUMER, {P: FetchPartition(0)}, committed), cluster.now)
+        assert isinstance(response, FetchResponse)
+        return len(response.partitions[P].records)
+
+    assert (read(False), read(True)) == (2, 0)
+    broker.handle(EndTransaction(P, 7, 0, committed=True), cluster.now)
+    assert (read(False), read(True)) == (3, 3)
 
 
 # -- followers
