@@ -48,8 +48,9 @@ def _all_members(watch: Watch, row: Row) -> str | None:
 
 
 def promises_are_kept(watch: Watch, _: object) -> str | None:
-    """I10: at rest all that was acknowledged with acks=all can be read from its leader. A leader whose state somebody
-    has rewritten has it, but may wait for an ISR that it can no longer propose before it shows it."""
+    """I10: at rest all that was acknowledged with acks=all can be read from its leader, unless the ISR is smaller than
+    min.insync.replicas: then no high watermark moves. A leader whose state somebody has rewritten has it, but may wait
+    for an ISR that it can no longer propose before it shows it."""
     ledger = watch.ledger
     ledger.count_losses()
     for key, row in watch.world.ensemble.rows.items():
@@ -58,8 +59,11 @@ def promises_are_kept(watch: Watch, _: object) -> str | None:
             missing = ledger.missing(key, log)
             if missing is not None:
                 return f"{key}: leader {row.leader} has not {missing}"
+            partition = watch.world.brokers[row.leader].model.partitions.get(key)
             last = max(one.offset for one in ledger.promises[key])
-            if log is not None and log.high_watermark <= last and key not in watch.rewritten | watch.unreadable:
+            moves = partition is not None and not partition.under_min_isr
+            moves = moves and key not in watch.rewritten | watch.unreadable
+            if moves and log is not None and log.high_watermark <= last:
                 return f"{key}: {last} was acknowledged, and leader {row.leader} shows {log.high_watermark} records"
     return None
 
