@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 
 #: Fixtures that start them, or what all of them are started from.
-STARTING = {"folder", "spark", "zookeeper"}
+STARTING = {"folder", "spark", "toolbox", "zookeeper"}
 #: Others of these names do so where the test's module takes something from STARTERS.
 PERHAPS = {"cluster", "tools"}
 STARTERS = {"kframe_zookeeper.testing.java", "kframe_zookeeper.testing.kafka"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    """Every process that a test has started has been ended by its handle. Here, because what is set up first is looked
+    at last: when all that servers were started for is over."""
+    yield
+    process = sys.modules.get("kframe_zookeeper.testing.process")
+    assert process is None or process.left_running() == []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

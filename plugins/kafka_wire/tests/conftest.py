@@ -11,7 +11,6 @@ from hypothesis import settings as hypothesis_settings
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.testing.tools import ToolBox
 from kframe_kafka_wire.transport import WireTransport
-from kframe_zookeeper.testing.process import left_running
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
 
 # As kframe's own tests: the same examples in every run, and none fails for being slow.
@@ -49,13 +48,6 @@ def transports() -> Iterator[Callable[..., WireTransport]]:
         channels = list(one.channels.values())
         one.close()
         assert all(channel.join(10.0) for channel in channels)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_process_is_left() -> Iterator[None]:
-    """Every process that a test has started has been ended by its handle."""
-    yield
-    assert left_running() == []
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.process import left_running
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
@@ -18,13 +17,6 @@ from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe.model.cluster import ClusterState
 
 USERS = {"kafka": "its secret", "other": "another"}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_process_is_left() -> Iterator[None]:
-    """Every process that a test has started has been ended by its handle."""
-    yield
-    assert left_running() == []
 
 
 @pytest.fixture(scope="session")
