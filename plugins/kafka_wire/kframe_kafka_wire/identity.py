@@ -1,7 +1,7 @@
 """Who we are to brokers and clients: an id, the addresses that we advertise by listener, a rack.
 
 Brokers find a controller that is no broker as the live broker of its id in the last UpdateMetadata, on the listener on
-which controllers are reached, so every UpdateMetadata names it. Brokers before Kafka 3.4 look for it in
+which controllers are reached, so every UpdateMetadata names it. Brokers before Kafka 3.0 look for it in
 ``/brokers/ids`` as well when they are to shut down (2.8 ``KafkaServer.controlledShutdown``): for them it stands there
 while it has the role.
 """
@@ -30,7 +30,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 REGISTER: Final = "kframe.register"
 _ID: Final = "broker.id"
 #: From which release on brokers find who shuts them down by what UpdateMetadata has told them.
-_KNOWN_SINCE: Final = InterBrokerProtocol.parse("3.4")
+_KNOWN_SINCE: Final = InterBrokerProtocol.parse("3.0")
 _DEFAULTS: Final = {LISTENERS: "PLAINTEXT://:9092", PROTOCOL_MAP: ",".join(f"{one}:{one}" for one in PROTOCOLS)}
 #: Kafka's own pattern of a listener, ports that no socket has left out.
 _LISTENER: Final = re.compile(r"([^:/,\s]+)://(?:\[([0-9a-zA-Z%._:-]*)\]|([0-9a-zA-Z%._-]*)):([0-9]{1,5})")

@@ -219,10 +219,10 @@ def test_mechanisms_of_a_server() -> None:
 
 
 @pytest.mark.parametrize("given, there", [
-    ({}, False), ({"inter.broker.protocol.version": "3.4"}, False), ({"inter.broker.protocol.version": "3.3"}, True),
+    ({}, False), ({"inter.broker.protocol.version": "3.0"}, False), ({"inter.broker.protocol.version": "2.8-IV0"}, True),
     ({"inter.broker.protocol.version": "2.8-IV1"}, True),
     ({"inter.broker.protocol.version": "2.8", "kframe.register": "false"}, False), ({"kframe.register": "true"}, True),
 ])  # fmt: skip
 def test_who_stands_where_brokers_are_registered(given: dict[str, str], there: bool) -> None:
-    """Brokers before 3.4 look for a controller there."""
+    """Brokers before 3.0 look for a controller there."""
     assert registers(given) is there

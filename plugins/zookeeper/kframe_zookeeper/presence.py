@@ -1,6 +1,6 @@
 """A controller that stands in ``/brokers/ids``, as long as it has the role, though it is no broker.
 
-Brokers before Kafka 3.4 look there for the address to ask for a controlled shutdown (2.8 ``KafkaServer``:
+Brokers before Kafka 3.0 look there for the address to ask for a controlled shutdown (2.8 ``KafkaServer``:
 ``zkClient.getBroker(controllerId)``); everything else they take from UpdateMetadata. The record is ephemeral in the
 session that has the role, so that both end at once, and it is deleted before the role is given up: Kafka's own
 controllers never load it. It has a field that no broker writes, by which kframe knows it and takes it for no broker.
@@ -45,9 +45,9 @@ class Presence:
             connection.write_freely([[connection.create(self._path, self._data, EPHEMERAL)]], NODE_EXISTS)
             node = connection.node(self._path)
             if node is None or node.owner != connection.session.session_id:
-                _log.warning("%s is another's: brokers before 3.4 find no controller for their shutdown", self._path)
+                _log.warning("%s is another's: brokers before 3.0 find no controller for their shutdown", self._path)
         except StoreError as error:
-            _log.warning("%s is not there: brokers before 3.4 find no controller (%s)", self._path, error)
+            _log.warning("%s is not there: brokers before 3.0 find no controller (%s)", self._path, error)
 
     def disappear(self, connection: Connection) -> None:
         """Stand there no more; another's record is left alone."""
