@@ -162,10 +162,10 @@ class Ledger:
         found = ((one, self.log(one, key)) for one in self._world.brokers)
         return [(broker_id, log) for broker_id, log in found if log is not None]
 
-    def missing(self, key: TopicPartition, log: Log | None) -> Promise | None:
-        """A record that was promised and is not in a log; None: all are."""
+    def missing(self, key: TopicPartition, log: Log | None, until: float = float("inf")) -> Promise | None:
+        """A record that was promised, in a leader epoch up to ``until``, and is not in a log; None: all are."""
         for one in self.promises.get(key, ()):
-            if not holds(log, one.offset, one.value):
+            if one.leader_epoch <= until and not holds(log, one.offset, one.value):
                 return one
         return None
 

@@ -152,6 +152,7 @@ class Led(NamedTuple):
 
     broker: BrokerProcess
     key: TopicPartition
+    leader_epoch: int
 
 
 class Logged(NamedTuple):
@@ -295,7 +296,7 @@ class Watch:
             if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE:
                 memory.states[key] = state
                 if state.leader == broker.broker_id:
-                    self.look(Moment.LED, Led(broker, key))
+                    self.look(Moment.LED, Led(broker, key, state.leader_epoch))
 
     def _remember_stops(
         self, broker_id: int, memory: BrokerMemory, message: StopReplica, response: ControlResponse

@@ -345,7 +345,7 @@ def read(*records: Record, offset: int = 0, error: ErrorCode = ErrorCode.NONE) -
 def _leader_lacks(world: World) -> tuple[Moment, Any]:
     write(world, 2, 3)
     promise(world)
-    return Moment.LED, Led(world.brokers[1], KEY)
+    return Moment.LED, Led(world.brokers[1], KEY, 1)
 
 
 def _member_lacks(world: World) -> tuple[Moment, Any]:
@@ -516,3 +516,10 @@ def test_what_is_right_passes(world: World) -> None:
     world.watch.look(Moment.EVENT, ended(world, AlterPartitionRequested.__name__))
     broken = {violation.number for violation in world.watch.violations}
     assert broken == {"I6"}, "leader 2 was chosen while 1, the first of the replicas, lives"
+
+
+def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_after(world: World) -> None:
+    write(world, 2, 3)
+    promise(world)
+    assert records.leaders_have_what_was_promised(world.watch, Led(world.brokers[1], KEY, 0))
+    assert records.leaders_have_what_was_promised(world.watch, Led(world.brokers[1], KEY, -1)) is None

@@ -18,7 +18,7 @@ def leaders_have_what_was_promised(watch: Watch, led: Led) -> str | None:
     ledger, key = watch.ledger, led.key
     if not ledger.watched(key):
         return None
-    missing = ledger.missing(key, ledger.log(led.broker.broker_id, key))
+    missing = ledger.missing(key, ledger.log(led.broker.broker_id, key), led.leader_epoch)
     return None if missing is None else f"{key}: leader {led.broker.broker_id} has not {missing}"
 
 
