@@ -32,7 +32,7 @@ COMPILED: Final = (_core, _hosting, _state, _wire, _wire_sections, _sweep)
 TWINS: Final = (_naive, _naive_wire, _naive_sweep)
 #: Kernels, and whole files of kernels, that are no passes over columns, and why.
 LEFT_OUT: Final[Mapping[str, str]] = {
-    "_select": "calls a selector for each partition, or judges one: the suite times selectors of every tier",
+    "_select": "shows selectors what they see, calls and judges them: the suite times selectors of every tier",
     "_bend": "makes messages for the fuzz, out of draws of random numbers",
     "write_leaders": "ends as soon as every leader is named, after some hundred rows",
 }
@@ -178,6 +178,7 @@ def hosting(g: Ground) -> dict[str, Call]:
         "index_hosts": Call({"offsets": _i32(g.b + 1), "hosted": _i32(g.p.slot_count)}, g.p.slot_count),
         "list_hosted": Call({"hosted": _i32(m), "places": _i32(m)}, m),
         "list_recipients": Call(told, m),
+        "list_strays": Call({"rows": _i32(g.n)}, 0, filled={"rows": 0}),
         "group_by_broker": Call(
             pairs | {"offsets": _i32(g.b + 1), "grouped": _i32(m), "origin": _i32(m)}, len(np.unique(pairs["brokers"]))
         ),
@@ -292,7 +293,8 @@ def sweeping(g: Ground) -> dict[str, Call]:
 #: Those that take rows, which may lie far apart, and those that go through all there is.
 BY_ROWS: Final = (deciding, hosting, storing, encoding)
 WHOLE_ONLY: Final = (
-    "list_leaderless", "list_in_states", "start_partitions", "start_replicas", "index_hosts", "count_by_broker",
+    "list_leaderless", "list_strays", "list_in_states", "start_partitions", "start_replicas", "index_hosts",
+    "count_by_broker",
 )  # fmt: skip
 
 

@@ -80,17 +80,6 @@ def list_leaderless(
     deleting: UInt8,
     rows: Int32,
 ) -> int: ...
-def list_strays(
-    topic: Int32,
-    partition_epoch: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    isr_count: Int16,
-    replica: Int32,
-    isr: Int32,
-    deleting: UInt8,
-    rows: Int32,
-) -> int: ...
 def list_in_states(
     topic: Int32,
     state: UInt8,

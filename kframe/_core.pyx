@@ -17,7 +17,7 @@ alone.
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kframe.prefetch cimport ask_for_isr, ask_for_slots, far_apart
-from kframe.scan cimport skip_alike, skip_led
+from kframe.scan cimport contains, skip_alike, skip_led
 
 cdef extern from *:
     """
@@ -56,14 +56,6 @@ cdef enum:
 cdef enum:
     REPLICA_ONLINE = 2
     REPLICA_INELIGIBLE = 6
-
-
-cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t wanted) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(start, start + count):
-        if values[k] == wanted:
-            return True
-    return False
 
 
 cdef inline bint member_online(
@@ -307,35 +299,6 @@ def list_leaderless(
                 rows[found] = <int32_t>row
                 found += 1
             row = row + 1 if flags & OFFLINE_DIR else skip_led(row + 1, leader, live)
-    return found
-
-
-def list_strays(
-    const int32_t[::1] topic,            # IN   (n,)
-    const int32_t[::1] partition_epoch,  # IN   (n,)
-    const int32_t[::1] slot_start,       # IN   (n,)
-    const int16_t[::1] replica_count,    # IN   (n,)
-    const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
-    const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
-    int32_t[::1] rows,                   # OUT  (n,)
-):
-    """List the rows that have a state whose ISR names who is not assigned, topics queued for deletion left out; return
-    how many. Cost O(n + s), with one comparison for a member that stands where it does among the replicas."""
-    cdef Py_ssize_t row, k, start, found = 0
-    with nogil:
-        for row in range(topic.shape[0]):
-            if topic[row] < 0 or partition_epoch[row] == NO_STATE or deleting[topic[row]]:
-                continue
-            start = slot_start[row]
-            for k in range(isr_count[row]):
-                if k < replica_count[row] and isr[start + k] == replica[start + k]:
-                    continue
-                if not contains(replica, start, replica_count[row], isr[start + k]):
-                    rows[found] = <int32_t>row
-                    found += 1
-                    break
     return found
 
 

@@ -18,6 +18,17 @@ def list_hosted(
     hosted: Int32,
     places: Int32,
 ) -> int: ...
+def list_strays(
+    topic: Int32,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int32,
+    isr: Int32,
+    deleting: UInt8,
+    rows: Int32,
+) -> int: ...
 def list_recipients(
     rows: Int32,
     slot_start: Int32,

@@ -6,12 +6,16 @@ The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kframe.prefetch cimport ask_for_replicas, far_apart
+from kframe.scan cimport contains
 
 cdef enum:
     OFFLINE_DIR = 4
 
 cdef enum:
     NON_EXISTENT = 7
+
+cdef enum:
+    NO_STATE = -1
 
 
 def index_hosts(
@@ -61,6 +65,35 @@ def list_hosted(
                     hosted[found] = <int32_t>row
                     places[found] = <int32_t>(k - slot_start[row])
                     found += 1
+    return found
+
+
+def list_strays(
+    const int32_t[::1] topic,            # IN   (n,)
+    const int32_t[::1] partition_epoch,  # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    const int32_t[::1] isr,              # IN   (s,)
+    const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
+    int32_t[::1] rows,                   # OUT  (n,)
+):
+    """List the rows that have a state whose ISR names who is not assigned, topics queued for deletion left out; return
+    how many. Cost O(n + s), with one comparison for a member that stands where it does among the replicas."""
+    cdef Py_ssize_t row, k, start, found = 0
+    with nogil:
+        for row in range(topic.shape[0]):
+            if topic[row] < 0 or partition_epoch[row] == NO_STATE or deleting[topic[row]]:
+                continue
+            start = slot_start[row]
+            for k in range(isr_count[row]):
+                if k < replica_count[row] and isr[start + k] == replica[start + k]:
+                    continue
+                if not contains(replica, start, replica_count[row], isr[start + k]):
+                    rows[found] = <int32_t>row
+                    found += 1
+                    break
     return found
 
 

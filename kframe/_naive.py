@@ -1,4 +1,4 @@
-"""The naive twins of ``_core.pyx``, ``_hosting.pyx`` and ``_state.pyx``: same names, arguments, answers, to be read.
+"""The naive twins of ``_core.pyx``, ``_hosting.pyx`` and ``_state.pyx``: same names, arguments, answers; to be read.
 
 A twin says in plain loops over single rows and slots what its kernel does in one pass; the tests hold the kernel to it,
 and ``KFRAME_KERNELS=naive`` runs everything on the twins. Shapes, dtypes, what is IN and what is OUT, and the source of

@@ -1,10 +1,18 @@
-"""Passing over rows, many at a time, where hardly any is looked for."""
+"""Looking for somebody in a list, and for rows of which there are hardly any."""
 
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcmp
 
 cdef enum:
     BLOCK = 64
+
+
+cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t wanted) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(start, start + count):
+        if values[k] == wanted:
+            return True
+    return False
 
 
 cdef inline Py_ssize_t skip_led(Py_ssize_t row, const int32_t[::1] leader, const uint8_t[::1] live) noexcept nogil:

@@ -83,21 +83,26 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     the brokers that way, they are told who is left.
     """
     cluster = context.cluster
-    p = cluster.partitions
-    doomed = cluster.topics.deleting[p.topic[replicas.rows]] != 0
+    doomed = cluster.topics.deleting[cluster.partitions.topic[replicas.rows]] != 0
     kept = replicas.where(~doomed)
-    found = np.empty(len(cluster), np.int32)
-    count = kernels.list_leaderless(
-        p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags,
-        cluster.brokers.live, cluster.topics.deleting, found,
-    )  # fmt: skip
-    yield from partition_machine.move(context, found[:count].copy(), PartitionState.OFFLINE)
+    yield from partition_machine.move(context, _leaderless(context), PartitionState.OFFLINE)
     moves = yield from partition_machine.trigger_online(context)
     yield from replica_machine.move(context, kept, ReplicaState.OFFLINE)
     if doomed.any():
         yield from deletion.fail_replicas(context, replicas.where(doomed))
     if len(kept) == 0 and len(moves.elected) == 0:
         yield from context.announce(context.registered(), occasion=Occasion.UNHEARD)
+
+
+def _leaderless(context: Context) -> Int32:
+    """Rows with a state and without an online leader, ascending; topics queued for deletion are left out."""
+    cluster, p = context.cluster, context.cluster.partitions
+    found = np.empty(len(cluster), np.int32)
+    count = kernels.list_leaderless(
+        p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags,
+        cluster.brokers.live, cluster.topics.deleting, found,
+    )  # fmt: skip
+    return found[:count].copy()
 
 
 def _register(context: Context, registrations: tuple[Registration, ...]) -> Operation[None]:

@@ -48,17 +48,18 @@ def startup(context: Context) -> Operation[None]:
 def trigger_online(context: Context, topic: int | None = None) -> Operation[PartitionMoves]:
     """Try to bring every New or Offline partition online, or those of one topic; topics queued for deletion are left
     out."""
-    cluster = context.cluster
-    found = np.empty(len(cluster), np.int32)
-    wanted = bits([PartitionState.NEW, PartitionState.OFFLINE])
-    count = kernels.list_in_states(
-        cluster.partitions.topic, cluster.partitions.state, wanted, cluster.topics.deleting, found
-    )
-    rows = found[:count].copy()
+    rows = _waiting(context)
     if topic is not None:
-        rows = rows[cluster.partitions.topic[rows] == topic]
+        rows = rows[context.cluster.partitions.topic[rows] == topic]
     moves = yield from move(context, rows, PartitionState.ONLINE, leadership.OFFLINE)
     return moves
+
+
+def _waiting(context: Context) -> Int32:
+    """Rows that are New or Offline, ascending; topics queued for deletion are left out."""
+    p, deleting = context.cluster.partitions, context.cluster.topics.deleting
+    found, wanted = np.empty(len(p), np.int32), bits([PartitionState.NEW, PartitionState.OFFLINE])
+    return found[: kernels.list_in_states(p.topic, p.state, wanted, deleting, found)].copy()
 
 
 def move(
