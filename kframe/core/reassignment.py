@@ -142,6 +142,8 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
         ends = ~wanted.replicas.any(wanted.flags != 0)
         yield from _raise(context, moved[ends & (p.partition_epoch[moved] != NO_STATE)])
     unstored = yield from topics.store(context, moved, wanted)
+    if context.config[STRICT_MOVES]:
+        yield from announce(context, unstored[p.partition_epoch[unstored] != NO_STATE])
     taken = ~np.isin(moved, unstored)
     moved, wanted = moved[taken], wanted.take(taken)
     if len(moved) == 0:
