@@ -48,7 +48,10 @@ CONTROLLER_HAS: Final = {
     "controller_id", "config", "selection", "active_controller", "counters", "failures", "_context", "_operation",
     "_event", "_claimed",
 }  # fmt: skip
-KEPT: Final = {"cluster", "controller_id", "controller_epoch", "moves", "lost_dirs", "waiters", "unclean_by_default"}
+KEPT: Final = {
+    "cluster", "controller_id", "controller_epoch", "moves", "lost_dirs", "unsaved", "unread_marked", "waiters",
+    "unclean_by_default",
+}  # fmt: skip
 LEFT_OUT: Final = {"config", "selection", "counters", "doomed", "gauges", "hosts", "waiters_seen", "state_change_log"}
 
 #: Controllers in the middle of an operation that are kept for their next step, which they can take once.
@@ -164,6 +167,7 @@ def twin(controller: Controller) -> Controller:
         has, cluster = controller._context, controller._context.cluster.copy()
         copy._context = Context(cluster, has.config, has.selection, has.controller_id, has.controller_epoch)
         copy._context.moves, copy._context.lost_dirs = dict(has.moves), set(has.lost_dirs)
+        copy._context.unsaved, copy._context.unread_marked = set(has.unsaved), set(has.unread_marked)
         copy._context.unclean_by_default = has.unclean_by_default
         assert not has.waiters, "nobody in this world waits for an answer that comes later"
     return copy
@@ -178,9 +182,10 @@ def identity(controller: Controller) -> tuple[Any, ...]:
     slots = p.slots_of(np.array([0]))
     return (
         controller.active_controller, controller._claimed, has.controller_id, has.unclean_by_default,
-        frozenset(has.moves.items()), frozenset(has.lost_dirs), p.replica[slots].tobytes(),
-        p.replica_flags[slots].tobytes(), p.reassigning.tobytes(), has.cluster.brokers.broker_epoch.tobytes(),
-        topics.deleting.tobytes(), topics.deletion_started.tobytes(), topics.deletion_halted.tobytes(),
+        frozenset(has.moves.items()), frozenset(has.lost_dirs), frozenset(has.unsaved),
+        frozenset(has.unread_marked), p.replica[slots].tobytes(), p.replica_flags[slots].tobytes(),
+        p.reassigning.tobytes(), has.cluster.brokers.broker_epoch.tobytes(), topics.deleting.tobytes(),
+        topics.deletion_started.tobytes(), topics.deletion_halted.tobytes(),
     )  # fmt: skip
 
 
