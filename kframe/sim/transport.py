@@ -170,7 +170,9 @@ class SimTransport:
         post.letter_sent(self.controller_id, letter, channel.tries > 1)
 
         def answer(response: ControlResponse) -> None:
-            post.network.carry(letter.broker_id, self.controller_id, lambda: self._answered(channel, turn, response))
+            post.network.carry(
+                letter.broker_id, self.controller_id, lambda: self._answered(channel, letter, turn, response)
+            )
 
         def refuse() -> None:
             post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, letter, turn))
@@ -187,12 +189,12 @@ class SimTransport:
             self._try(channel)
             self._pump(channel)
 
-    def _answered(self, channel: Channel, turn: int, response: ControlResponse) -> None:
-        letter = channel.in_flight
-        if letter is None or not channel.is_open or channel.tries != turn or self._notify is None:
+    def _answered(self, channel: Channel, letter: Letter, turn: int, response: ControlResponse) -> None:
+        """An answer to this try has come. It says nothing of a later request, which begins at the same turn."""
+        if channel.in_flight is not letter or channel.tries != turn or self._notify is None:
             return
         if self.paused:
-            self._post.scheduler.after(50.0, lambda: self._answered(channel, turn, response))
+            self._post.scheduler.after(50.0, lambda: self._answered(channel, letter, turn, response))
             return
         if channel.broker_id in self.garbled:
             self.garbled.discard(channel.broker_id)
