@@ -191,16 +191,6 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     halt(context, _topics_of(context, dead), "replicas are offline")
 
 
-def _name_the_unborn(context: Context, replicas: Replicas) -> None:
-    """Replicas of a move that was stored and could not begin, since its partition never had a leader, are deleted like
-    the others: their topic waits for all of them."""
-    p = context.cluster.partitions
-    unborn = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
-    before = p.replica_state[unborn.slots(p)]
-    p.replica_state[unborn.slots(p)] = ReplicaState.OFFLINE
-    context.gauges.replicas_moved(unborn.rows, before, p.replica_state[unborn.slots(p)])
-
-
 def _complete(context: Context, indexes: Int32) -> Operation[None]:
     """All replicas of these topics are gone: forget the topics, in storage first."""
     topics = context.cluster.topics
