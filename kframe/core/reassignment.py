@@ -228,11 +228,16 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
 
 
 def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
-    """Elect where the leader is not among the assigned replicas, or dead; else raise the epoch to tell the new list."""
+    """Elect where the leader is not among the assigned replicas, or dead; else raise the epoch to tell the new list.
+
+    Where nobody can be elected Kafka tells nothing. Once asked, the new list is told there, too: the leader epoch may
+    have gone up for it already.
+    """
     rows = rows[context.cluster.partitions.partition_epoch[rows] != NO_STATE]
     settled = led_by_target(context, rows)
-    yield from partition_machine.move(context, rows[~settled], PartitionState.ONLINE, leadership.REASSIGN)
-    yield from announce(context, rows[settled])
+    moves = yield from partition_machine.move(context, rows[~settled], PartitionState.ONLINE, leadership.REASSIGN)
+    untold = moves.failed if context.config[STRICT_MOVES] else _NONE
+    yield from announce(context, np.union1d(rows[settled], untold))
 
 
 def led_by_target(context: Context, rows: Int32) -> Bool:

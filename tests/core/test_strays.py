@@ -11,7 +11,7 @@ from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, Elect, ReassignmentRequested
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
-from tests.core.driver import Driver, quiet, state_of
+from tests.core.driver import Driver, assigned, quiet, state_of
 
 DEAD = 9
 BROKERS = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
@@ -73,3 +73,15 @@ def test_the_epoch_goes_up_before_a_move_is_given_up_in_storage(strict: bool) ->
     driver.before(WriteAssignments, lambda: epochs.append(driver.stored("t-0").leader_epoch))
     driver.ask(ReassignmentRequested(Targets.of([(("t", 0), None)]), token=1))
     assert epochs == [6 if strict else 5]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_who_is_left_hears_of_a_move_that_ends_without_a_leader(strict: bool) -> None:
+    """Found by the simulator, seed 3555: the only member of the ISR was dead when its move was cancelled. The leader
+    epoch went up, and no replica that lived was told of it."""
+    moving = PartitionSpec((1, DEAD), -1, (DEAD,), 5, removing_replicas=(DEAD,))
+    driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
+    driver.ask(ReassignmentRequested(Targets.of([(("t", 0), None)]), token=1))
+    assert (assigned(driver.stored("t-0")), driver.stored("t-0").leader) == (((1, DEAD), (), ()), -1)
+    told = [(one, entry["leader_epoch"]) for one, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()]
+    assert told == ([(1, driver.stored("t-0").leader_epoch)] if strict else [])
