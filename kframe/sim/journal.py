@@ -130,7 +130,8 @@ class Journal:
                 notes.deposed.append((key, before.leader))
         if before is not None and before.leader_epoch != after.leader_epoch:
             self.watch.rewritten.discard(key)
-            self.watch.unreadable.discard(key)
+            if self.ensemble.readable([key[0]]):
+                self.watch.unreadable.discard(key)
         self.counts["states"] += 1
         written = StateWritten(key, before, after, process, cluster)
         self.watch.ledger.state_written(written)

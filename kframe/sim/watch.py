@@ -229,7 +229,7 @@ class Watch:
         """Topics that some broker knows by another id: their own was lost while no controller knew it, or a replica of
         an earlier topic of the name was never deleted."""
         self.unreadable: set[TopicPartition] = set()
-        """Partitions of topics that could not be read, and have no new leader epoch since. Proposals for what a
+        """Partitions of topics that could not be read, and have no leader epoch since they can be. Proposals for what a
         controller does not know are refused for good: leaders wait for a new leader epoch, which they get from the
         controller that takes the topic up late, and not from one that takes over once it can be read again."""
         self.rewritten: set[TopicPartition] = set()

@@ -523,3 +523,17 @@ def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_af
     promise(world)
     assert records.leaders_have_what_was_promised(world.watch, Led(world.brokers[1], KEY, 0))
     assert records.leaders_have_what_was_promised(world.watch, Led(world.brokers[1], KEY, -1)) is None
+
+
+def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(world: World) -> None:
+    """Seed 5093: a controller that knew the topic gave it a leader epoch while nobody could read it; its successor did
+    not know it, and refused a proposal under that epoch for good."""
+    world.watch.unreadable.add(KEY)
+    world.ensemble.malform(0, 0)
+    spared = []
+    for _ in range(2):
+        raised = state(world)
+        world.state_written(KEY, raised.before, raised.after, None, None)
+        spared.append(KEY in world.watch.unreadable)
+        world.ensemble.mend()
+    assert spared == [True, False]
