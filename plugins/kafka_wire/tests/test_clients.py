@@ -14,6 +14,7 @@ import pytest
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, KafkaPython, Librdkafka
 from kframe_kafka_wire.testing.clusters import agree, create, knows
 from kframe_kafka_wire.testing.instances import PATIENCE_S
+from kframe_kafka_wire.testing.moves import a_half_dead_broker_is_moved_to, a_move_ends, a_move_is_given_up
 from kframe_kafka_wire.testing.odd_frames import NEVER_WHOLE, WAYS, answers, odd_frames
 from kframe_kafka_wire.testing.tool_work import ordinary_tool_work
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
@@ -107,6 +108,15 @@ class TestOnBrokers:
 
     def test_what_brokers_create_themselves_has_no_place_for_us(self, world: World, java: JavaClient) -> None:
         nothing_is_ours(world, java)
+
+    def test_a_move_ends_with_the_target_in_sync_and_nobody_else(self, world: World) -> None:
+        a_move_ends(world)
+
+    def test_a_broker_with_a_dead_directory_is_moved_to(self, world: World) -> None:
+        a_half_dead_broker_is_moved_to(world)
+
+    def test_a_move_that_is_given_up_leaves_no_files(self, world: World, java: JavaClient) -> None:
+        a_move_is_given_up(world, java)
 
     def test_frames_that_are_none_disturb_nobody(self, world: World) -> None:
         before, largest = seen(world), world.kframe.memory_kib
