@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -44,25 +45,31 @@ Story = Callable[[Scene], None]
 
 
 @pytest.fixture(scope="module")
-def setup(request: pytest.FixtureRequest) -> Setup:
-    """Release and protocol of the brokers."""
-    found: Setup = request.param
-    return found
+def world_of(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Setup], World]]:
+    """Three brokers of a release and protocol, Kafka's own controller among them: those of the last one asked for.
 
+    By hand, because pytest ends a fixture with a parameter after each test of a list that names two."""
+    running: dict[Setup, World] = {}
+    with ExitStack() as until_another:
 
-@pytest.fixture(scope="module")
-def world(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory, setup: Setup) -> Iterator[World]:
-    """Three brokers, Kafka's own controller among them."""
-    version, protocol = setup
-    place = f"{zookeeper.address}/replication-{spelled(setup)}"
-    settings = {**SETTINGS, "inter.broker.protocol.version": protocol}
-    with running_world(place, tmp_path_factory.mktemp("replication"), settings, version) as world:
-        yield world
+        def ask(setup: Setup) -> World:
+            if setup not in running:
+                until_another.close()
+                running.clear()
+                version, protocol = setup
+                folder = tmp_path_factory.mktemp("replication")
+                settings = {**SETTINGS, "inter.broker.protocol.version": protocol}
+                world = running_world(f"{zookeeper.address}/{folder.name}", folder, settings, version)
+                running[setup] = until_another.enter_context(world)
+            return running[setup]
+
+        yield ask
 
 
 @pytest.fixture
-def scene(world: World, tmp_path: Path, setup: Setup, name: str) -> Iterator[Scene]:
+def scene(world_of: Callable[[Setup], World], tmp_path: Path, setup: Setup, name: str) -> Iterator[Scene]:
     """All brokers up, one of them controller, and a producer at work on a topic of the test's own."""
+    world = world_of(setup)
     world.cluster.start()
     assert until(lambda: world.controller()[0] in ALL, PATIENCE_S)
     made = Scene(world, name, tmp_path, {"inter.broker.protocol.version": setup[1]})
@@ -240,9 +247,7 @@ ASKED: Final = [(setup, name) for setup in SETUPS for name in STORIES] if EVERYT
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "setup, name", [pytest.param(*one, id=f"{one[1]}-on-{spelled(one[0])}") for one in ASKED], indirect=["setup"]
-)
+@pytest.mark.parametrize("setup, name", [pytest.param(*one, id=f"{one[1]}-on-{spelled(one[0])}") for one in ASKED])
 def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property: Callable[[str, int], None]) -> None:
     STORIES[name](scene)
     scene.load.await_more(max(AFTER, RECORDS - scene.load.count().acknowledged))
