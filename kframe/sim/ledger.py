@@ -60,8 +60,8 @@ class Ledger:
         """What was promised in a leader epoch below this may be lost."""
         self.lossy: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """Members of the ISR whose log was lost while they were in it, or about to be."""
-        self.haunted: set[str] = set()
-        """Names of topics of whose earlier life some broker still has a log."""
+        self.haunted: dict[str, set[tuple[int, TopicPartition]]] = {}
+        """By topic, (broker, partition) of the logs that brokers still had of its earlier life when that ended."""
         self.lives: Counter[str] = Counter()
         """How often a topic of this name has ended."""
         self.acknowledged: list[tuple[TopicPartition, int, int, Record, int]] = []
@@ -113,12 +113,18 @@ class Ledger:
     def topic_gone(self, name: str, partitions: Iterable[int]) -> None:
         """A topic has ended, and all that was promised about it."""
         self.lives[name] += 1
-        self.haunted.discard(name)
         for key in [(name, partition) for partition in partitions]:
             for kept in (self.promises, self.committed, self.reads, self.floor, self.lossy):
                 kept.pop(key, None)
-            if any(key in one.model.disks.logs for one in self._world.brokers.values()):
-                self.haunted.add(name)
+        left = {
+            (one.broker_id, (name, partition))
+            for one in self._world.brokers.values()
+            for partition in partitions
+            if (name, partition) in one.model.disks.logs
+        }
+        self.haunted.pop(name, None)
+        if left:
+            self.haunted[name] = left
 
     def acknowledge(self, request: Produce, response: ProduceResponse, life: int) -> bool:
         """A leader has answered a producer; whether that is a promise."""

@@ -226,8 +226,8 @@ class Watch:
         self.known_id: dict[str, bytes] = {}
         """The last id of every topic that stands."""
         self.dark: set[str] = set()
-        """Topics that some broker knows by another id: their own was lost while no controller knew it, or a replica of
-        an earlier topic of the name was never deleted."""
+        """Topics that some broker knows by another id, or, before there were ids, by a later leader epoch: their own id
+        was lost while no controller knew it, or a replica of an earlier topic of the name was never deleted."""
         self.unreadable: set[TopicPartition] = set()
         """Partitions of topics that could not be read, and have no leader epoch since they can be. Proposals for what a
         controller does not know are refused for good: leaders wait for a new leader epoch, which they get from the
@@ -272,7 +272,7 @@ class Watch:
             return
         memory, message = self.memory[broker.broker_id], letter.message
         memory.controller_epoch = message.controller_epoch
-        self._note_strays(message, response)
+        self._note_strays(broker.broker_id, message, response)
         if isinstance(message, LeaderAndIsr):
             self._remember_states(broker, memory, message, response)
         elif isinstance(message, UpdateMetadata):
@@ -281,12 +281,15 @@ class Watch:
         else:
             self._remember_stops(broker.broker_id, memory, message, response)
 
-    def _note_strays(self, message: object, response: ControlResponse) -> None:
-        """A broker holds a log of an earlier topic of the name: it was down when its replica was to be deleted."""
+    def _note_strays(self, broker_id: int, message: object, response: ControlResponse) -> None:
+        """A broker holds a log of an earlier topic of the name, since it was down when its replica was to be deleted,
+        or its controller ended: it refuses the topic for its id, or, knowing none, for its leader epoch (Kafka 3.9
+        ``ReplicaManager.becomeLeaderOrFollower``)."""
         if isinstance(message, LeaderAndIsr):
-            for (name, _), error in response.errors.items():
-                if error is ErrorCode.INCONSISTENT_TOPIC_ID:
-                    self.dark.add(name)
+            for key, error in response.errors.items():
+                left = (broker_id, key) in self.ledger.haunted.get(key[0], ())
+                if error is ErrorCode.INCONSISTENT_TOPIC_ID or (left and error is ErrorCode.STALE_CONTROLLER_EPOCH):
+                    self.dark.add(key[0])
 
     def _remember_states(
         self, broker: BrokerProcess, memory: BrokerMemory, message: LeaderAndIsr, response: ControlResponse

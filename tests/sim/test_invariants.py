@@ -537,3 +537,20 @@ def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(world: Wo
         spared.append(KEY in world.watch.unreadable)
         world.ensemble.mend()
     assert spared == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "ended_before", "spared"),
+    [(1, True, True), (4, True, False), (1, False, False)],
+    ids=["log-of-an-earlier-topic", "no-log", "first-topic-of-the-name"],
+)
+def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is_spared(
+    world: World, broker_id: int, ended_before: bool, spared: bool
+) -> None:
+    """Seed 2684: before topic ids a log that was left behind is known by its leader epoch alone."""
+    if ended_before:
+        world.watch.ledger.topic_gone("t", (0, 1))
+    sent = letter(world, LeaderAndIsr(1000, 1, world.brokers[broker_id].registration.broker_epoch, {}, {}, ()))
+    refusal = ControlResponse(ErrorCode.NONE, {KEY: ErrorCode.STALE_CONTROLLER_EPOCH})
+    world.watch.answered(Answered(world.brokers[broker_id], sent.letter, refusal))
+    assert ("t" in world.watch.dark) is spared
