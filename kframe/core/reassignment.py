@@ -209,6 +209,8 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     cluster = context.cluster
     p = cluster.partitions
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
+    if context.config[STRICT_MOVES]:
+        yield from _hand_over(context, rows)
     departed = give(context, rows, current(p, rows).reached())
     lost_dirs.note(context, behind(context, rows, departed))
     context.gauges.touch(rows)
@@ -227,6 +229,22 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     return lost
 
 
+def _hand_over(context: Context, rows: Int32) -> Operation[None]:
+    """Let the target lead, and take who is to leave out of the ISRs, before leaders hear of the target alone.
+
+    Kafka tells them first: they acknowledge (acks=all) without the others, who are in the stored ISR and may be elected
+    if the role is lost in between. Rows for which the target has no leader to offer go Kafka's way.
+    """
+    p, unfit = context.cluster.partitions, int(ReplicaFlag.OFFLINE_DIR | ReplicaFlag.REMOVING)
+    rows = rows[p.partition_epoch[rows] != NO_STATE]
+    waiting = rows[~led_by_target(context, rows, unfit)]
+    yield from partition_machine.move(context, waiting, PartitionState.ONLINE, leadership.REASSIGN)
+    leaving = _flagged(context, rows[led_by_target(context, rows, unfit)], ReplicaFlag.REMOVING)
+    brokers = p.replica[leaving.slots(p)]
+    for broker in np.unique(brokers).tolist():
+        yield from replica_machine.leave_isrs(context, broker, leaving.rows[brokers == broker])
+
+
 def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
     """Elect where the leader is not among the assigned replicas, or dead; else raise the epoch to tell the new list.
 
@@ -240,13 +258,13 @@ def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
     yield from announce(context, np.union1d(rows[settled], untold))
 
 
-def led_by_target(context: Context, rows: Int32) -> Bool:
-    """Whether the leader is one of the assigned replicas, and online."""
+def led_by_target(context: Context, rows: Int32, unfit: int = int(ReplicaFlag.OFFLINE_DIR)) -> Bool:
+    """Whether the leader is one of the assigned replicas, lives, and carries none of the flags ``unfit``."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
     replicas = p.lists("replica", rows)
     leads = replicas.values == p.leader[rows][replicas.owners]
     leads &= live[replicas.values] != 0
-    leads &= (p.replica_flags[p.slots_of(rows)] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
+    leads &= (p.replica_flags[p.slots_of(rows)] & np.uint8(unfit)) == 0
     return replicas.any(leads)
 
 

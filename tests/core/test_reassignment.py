@@ -123,6 +123,24 @@ def test_leader_in_phase_b(leader: int | None, isr: tuple[int, ...], elects: boo
     assert elects == (leader != 4)
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("leader", [4, 1], ids=["leader stays", "leader leaves"])
+def test_a_leader_hears_of_the_target_alone_once_the_others_have_left_the_isr(leader: int, strict: bool) -> None:
+    """Found by the simulator, seed 5124: a leader that is told an ISR whose members are not among its replicas
+    acknowledges without them, and one of them was elected by the next controller."""
+    spec = PartitionSpec(
+        MOVING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
+    )
+    driver = quiet({"t": [spec]}, kframe_reassignment_strict=strict)
+    driver.cluster.partitions.reassigning[0] = 1
+    catch_up(driver, (1, 2, 3, 4, 5, 6))
+    told = [one["partitions"]["t-0"] for batch in driver.batches for one in batch if one["api"] == LEADERSHIP]
+    assert all(set(entry["isr"]) <= set(entry["replicas"]) for entry in told) is strict
+    assert set(driver.told(LEADERSHIP, "t-0")) == {4, 5, 6}
+    assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (4, (4, 5, 6))
+    assert assigned(driver.stored("t-0")) == ((4, 5, 6), (), ())
+
+
 def test_target_in_sync_but_dead_leaves_no_leader(caplog: pytest.LogCaptureFixture) -> None:
     """controller 7.1: B3 finds nobody, which is only logged; B4 then removes the old leader."""
     driver = quiet({"t": [MOVING]}, (1, 2, 3))

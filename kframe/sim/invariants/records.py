@@ -34,15 +34,13 @@ def acknowledged_is_in_sync(watch: Watch, key: TopicPartition) -> str | None:
 
 
 def _all_members(watch: Watch, row: Row) -> str | None:
-    """Whoever is to leave with the end of a move counts no more: as in Kafka, the leader hears who stays shortly before
-    the others are taken out of the ISR. If one of them leads after all, that is seen."""
     ledger = watch.ledger
     if not ledger.promises.get(row.key) or not ledger.watched(row.key):
         return None
-    leaving = {*row.removing, *ledger.lossy.get(row.key, ())}
+    lossy = ledger.lossy.get(row.key, ())
     for member in row.isr:
         missing = ledger.missing(row.key, ledger.log(member, row.key))
-        if missing is not None and member in row.replicas and member not in leaving:
+        if missing is not None and member in row.replicas and member not in lossy:
             return f"{row.key}: broker {member} of isr {row.isr} has not {missing}"
     return None
 
@@ -89,8 +87,7 @@ def _match(log: Log, other: Log) -> bool:
 
 def high_watermark_is_everywhere(watch: Watch, logged: Logged) -> str | None:
     """I11, StrongIsr: what the leader of the stored epoch counts as committed is in the log of all that it waits for;
-    LeaderInIsr: it is one of them. Like Kafka's it does not wait for members of the ISR that its last LeaderAndIsr has
-    not among the replicas: such as a move that ends names for a moment."""
+    LeaderInIsr: it is one of them."""
     ledger, key, broker = watch.ledger, logged.key, logged.broker
     partition = broker.model.partitions.get(key)
     row = watch.world.ensemble.rows.get(key)
@@ -101,7 +98,7 @@ def high_watermark_is_everywhere(watch: Watch, logged: Logged) -> str | None:
     if broker.broker_id not in partition.isr:
         return f"{key}: leader {broker.broker_id} is not in its isr {partition.isr}"
     high, lossy = partition.leader_log.high_watermark, ledger.lossy.get(key, ())
-    for member in set(partition.maximal_isr) & set(partition.replica_ids):
+    for member in partition.maximal_isr:
         log = ledger.log(member, key)
         end = 0 if log is None else log.end
         if end < high and member not in lossy:
