@@ -554,3 +554,16 @@ def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is
     refusal = ControlResponse(ErrorCode.NONE, {KEY: ErrorCode.STALE_CONTROLLER_EPOCH})
     world.watch.answered(Answered(world.brokers[broker_id], sent.letter, refusal))
     assert ("t" in world.watch.dark) is spared
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "unconfirmed", "spared"), [(True, 3, True), (True, 2, False), (False, 3, False)]
+)
+def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_stored(
+    world: World, unreadable: bool, unconfirmed: int, spared: bool
+) -> None:
+    """Seed 6258: storage still had the replica that a move had dropped, since its topic could not be read."""
+    row = world.ensemble.rows[KEY]._replace(removing=(3,))
+    world.watch.confirmed = {(KEY, one) for one in row.replicas if one != unconfirmed}
+    world.watch.unreadable = {KEY} if unreadable else set()
+    assert (topics.deletion_was_confirmed(world.watch, topic(world, {0: row}, {})) is None) is spared
