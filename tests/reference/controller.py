@@ -34,7 +34,7 @@ class Controller:
         self.rebalance_at = float("inf")
         self.remembers_deleted = remembers_deleted
         """Kafka forgets only at failover what a deleted topic leaves behind for the next one of its name: running
-        reassignments, dead log directories, and that its deletion had halted."""
+        reassignments, also in storage, dead log directories, and that its deletion had halted."""
         self.order: Callable[[int], int] = int
         """Brokers receive, and answer, the requests of a batch in any order; here by this."""
         self._begin(Context())

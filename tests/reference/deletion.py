@@ -107,6 +107,9 @@ class Deletion:
 
     def _complete(self, topic: str) -> None:
         self._controller.machines.move_replicas(self._in_state(topic, SUCCESSFUL), GONE)
+        if not self._controller.remembers_deleted:
+            moving = {key for key in self._context.reassigning if key[0] == topic}
+            self._controller.reassignment.forget(lambda key, _: key in moving)
         self._storage.drop_topic(topic)
         self._context.forget_topic(topic, wholly=not self._controller.remembers_deleted)
         self._controller.put(self._controller.deletion.marks_changed)

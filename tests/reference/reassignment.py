@@ -46,7 +46,7 @@ class Reassignment:
         results = self._trigger({key: self._context.assignment(key).towards(to) for key, to in sorted(left.items())})
         failed = {key for key, code in results.items() if code != "NONE"}
         if failed:
-            self._forget(lambda key, _: key in failed)
+            self.forget(lambda key, _: key in failed)
         return results.keys() - failed
 
     def asked(self, targets: Mapping[Key, list[int] | None]) -> dict[Key, str]:
@@ -60,7 +60,7 @@ class Reassignment:
                 codes[key] = "NO_REASSIGNMENT_IN_PROGRESS"
             else:
                 wanted[key] = has.towards(has.origin if target is None else target)
-        self._forget(lambda key, _: key in wanted)
+        self.forget(lambda key, _: key in wanted)
         return codes | self._trigger(wanted)
 
     def complete_if_in_sync(self, key: Key) -> None:
@@ -133,7 +133,7 @@ class Reassignment:
             machines.move([key], ONLINE, reassign_strategy)
         self._stop(key, list(assignment.removing))
         self._store(key, reached)
-        self._forget(lambda other, target: other == key and target == reached.replicas)
+        self.forget(lambda other, target: other == key and target == reached.replicas)
         context.reassigning.discard(key)
         self._controller.announce(context.live, [key])
         if self._later is None:
@@ -153,7 +153,7 @@ class Reassignment:
         known = {number: has for (name, number), has in self._context.assignments.items() if name == key[0]}
         topic.assignments = known | {key[1]: assignment}
 
-    def _forget(self, ours: Callable[[Key, tuple[int, ...]], bool]) -> None:
+    def forget(self, ours: Callable[[Key, tuple[int, ...]], bool]) -> None:
         """Take partitions out of what an operator has left in storage."""
         left = self._storage.reassignments
         if left is not None:

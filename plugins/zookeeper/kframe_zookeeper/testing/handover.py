@@ -35,7 +35,7 @@ USUAL: Final = re.compile(
             r".+ \((org\.apache\.zookeeper|kafka\.zookeeper|org\.apache\.kafka\.clients)\..+\)$",
             r"\[.+\] Connection to node -?\d (\(.+\) )?could not be established",
             r"\[RequestSendThread controllerId=\d\] Controller \d's connection to broker .+ was unsuccessful",
-            r"\[RequestSendThread controllerId=\d\] Controller \d epoch \d+ fails to send request",
+            r"\[RequestSendThread controllerId=\d\] Controller \d (epoch \d+ )?fails to send (a )?request",
             r"\[ReplicaFetcher .+\] Error in response for fetch request",
             # One broker has heard of a change, another has not yet.
             r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader",
