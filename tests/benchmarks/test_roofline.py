@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import kframe
 from benchmarks import roofline
 from benchmarks.roofline_kernels import COMPILED, LEFT_OUT, LINE_BYTES, TWINS, WHOLE_ONLY, Ground, calls_of, run
+from tests.architecture.source import ROOT
 
 PARTITIONS, BROKERS = 1_200, 40
 
@@ -39,7 +39,7 @@ def ground(request: pytest.FixtureRequest) -> Ground:
 
 
 def test_every_kernel_is_measured_or_left_out_for_a_reason() -> None:
-    files = {path.stem for path in Path(kframe.__file__).parent.glob("_*.pyx")}
+    files = {path.stem for path in (ROOT / "kframe").glob("_*.pyx")}
     modules = {module.__name__.removeprefix("kframe.") for module in COMPILED}
     kernels = {
         name for module in COMPILED for name, member in vars(module).items() if callable(member) and name[0].islower()

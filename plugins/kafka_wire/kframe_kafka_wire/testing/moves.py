@@ -145,7 +145,8 @@ def _throttle(world: World, topic: str, leader: int) -> None:
     }
     for path, config in settings.items():
         data = json.dumps({"version": 1, "config": config}).encode()
-        world.client.create(f"/config/{path}", data, makepath=True)
+        world.client.ensure_path(f"/config/{path}")  # others may have left settings of the broker
+        world.client.set(f"/config/{path}", data)
     # Whoever turns to the second word on the topic is done with all before it.
     for path in (*settings, f"topics/{topic}"):
         data = json.dumps({"version": 2, "entity_path": path}).encode()
