@@ -115,8 +115,8 @@ class TestOnBrokers:
     def test_a_broker_with_a_dead_directory_is_moved_to(self, world: World) -> None:
         a_half_dead_broker_is_moved_to(world)
 
-    def test_a_move_that_is_given_up_leaves_no_files(self, world: World, java: JavaClient) -> None:
-        a_move_is_given_up(world, java)
+    def test_a_move_that_is_given_up_leaves_no_files(self, world: World) -> None:
+        a_move_is_given_up(world)
 
     def test_frames_that_are_none_disturb_nobody(self, world: World) -> None:
         before, largest = seen(world), world.kframe.memory_kib

@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.process import until
 from kframe.errors import ErrorCode
 from kframe.model.tables import Targets
 from kframe_kafka_wire.client import open_admin
-from kframe_kafka_wire.testing.clients import JavaClient
+from kframe_kafka_wire.testing.clients import KafkaPython
 from kframe_kafka_wire.testing.clusters import create
 from kframe_kafka_wire.testing.instances import PATIENCE_S
 from kframe_kafka_wire.testing.worlds import World, await_told, metadata
@@ -50,14 +50,14 @@ def a_move_ends(world: World) -> None:
     assert until(lambda: told() == [(sorted(one), [], []) for one in targets], PATIENCE_S), told()
 
 
-def a_move_is_given_up(world: World, java: JavaClient) -> None:
+def a_move_is_given_up(world: World) -> None:
     """Before the added replica has caught up: its broker deletes it, files and all (KAFKA-13972). Brokers before 3.4.1
     do so under a leader epoch alone that they do not know yet. Raises AssertionError."""
     topic, added = "given-up", world.cluster.brokers[3]
     create(world.client, topic, [[1, 2]])
     assert until(lambda: _in_sync(world, topic, [[1, 2]]), PATIENCE_S)
     _throttle(world, topic, 1)
-    java.produce(topic, [_LARGE, _LARGE, _LARGE])
+    _produce(world, topic, [_LARGE, _LARGE, _LARGE])
     _reassign(world, topic, [[1, 3]])
     assert until(lambda: bool(_folders(added, "data", topic)), PATIENCE_S)
     moving = world.state(topic, 0)
@@ -153,6 +153,15 @@ def _throttle(world: World, topic: str, leader: int) -> None:
         world.client.create("/config/changes/config_change_", data, sequence=True)
     said = f"Processing override for entityPath: topics/{topic} "
     assert until(lambda: world.cluster.brokers[leader].log("server").count(said) == 2, PATIENCE_S)
+
+
+def _produce(world: World, topic: str, values: Sequence[str]) -> None:
+    """By a producer that ends: one that stays would make the topic anew once it is deleted."""
+    client = KafkaPython(world.folder, world.address)
+    try:
+        client.produce(topic, values)
+    finally:
+        client.close()
 
 
 def _folders(broker: Broker, data: str, topic: str) -> list[Path]:
