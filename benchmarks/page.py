@@ -94,7 +94,7 @@ def live(rows: Sequence[Row]) -> str:
         [(
             row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.2f} s",
             f"{min(row['kafka']):.1f} s" if row["kafka"] else "not run", f"{row['ratio']:.1f}" if row["ratio"] else "",
-            f"{row['raw']:.2f} s", f"{row['times_raw']:.1f}",
+            f"{row['raw']:.2f} s", f"{statistics.median(row['times_raw']):.1f}",
         ) for row in rows],
     )  # fmt: skip
 

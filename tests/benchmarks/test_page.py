@@ -24,7 +24,7 @@ FIGURES: dict[str, Any] = {
                  "kframe": [0.25, 0.125, 0.5], "peer": {"g1": 4.0, "parallel": 2.0}, "collector": "parallel",
                  "ratio": {"least": 4.0, "median": 8.0, "most": 16.0}}],
     "live": [{"event": event, "partitions": 1_000, "brokers": 10, "kframe": [0.5, 1.0], "kafka": [30.0, 20.0],
-              "raw": 0.5, "times_raw": 2.0, "ratio": 20.0} for event in ("failover", "broker-failure")],
+              "raw": 0.5, "times_raw": [2.0], "ratio": 20.0} for event in ("failover", "broker-failure")],
     "roofline": {"partitions": 100, "brokers": 4, "kernels": [KERNEL, KERNEL | {"rows": "one broker's", "times": 1.0}]},
     "own_work": [own_work.series("broker-failure", "partitions", POINTS)],
     "requests": [{"bench": "topic-deletion", "partitions": [10, 20], "seconds": [0.0015, 0.25], "exponent": 1.0}],
