@@ -14,7 +14,7 @@ from kframe.model.asks import ReadTopicNames, ReadTopics
 from kframe.model.columns import Int32
 from kframe.model.effects import Enqueue
 from kframe.model.events import DeletionsMarked
-from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.tables import TopicTable
 
 
@@ -67,8 +67,7 @@ def _take_over(context: Context, rows: Int32) -> Operation[None]:
     p = context.cluster.partitions
     replicas = replica_machine.of_rows(context, rows)
     hosts, brokers = p.replica[replicas.slots(p)], context.cluster.brokers
-    whole = (p.replica_flags[replicas.slots(p)] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
-    online = whole & (brokers.live[hosts] != 0)
+    online = replica_machine.are_online(context, replicas)
     led = reassignment.led_by_target(context, rows)
     p.state[rows] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
     context.gauges.touch(rows)

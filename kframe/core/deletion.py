@@ -18,10 +18,10 @@ from kframe.core.left_moves import forget_stored
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
-from kframe.model.columns import Bool, Int32
+from kframe.model.columns import Int32
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import StopReplicaAnswered
-from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.requests import Occasion
 
 _log = logging.getLogger("kframe.controller")
@@ -51,7 +51,7 @@ def initialise(context: Context) -> Operation[None]:
             continue
         topics.deleting[index] = 1
         rows = topics.rows_of(index)
-        offline = ~_online(context, replica_machine.of_rows(context, rows))
+        offline = ~replica_machine.are_online(context, replica_machine.of_rows(context, rows))
         moving = bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_MOVES]
         topics.deletion_halted[index] = moving or bool(offline.any())
         context.gauges.touch_topics([index])
@@ -182,7 +182,7 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     # Replicas of a move that was stored and could not begin, since its partition never had a leader, go like others.
     unborn = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
     replica_machine.call_new(context, unborn)
-    online = _online(context, replicas)
+    online = replica_machine.are_online(context, replicas)
     dead = replicas.where(~online)
     alive = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))
     yield from replica_machine.move(context, dead, ReplicaState.DELETION_INELIGIBLE, _DELETION)
@@ -220,13 +220,6 @@ def _halt_reassigning(context: Context, indexes: Int32) -> None:
 def _rows(context: Context, indexes: Int32) -> Int32:
     """Rows of these topics, ascending."""
     return np.sort(context.cluster.topics.rows_of_all(indexes))
-
-
-def _online(context: Context, replicas: Replicas) -> Bool:
-    p = context.cluster.partitions
-    live = context.cluster.brokers.live[p.replica[replicas.slots(p)]] != 0
-    online: Bool = live & ((p.replica_flags[replicas.slots(p)] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0)
-    return online
 
 
 def _of_queued(context: Context, replicas: Replicas) -> Replicas:

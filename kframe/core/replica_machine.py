@@ -18,8 +18,8 @@ from kframe.core.leadership import tell_replicas
 from kframe.core.ordering import scala_hash_order
 from kframe.core.transitions import REPLICA_MOVES, leaves
 from kframe.model.changes import StateChange
-from kframe.model.columns import Int32, Partitions, Ragged, UInt8
-from kframe.model.ids import NO_STATE, ReplicaState
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
+from kframe.model.ids import NO_STATE, ReplicaFlag, ReplicaState
 from kframe.model.requests import Occasion
 
 _NOBODY = np.empty(0, np.int32)
@@ -74,6 +74,14 @@ def on_broker(context: Context, broker: int, rows: Int32) -> Replicas:
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
     here = p.replica[slots] == broker
     return Replicas.at(p, owner[here].astype(np.int32), slots[here])
+
+
+def are_online(context: Context, replicas: Replicas) -> Bool:
+    """Whether each is on a broker that lives, and not on a dead log directory (Kafka 3.9 ``isReplicaOnline``)."""
+    p, slots = context.cluster.partitions, replicas.slots(context.cluster.partitions)
+    whole = (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
+    online: Bool = whole & (context.cluster.brokers.live[p.replica[slots]] != 0)
+    return online
 
 
 def startup(context: Context) -> Operation[None]:

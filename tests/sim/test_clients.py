@@ -16,24 +16,15 @@ from kframe.sim.options import ProducerOptions, TopicOptions
 from kframe.sim.plan import Action
 from kframe.sim.values import Value
 from kframe.sim.watch import Moment
+from tests.sim.quiet import QUIET
 
 KEY = ("t", 0)
 IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NOBODY = range(5)
-OPTIONS = Options(
-    seed=1,
+OPTIONS = replace(
+    QUIET,
     brokers=(1, 2, 3),
-    racks=0,
     controllers=1,
     topics=(TopicOptions("t", ((1, 2, 3),), unclean=False, min_insync=2),),
-    protocol="3.9",
-    strict=False,
-    rebalance=False,
-    session_timeout_ms=3_000.0,
-    request_timeout_ms=1_500.0,
-    delay_ms=(0.3, 4.0),
-    faults=(),
-    actions=0,
-    gap_ms=100.0,
     producers=(
         ProducerOptions(-1, idempotent=True),
         ProducerOptions(-1, idempotent=True, transactional=True),

@@ -25,11 +25,10 @@ from kframe.embedded.layout import REASSIGN_PARTITIONS
 from kframe.errors import ErrorCode
 from kframe.model.events import AlterPartitionRequested, BrokersChanged, ControlledShutdownRequested
 from kframe.model.ids import PartitionState
-from kframe.sim import INVARIANTS, Options, World
+from kframe.sim import INVARIANTS, World
 from kframe.sim.invariants import events, records, requests, rest, roles, states, topics
 from kframe.sim.ledger import Promise
 from kframe.sim.letters import Letter, Row
-from kframe.sim.options import ProducerOptions, TopicOptions
 from kframe.sim.values import Value
 from kframe.sim.watch import (
     Answered,
@@ -48,31 +47,15 @@ from kframe.sim.watch import (
     Watch,
     Written,
 )
+from tests.sim.quiet import QUIET
 
 KEY = ("t", 0)
-OPTIONS = Options(
-    seed=1,
-    brokers=(1, 2, 3, 4),
-    racks=0,
-    controllers=2,
-    topics=(TopicOptions("t", ((1, 2, 3), (2, 3, 1)), unclean=False, min_insync=1),),
-    protocol="3.9",
-    strict=False,
-    rebalance=False,
-    session_timeout_ms=3_000.0,
-    request_timeout_ms=1_500.0,
-    delay_ms=(0.3, 4.0),
-    faults=(),
-    actions=0,
-    gap_ms=100.0,
-    producers=(ProducerOptions(-1, idempotent=True),),
-)
 
 
 @pytest.fixture
 def world() -> World:
     """A quiet world at rest, with controller 1000 at work."""
-    world = World(OPTIONS, ())
+    world = World(QUIET, ())
     assert world.run().violations == ()
     return world
 
