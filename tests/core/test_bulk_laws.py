@@ -11,6 +11,7 @@ import logging
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from types import FrameType
@@ -40,6 +41,7 @@ from kframe.model.requests import ControlRequests
 from kframe.model.tables import Targets
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import registration
+from tests.fresh import in_fresh_process
 
 TOPICS = 20
 BROKERS = 12
@@ -198,8 +200,8 @@ class World:
         )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _silent() -> Iterator[None]:
+@contextmanager
+def silent() -> Iterator[None]:
     """What is logged names a few partitions, whatever their number; who captures it keeps more than that."""
     logging.disable(logging.CRITICAL)
     yield
@@ -209,20 +211,34 @@ def _silent() -> Iterator[None]:
 @cache
 def costs(partitions: int, brokers: int = BROKERS, steps: tuple[str, ...] = STEPS) -> dict[str, Cost]:
     """What each step costs in a process in which each was done before: what is made once is made."""
-    for world in (World(10 * TOPICS, brokers), World(partitions, brokers)):
-        found = {step: cost_of(world.prepared(step)) for step in steps}
+    return in_fresh_process(_costs, partitions, brokers, steps)
+
+
+def _costs(partitions: int, brokers: int, steps: tuple[str, ...]) -> dict[str, Cost]:
+    with silent():
+        for world in (World(10 * TOPICS, brokers), World(partitions, brokers)):
+            found = {step: cost_of(world.prepared(step)) for step in steps}
     return found
 
 
 def test_the_measures_see_a_call_an_object_and_an_element_a_partition() -> None:
+    objects, calls, elements = in_fresh_process(_seen)
+    assert objects > LARGE
+    assert calls > LARGE
+    assert elements == LARGE
+
+
+def _seen() -> tuple[int, int, int]:
     rows = np.arange(LARGE)
-    assert cost_of(lambda: [str(row) for row in rows.tolist()]).objects > LARGE
-    assert cost_of(lambda: [repr(row) for row in range(LARGE)]).calls > LARGE
 
     def chosen(mask: Bool) -> Any:
         return rows[mask]
 
-    assert cost_of(lambda: chosen(rows >= 0) is None).elements == LARGE
+    return (
+        cost_of(lambda: [str(row) for row in rows.tolist()]).objects,
+        cost_of(lambda: [repr(row) for row in range(LARGE)]).calls,
+        cost_of(lambda: chosen(rows >= 0) is None).elements,
+    )
 
 
 def test_nothing_is_called_or_made_for_each_partition() -> None:
@@ -249,5 +265,6 @@ def test_answers_of_more_brokers_do_not_multiply_the_work_of_a_deletion() -> Non
 def test_peak_memory_is_bounded(partitions: int) -> None:
     world = World(partitions)
     for step in STEPS:
-        peak = traced_peak(world.prepared(step))
+        with silent():
+            peak = traced_peak(world.prepared(step))
         assert peak < BYTES_MAX * partitions + 2_000_000, step
