@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from kframe.spark.session import session
+from tests.spark import jvm
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Two local cores; few shuffle partitions, since the tables are small."""
     place = tmp_path_factory.mktemp("spark")
-    conf = {
+    conf = jvm.SETTINGS | {
         "spark.sql.shuffle.partitions": 2,
         "spark.default.parallelism": 2,
         "spark.sql.warehouse.dir": str(place),

@@ -20,13 +20,14 @@ from kframe.spark import failover
 from kframe.spark.scenarios import one_scenario
 from kframe.spark.schema import PARTITIONS
 from kframe.spark.session import session
+from tests.spark import jvm
 from tests.spark.cutting import alone, same, scenario
 from tests.spark.test_failover import everything, frames
 
 
 def main(place: Path) -> None:
     """Play, kill, compare."""
-    conf = {
+    conf = jvm.SETTINGS | {
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.local.dir": str(place / "local"),
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": 2,

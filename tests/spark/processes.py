@@ -15,16 +15,18 @@ from typing import Final
 import pyspark
 
 from tests.snapshot.samples import ROOT
+from tests.spark import jvm
 
 BIN: Final = Path(pyspark.__file__).parent / "bin"
-#: Where a driver listens.
-LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+#: Where a driver listens, and how it and its executors run.
+LOCAL: Final = jvm.SETTINGS | {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def environment() -> dict[str, str]:
     """That of a process whose Python workers find kframe."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+    daemons = {"SPARK_DAEMON_JAVA_OPTS": jvm.OPTIONS, "SPARK_LAUNCHER_OPTS": jvm.OPTIONS}
+    return {**os.environ, **daemons, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
 
 
 def settings(values: dict[str, object]) -> list[str]:

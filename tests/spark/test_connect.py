@@ -16,7 +16,7 @@ from kframe.snapshot.generate import Health, generate
 from tests.cli.running import kframe
 from tests.snapshot.samples import state
 from tests.spark.fleets import directory, two_topics
-from tests.spark.processes import BIN, LOOPBACK, environment, server, settings
+from tests.spark.processes import BIN, LOCAL, environment, server, settings
 
 pytest.importorskip("grpc_status")
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -25,7 +25,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[str]:
     """The address of a Connect server with two local cores, started as sbin/start-connect-server.sh does it."""
-    conf = {**LOOPBACK, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": 0,
+    conf = {**LOCAL, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": 0,
             "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
             "spark.sql.session.timeZone": "UTC"}  # fmt: skip
     command = [BIN / "spark-submit", "--master", "local[2]", *settings(conf), "--class", SERVER, "spark-internal"]

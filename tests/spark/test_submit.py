@@ -15,7 +15,7 @@ from kframe.snapshot.generate import generate
 from tests.snapshot.samples import ROOT
 from tests.spark.cutting import alone, scenario
 from tests.spark.fleets import directory
-from tests.spark.processes import BIN, LOOPBACK, environment, server, settings
+from tests.spark.processes import BIN, LOCAL, environment, server, settings
 
 CLASSES = "org.apache.spark.deploy"
 FLEET = {f"cluster-{number}": generate(300, 5, racks=2, seed=number) for number in range(4)}
@@ -40,7 +40,7 @@ def test_a_fleet_on_two_workers_by_spark_submit(master: str, tmp_path: Path) -> 
     for name, snapshot in FLEET.items():
         directory(tmp_path / "fleet" / name, snapshot)
     out = tmp_path / "out"
-    conf = {**LOOPBACK, "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.executor.cores": 1,
+    conf = {**LOCAL, "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.executor.cores": 1,
             "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
             "spark.scheduler.minRegisteredResourcesRatio": 1.0}  # fmt: skip
     done = subprocess.run(
