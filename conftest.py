@@ -25,11 +25,12 @@ def no_process_is_left() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark those tests."""
+    """Mark those tests that do not say it themselves."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if STARTING & fixtures or (PERHAPS & fixtures and _starts(getattr(item, "module", None))):
             item.add_marker("real")
+        if item.get_closest_marker("real"):
             # Longer than any wait for a process in it: on a busy machine all of them take their time.
             item.add_marker(pytest.mark.timeout(900))
 
