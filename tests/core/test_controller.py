@@ -345,15 +345,17 @@ def test_a_failure_before_the_claim_costs_no_role(kind: type[Effect]) -> None:
     assert driver.controller.active
 
 
-def test_after_a_failure_the_next_failover_starts_afresh() -> None:
-    """state-machines 2.4: no poisoned batch after resignation."""
+@pytest.mark.parametrize("fails, leader_epoch", [(WriteStates, 2), (Send, 1)], ids=["before the write", "behind it"])
+def test_after_a_failure_the_next_failover_starts_afresh(fails: type[Effect], leader_epoch: int) -> None:
+    """state-machines 2.4: no poisoned batch after resignation. The first one tells only who is there."""
     driver = world(healthy(1, 2), healthy(2, 1))
-    driver.fail(WriteStates, StoreError("down"))
+    driver.fail(fails, StoreError("down"))
     lose(driver, 1)
     driver.forget()
     driver.handle(Elect())
     assert driver.controller.controller_epoch == 5
-    assert state_of(driver.stored("t-0")) == (2, (2,), 2)
+    assert [(one["api"], one["partitions"]) for one in driver.batches[0]] == [(Api.UPDATE_METADATA, {})] * 2
+    assert state_of(driver.stored("t-0")) == (2, (2,), leader_epoch)
     assert driver.known("t-0").state is PartitionState.ONLINE
     assert {request["controller_epoch"] for batch in driver.batches for request in batch} == {5}
 

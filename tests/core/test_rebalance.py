@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from kframe.embedded import Api
-from kframe.model.asks import WriteStates
+from kframe.model.asks import ReadStates, WriteStates
 from kframe.model.effects import SetTimer
 from kframe.model.events import Elect, RebalanceLeaders
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
@@ -70,6 +70,7 @@ def test_futile_elections_are_not_held(spec: PartitionSpec, live: tuple[int, ...
     """controller 11.4: candidates need the preferred replica online and in the ISR."""
     driver = rebalanced(spec, live=live)
     assert (driver.writes(), driver.batches) == ([], [])
+    assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election that finds nobody looks"
 
 
 def test_broker_shutting_down_takes_nothing_back() -> None:

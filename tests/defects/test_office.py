@@ -28,8 +28,8 @@ def world(controllers: int = 2) -> World:
     return World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=controllers)
 
 
-def create(token: int) -> CreateTopicsRequested:
-    return CreateTopicsRequested((NewTopic("new", assignments=((0, (1, 2)),)),), 1_000, token=token)
+def create(token: int, name: str = "new") -> CreateTopicsRequested:
+    return CreateTopicsRequested((NewTopic(name, assignments=((0, (1, 2)),)),), 1_000, token=token)
 
 
 def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
@@ -104,17 +104,27 @@ def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
 
 
 def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> None:
+    """A topic that it makes, and one that it hears of: as many events as in its first time in office."""
     one = world(controllers=1)
+    loop, somebody = one.loops[0], one.ensemble.connect()
+    somebody.open(lambda _: None)
+
+    def handled(made: str, heard: str) -> int:
+        loop.submit(lambda token: create(token, made))
+        somebody.create_topics(small_table({heard: [(2, 3)]}), ({},))
+        return loop.run_until_idle()
+
+    once = handled("made", "heard")
     for _ in range(5):
         one.ensemble.drop_controller()
         one.run()
-    assert one.loops[0].controller.controller_epoch == 6
+    assert loop.controller.controller_epoch == 6
     one.wires[0].take()
-    one.loops[0].submit(create)
-    one.run()
+    assert handled("made-6", "heard-6") == once
     requests = one.wires[0].take()
-    assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "new-0")] == [1, 2]
-    assert one.stored("new-0").partition_epoch == 0
+    assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "made-6-0")] == [1, 2]
+    assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "heard-6-0")] == [2, 3]
+    assert {one.stored(f"{name}-6-0").partition_epoch for name in ("made", "heard")} == {0}
 
 
 def test_r06_timers_go_with_the_role() -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 
-from tests.mutants import evidence, page
+from tests.mutants import evidence, page, seen
 from tests.mutants.kept import Keep
-from tests.mutants.run import Outcome, Result, judge, nodes_of, run_tests, tree
+from tests.mutants.run import Outcome, Result, Verdict, judge, nodes_of, run_tests, tree
 from tests.mutants.table import Mutant, defects, mutants
 
 
@@ -34,7 +34,7 @@ def main(words: Sequence[str] | None = None) -> int:
     waiting = [one for one in chosen if keep is None or _wants(one, keep, arguments)]
     with tempfile.TemporaryDirectory(prefix="kframe-mutants-") as folder, ExitStack() as trees:
         roots = [trees.enter_context(tree(Path(folder) / str(job))) for job in range(arguments.jobs)]
-        if arguments.tests and not arguments.unchecked and not _sound(roots[0], waiting):
+        if arguments.tests and not arguments.unchecked and not _sound(roots, waiting):
             return 2
         results = run(roots, waiting, arguments.seeds, arguments.tests, keep)
     if keep is not None:
@@ -47,10 +47,11 @@ def main(words: Sequence[str] | None = None) -> int:
         arguments.evidence.write_text(evidence.simulated(results, arguments.seeds, keep))
     elif arguments.evidence:
         arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep))
+        page.PATH.write_text(page.render())  # it says which tests were seen to fail
     tested = [one for one in results if one.tests.outcome is not Outcome.NOT_RUN] if keep else results
     if not arguments.tests:
         return 0
-    return int(any(one.tests.outcome is not Outcome.KILLED for one in tested) or bool(evidence.unseen(results)))
+    return int(any(one.tests.outcome is not Outcome.KILLED for one in tested) or bool(seen.unseen(results)))
 
 
 def _wants(mutant: Mutant, keep: Keep, arguments: argparse.Namespace) -> bool:
@@ -81,23 +82,29 @@ def run(
                 keep.add(result, seeds)
             for verdict in (result.tests, result.simulator):
                 if verdict.by != "not asked for":
-                    print(f"{verdict.outcome:9} {mutant.id}: {verdict.by}", file=sys.stderr, flush=True)
+                    print(
+                        f"{verdict.outcome:9} {mutant.id}: {verdict.by} ({result.took_s:.0f} s)",
+                        file=sys.stderr, flush=True,
+                    )  # fmt: skip
         return result
 
     with ThreadPoolExecutor(len(roots)) as pool:
         return list(pool.map(one, chosen))
 
 
-def _sound(root: Path, chosen: Sequence[Mutant]) -> bool:
+def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:
     """Whether the tests pass where nothing is changed, on both kernels: else a failure would prove nothing."""
     history = defects()
-    for naive in (False, True):
+
+    def verdict(naive: bool) -> Verdict:
         nodes = tuple(sorted({node for one in chosen if one.naive == naive for node in nodes_of(one, history)}))
-        verdict = run_tests(root, nodes, naive) if nodes else None
-        if verdict is not None and verdict.outcome not in (Outcome.SURVIVED, Outcome.NOT_RUN):
-            print(f"the tests fail without any mutant: {verdict.by} {verdict.failed}", file=sys.stderr)
-            return False
-    return True
+        return run_tests(roots[naive % len(roots)], nodes, naive) if nodes else Verdict(Outcome.NOT_RUN)
+
+    with ThreadPoolExecutor(len(roots)) as pool:
+        failed = [one for one in pool.map(verdict, (False, True)) if one.outcome in (Outcome.KILLED, Outcome.BROKEN)]
+    for one in failed:
+        print(f"the tests fail without any mutant: {one.by} {one.failed}", file=sys.stderr)
+    return not failed
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -115,7 +122,8 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--evidence",
         type=Path,
-        help="write the page with the results to this file; with --no-tests and --keep that of the simulator",
+        help="write the page with the results to this file, and docs/defects.md anew; with --no-tests and --keep that "
+        "of the simulator alone",
     )
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without any mutant first")
     parser.add_argument("--page", action="store_true", help="write docs/defects.md anew and end")

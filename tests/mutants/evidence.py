@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 
+from tests.mutants import seen
 from tests.mutants.kept import Keep, Kept, commit_now
 from tests.mutants.run import Outcome, Result, Verdict
-from tests.mutants.table import defects
 
 _HEADINGS = ("mutant", "protection taken out", "belongs to", "tests", "simulator")
 
@@ -28,25 +28,8 @@ def sums(results: Sequence[Result]) -> str:
         text += f", {by_simulator} of the {len(simulated)} that it runs by the simulator"
     survived = [one.mutant.id for one in results if one.tests.outcome is not Outcome.KILLED]
     text += f"; survived tests: {', '.join(survived) or 'none'}"
-    return f"{text}; {len(seen(results))} defects, not seen to fail: {', '.join(unseen(results)) or 'none'}"
-
-
-def seen(results: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
-    """By defect: each of its tests that failed, and under which mutant."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for defect in defects():
-        for one in results:
-            if defect.number in one.mutant.rules:
-                named = {node.partition("[")[0] for node in defect.tests}
-                found.setdefault(defect.number, []).extend(
-                    (node, one.mutant.id) for node in sorted({*one.tests.failed} & named)
-                )
-    return found
-
-
-def unseen(results: Sequence[Result]) -> list[str]:
-    """Defects with mutants among these of which no test has failed."""
-    return [number for number, failures in seen(results).items() if not failures]
+    asked = f"tests of their {len(seen.failures(results))} defects that were not seen to fail"
+    return f"{text}; {asked}: {', '.join(seen.unseen(results)) or 'none'}"
 
 
 def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None) -> str:
@@ -68,6 +51,8 @@ def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None)
         "",
         f"{sums(results)}.",
         "",
+        _time(results),
+        "",
         f"| {' | '.join(_HEADINGS)} |",
         f"|{'---|' * len(_HEADINGS)}",
         *rows,
@@ -79,11 +64,7 @@ def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None)
         "",
         "| defect | test that failed | under the mutant |",
         "|---|---|---|",
-        *(
-            f"| {number} | `{node.partition('::')[2]}` | `{mutant}` |"
-            for number, failures in seen(results).items()
-            for node, mutant in failures
-        ),
+        *seen.rows(results),
         "",
     ])  # fmt: skip
 
@@ -133,6 +114,16 @@ def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> st
     tests = {kept.commit for one in results if (kept := keep.tests(one.mutant))}
     simulated = {kept.commit for one in results if (kept := keep.simulator(one.mutant))}
     return f"{ran}, tests at commit {_commits(tests)}, the simulator at {_commits(simulated)}"
+
+
+def _time(results: Sequence[Result]) -> str:
+    """How long the tests took, in minutes of the clock."""
+    slowest = max(results, key=lambda one: one.took_s)
+    minutes = sum(one.took_s for one in results) / 60
+    return (
+        f"One after another, on this machine as busy as it was, their tests take {minutes:.0f} minutes, those of\n"
+        f"`{slowest.mutant.id}` longest: {slowest.took_s:.0f} s. Two run at a time (`--jobs`)."
+    )
 
 
 def _commits(found: set[str]) -> str:

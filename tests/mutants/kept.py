@@ -21,11 +21,13 @@ from tests.mutants.table import ROOT, Mutant
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A verdict, the commit that it was found on top of, and for one of the simulator which seeds were asked for."""
+    """A verdict, the commit that it was found on top of, for one of the simulator which seeds were asked for, and for
+    one of tests how long they took."""
 
     verdict: Verdict
     commit: str
     seeds: str | None = None
+    took_s: float = 0.0
 
 
 class Keep:
@@ -33,13 +35,14 @@ class Keep:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._commit = commit_now()  # that of the run: its copies of the tree are made at once
         self._found: dict[tuple[str, str], Kept] = {}
         for line in path.read_text().splitlines() if path.exists() else ():
             entry = json.loads(line)
             verdict = entry["verdict"]
             self._found[entry["digest"], entry["by"]] = Kept(
                 Verdict(Outcome(verdict["outcome"]), verdict["by"], tuple(verdict["failed"])),
-                entry["commit"], entry["seeds"],
+                entry["commit"], entry["seeds"], entry.get("took_s", 0.0),
             )  # fmt: skip
 
     def tests(self, mutant: Mutant) -> Kept | None:
@@ -65,12 +68,13 @@ class Keep:
 
     def add(self, result: Result, seeds: str | None) -> None:
         """Keep what was run; ``seeds`` are all that were asked for, those that were played before too."""
-        commit = commit_now()
         with self._path.open("a") as file:
             for by, found in _run(result):
                 survived = by == "simulator" and found.outcome is Outcome.SURVIVED
                 verdict = Verdict(Outcome.SURVIVED, f"{seeds} passed") if survived else found
-                kept = Kept(verdict, commit, seeds if by == "simulator" else None)
+                simulated = by == "simulator"
+                took_s = 0.0 if simulated else round(result.took_s, 1)
+                kept = Kept(verdict, self._commit, seeds if simulated else None, took_s)
                 self._found[_digest(result.mutant), by] = kept
                 line: Mapping[str, Any] = {
                     "id": result.mutant.id, "digest": _digest(result.mutant), "by": by, **asdict(kept),
@@ -86,13 +90,14 @@ class Keep:
         else:
             nothing_simulated = nothing
         return Result(
-            mutant, tests.verdict if tests else nothing, simulator.verdict if simulator else nothing_simulated
-        )
+            mutant, tests.verdict if tests else nothing, simulator.verdict if simulator else nothing_simulated,
+            tests.took_s if tests else 0.0,
+        )  # fmt: skip
 
 
 def commit_now() -> str:
-    """The commit that the tree stands on, short."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
+    """The commit that the tree stands on, short, and whether anything in it is not committed."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 

@@ -8,7 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +23,7 @@ from tests.mutants.table import ROOT, Defect, Mutant, is_real
 COPIED: Final = ("kframe", "plugins", "tests", "examples", "docs", "pyproject.toml", "CHANGELOG.md")
 #: A mutant may wait for ever for what never comes, test after test.
 TEST_TIMEOUT_S: Final = 60
-FAILURES_MOST: Final = 30
+TESTS_TIMEOUT_S: Final = 900
 SEEDS_TIMEOUT_S: Final = 3600
 #: pytest's exit codes: all passed; some failed; no test was collected.
 _PASSED, _FAILED = 0, 1
@@ -42,7 +43,7 @@ class Outcome(StrEnum):
 class Verdict:
     """An outcome, and by whom: the first test that failed, the seed and the invariant, or what kept it from running.
 
-    ``failed`` has the node ids of all tests that failed, without their parameters.
+    ``failed`` has those of the node ids asked for at which something failed.
     """
 
     outcome: Outcome
@@ -52,11 +53,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One mutant's verdicts."""
+    """One mutant's verdicts; its tests have taken ``took_s`` seconds."""
 
     mutant: Mutant
     tests: Verdict
     simulator: Verdict
+    took_s: float = 0.0
 
 
 @contextlib.contextmanager
@@ -102,27 +104,35 @@ def environment(root: Path, naive: bool) -> dict[str, str]:
 
 
 def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Verdict:
-    """pytest on ``nodes``."""
+    """pytest on ``nodes``, all of them: which tests notice is told of each."""
     report, settings = root / "report.xml", root / "pyproject.toml"
     report.unlink(missing_ok=True)
     # Else the settings, and the names in the report, would be those of the one plugin that all nodes are of.
     rooted = ["-c", str(settings)] if settings.exists() else []
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={TEST_TIMEOUT_S}",
-        f"--maxfail={FAILURES_MOST}", f"--junitxml={report}", *rooted, *nodes,
+        f"--junitxml={report}", *rooted, *nodes,
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False,
+            timeout=TESTS_TIMEOUT_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Verdict(Outcome.BROKEN, f"no end within {TESTS_TIMEOUT_S} s")
     if done.returncode not in (_PASSED, _FAILED):
         return Verdict(Outcome.BROKEN, (done.stdout + done.stderr).strip()[-400:])
-    return read_report(report.read_text())
+    return read_report(report.read_text(), nodes)
 
 
-def read_report(report: str) -> Verdict:
-    """What pytest's XML says of a run in which tests passed or failed."""
+def read_report(report: str, nodes: Sequence[str]) -> Verdict:
+    """What pytest's XML says of a run of ``nodes`` in which tests passed or failed."""
     cases = list(ElementTree.fromstring(report).iter("testcase"))
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     if failed:
-        return Verdict(Outcome.KILLED, str(failed[0].get("name")), tuple(sorted({_node(case) for case in failed})))
+        names = [_node(case) for case in failed]
+        noticed = tuple(node for node in nodes if any(_is_of(name, node) for name in names))
+        return Verdict(Outcome.KILLED, str(failed[0].get("name")), noticed)
     if all(case.find("skipped") is not None for case in cases):
         return Verdict(Outcome.NOT_RUN, "all its tests were skipped")
     return Verdict(Outcome.SURVIVED, f"{len(cases)} tests passed")
@@ -177,17 +187,23 @@ def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
 def judge(root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None, tests: bool = True) -> Result:
     """Both verdicts on one mutant, in the tree at ``root``, as far as they are asked for."""
     by_tests = by_simulator = Verdict(Outcome.NOT_RUN, "not asked for")
+    started = time.monotonic()
     if tests:
         with mutated(root, mutant):
             by_tests = run_tests(root, nodes_of(mutant, history), mutant.naive)
+    took_s = time.monotonic() - started
     if not mutant.simulated:
         by_simulator = Verdict(Outcome.NOT_RUN, "the simulator does not run this code")
     elif seeds is not None:
         by_simulator = run_simulator(root, mutant, seeds)
-    return Result(mutant, by_tests, by_simulator)
+    return Result(mutant, by_tests, by_simulator, took_s)
 
 
 def _node(case: ElementTree.Element) -> str:
-    """The node id of a reported test, without its parameters."""
-    file = str(case.get("classname")).replace(".", "/")
-    return f"{file}.py::{str(case.get('name')).partition('[')[0]}"
+    """The node id of a reported test."""
+    return f"{str(case.get('classname')).replace('.', '/')}.py::{case.get('name')}"
+
+
+def _is_of(name: str, node: str) -> bool:
+    """Whether a test is the one asked for, or one of its parameters, or one of that file."""
+    return name == node or name.startswith((f"{node}[", f"{node}::"))

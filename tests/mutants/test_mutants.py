@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import page
+from tests.mutants import page, seen
 from tests.mutants.kept import Keep
 from tests.mutants.run import Outcome, Result, Verdict, judge, read_report, read_seeds, run_simulator
 from tests.mutants.table import ROOT, Mutant, defects, mutants
@@ -57,12 +57,33 @@ def test_a_defect_has_tests_that_exist_and_a_mutant_or_says_why_not() -> None:
         assert (mutated and defect.tests) or defect.open, defect.number
 
 
-def test_what_is_said_to_be_held_was_seen_to_fail() -> None:
-    told = (ROOT / "docs" / "evidence" / "mutants.md").read_text()
-    seen = set(re.findall(r"^\| ([RX]\d+) \| `", told, re.MULTILINE))
-    numbers = {number for one in MUTANTS for number in one.rules}
-    held = [one.number for one in DEFECTS if page.state(one, one.number in numbers) == "held"]
-    assert [number for number in held if number not in seen] == []
+def test_every_test_of_a_defect_was_seen_to_fail() -> None:
+    """Under a mutant of its own row, in the run on record. ``make mutants`` makes the record."""
+    recorded = seen.recorded()
+    assert {one.number: missing for one in DEFECTS if (missing := seen.missing(one, recorded))} == {}
+    assert [one.number for one in DEFECTS if one.tests and one.number not in recorded] == []
+
+
+def test_tests_that_did_not_fail_are_named() -> None:
+    """Of those defects alone whose mutants were all tried."""
+    passed, nothing = Verdict(Outcome.SURVIVED, "2 tests passed"), Verdict(Outcome.NOT_RUN, "not asked for")
+    of_r26 = [one for one in MUTANTS if "R26" in one.rules]
+    (defect,) = (one for one in DEFECTS if one.number == "R26")
+    failed = Verdict(Outcome.KILLED, "it", defect.tests[1:])
+    results = [Result(one, failed, nothing) for one in of_r26[:1]] + [
+        Result(one, passed, nothing) for one in of_r26[1:]
+    ]
+    assert seen.unseen(results) == ["R26 test_faults::test_a_silent_broker_delays_nobody"]
+    assert seen.failures(results)["R26"] == [(node, of_r26[0].id) for node in defect.tests[1:]]
+    assert seen.unseen(results[:-1]) == []
+
+
+def test_what_is_held_was_seen() -> None:
+    (defect,) = (one for one in DEFECTS if one.number == "R06")
+    names = [seen.name(node) for node in defect.tests]
+    assert page.state(defect, {"R06": frozenset(names)}) == "held"
+    assert page.state(defect, {"R06": frozenset(names[1:])}) == "shown"
+    assert page.state(defect, {}) == "shown"
 
 
 def test_scenarios_named_by_a_number_are_in_its_row() -> None:
@@ -77,10 +98,13 @@ def test_the_page_is_made_from_the_table() -> None:
     assert page.PATH.read_text() == page.render()
 
 
-#: (cases of a report, outcome, tests that failed)
+#: (cases of a report, outcome, which of those asked for failed)
 REPORTS = [
     ('<testcase classname="tests.a" name="test_one[x]"><failure/></testcase>', "killed", ("tests/a.py::test_one",)),
     ('<testcase classname="tests.a" name="test_one"><error/></testcase>', "killed", ("tests/a.py::test_one",)),
+    ('<testcase classname="tests.a" name="test_two[y]"><error/></testcase>', "killed", ("tests/a.py::test_two[y]",)),
+    ('<testcase classname="tests.a" name="test_two[x]"><error/></testcase>', "killed", ()),
+    ('<testcase classname="tests.b" name="test_one"><failure/></testcase>', "killed", ("tests/b.py",)),
     ('<testcase classname="tests.a" name="test_one"/>', "survived", ()),
     ('<testcase classname="tests.a" name="test_one"><skipped/></testcase>', "not run", ()),
 ]
@@ -88,7 +112,8 @@ REPORTS = [
 
 @pytest.mark.parametrize("cases, outcome, failed", REPORTS)
 def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> None:
-    verdict = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    asked = ("tests/a.py::test_one", "tests/a.py::test_two[y]", "tests/b.py")
+    verdict = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>", asked)
     assert (verdict.outcome, verdict.failed) == (outcome, failed)
 
 
@@ -143,7 +168,7 @@ def test_a_mutant_is_seen_by_the_tests_of_its_tree_and_leaves_no_trace(tmp_path:
     (tmp_path / "test_plain.py").write_text("import plain\n\n\ndef test_it():\n    assert plain.CHECKS\n")
     mutant = Mutant("no-checks", "plain.py", "True", "False", "checks", ("I1",), ("test_plain.py",))
     result = judge(tmp_path, mutant, (), None)
-    assert (result.tests.outcome, result.tests.failed) == ("killed", ("test_plain.py::test_it",))
+    assert (result.tests.outcome, result.tests.failed) == ("killed", ("test_plain.py",))
     assert (tmp_path / "plain.py").read_text() == "CHECKS = True\n"
 
 

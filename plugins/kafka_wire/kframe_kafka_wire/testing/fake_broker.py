@@ -77,6 +77,8 @@ class FakeBroker:
         self.requests: list[Received] = []
         self.raw: list[bytes] = []
         """The bytes of each, without size."""
+        self.unanswered: list[Received] = []
+        """Those of them at which it closed the connection."""
         self.script: deque[Deed] = deque()
         self.usual: Deed = answered
         self.errors: dict[tuple[int, str], int] = {}
@@ -131,6 +133,8 @@ class FakeBroker:
         deed = self.script.popleft() if self.script else self.usual
         self.requests.append(received)
         deed(connection, reply)
+        if connection.fileno() < 0:
+            self.unanswered.append(received)
 
     def _reply(self, received: Received) -> bytes:
         top = self.top.get(received.api_key, 0)
