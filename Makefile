@@ -111,7 +111,7 @@ fuzz: setup
 	$(PY) -m kframe_zookeeper.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
 	$(PY) -m kframe_kafka_wire.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
 
-# Not a part of "make test": a quarter of an hour and more. ARGS may name mutants.
+# Not a part of "make test": five minutes of CPU or so, and hours with --seeds. ARGS may name mutants.
 mutants: setup
 	$(PY) -m tests.mutants $(ARGS)
 

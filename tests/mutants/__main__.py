@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.only and len(chosen) != len(set(arguments.only)):
         print("no such mutant: " + ", ".join(set(arguments.only) - {one.id for one in chosen}), file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that the copies of the tree go
     keep = Keep(arguments.keep) if arguments.keep else None
     waiting = [one for one in chosen if keep is None or _wants(one, keep, arguments)]
     with tempfile.TemporaryDirectory(prefix="kframe-mutants-") as folder, ExitStack() as trees:
@@ -46,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.evidence and keep is not None and not arguments.tests:
         arguments.evidence.write_text(evidence.simulated(results, arguments.seeds, keep))
     elif arguments.evidence:
-        arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep))
+        arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep, not arguments.unchecked))
         page.PATH.write_text(page.render())  # it says which tests were seen to fail
     tested = [one for one in results if one.tests.outcome is not Outcome.NOT_RUN] if keep else results
     if not arguments.tests:
@@ -80,12 +82,9 @@ def run(
         with lock:
             if keep is not None:
                 keep.add(result, seeds)
-            for verdict in (result.tests, result.simulator):
+            for verdict, took in ((result.tests, f" ({result.took_s:.0f} s)"), (result.simulator, "")):
                 if verdict.by != "not asked for":
-                    print(
-                        f"{verdict.outcome:9} {mutant.id}: {verdict.by} ({result.took_s:.0f} s)",
-                        file=sys.stderr, flush=True,
-                    )  # fmt: skip
+                    print(f"{verdict.outcome:9} {mutant.id}: {verdict.by}{took}", file=sys.stderr, flush=True)
         return result
 
     with ThreadPoolExecutor(len(roots)) as pool:

@@ -32,11 +32,12 @@ def sums(results: Sequence[Result]) -> str:
     return f"{text}; {asked}: {', '.join(seen.unseen(results)) or 'none'}"
 
 
-def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None) -> str:
-    """The page that is kept."""
+def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None, checked: bool = True) -> str:
+    """The page that is kept; ``checked`` says whether the tests were run without any mutant first."""
+    passed = "All of them pass without any mutant." if checked else "`make test` has them pass without any mutant."
+    headings = _HEADINGS if seeds else _HEADINGS[:-1]
     rows = [
-        f"| `{one.mutant.id}` | {one.mutant.removes} | {' '.join(one.mutant.rules)} | {_cell(one.tests)} "
-        f"| {_cell(one.simulator)} |"
+        [f"`{one.mutant.id}`", one.mutant.removes, " ".join(one.mutant.rules), _cell(one.tests), _cell(one.simulator)]
         for one in results
     ]
     return "\n".join([
@@ -44,18 +45,18 @@ def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None)
         "",
         f"{_made(results, seeds, keep)}, Python {platform.python_version()}. A mutant is one hand-made",
         "change of the engine or a plugin (`tests/mutants/catalogue`). It is killed by tests when one of those that it",
-        "names fails, or of the defects that it belongs to (`../defects.md`). All of them pass without any mutant.",
-        "It is killed by the simulator when a seed breaks an invariant that breaks none without the mutant; the first",
-        "such seed and the first invariant stand in the table. Mutants of the naive kernels run on these, in the",
-        "simulator a sixth slower; `tests/kernels` holds the compiled ones to them.",
+        f"names fails, or of the defects that it belongs to (`../defects.md`). {passed}",
+        "It is killed by the simulator when a seed breaks an invariant that breaks none without the mutant",
+        "([mutants-simulated.md](mutants-simulated.md)). Mutants of the naive kernels run on these; `tests/kernels`",
+        "holds the compiled ones to them.",
         "",
         f"{sums(results)}.",
         "",
         _time(results),
         "",
-        f"| {' | '.join(_HEADINGS)} |",
-        f"|{'---|' * len(_HEADINGS)}",
-        *rows,
+        f"| {' | '.join(headings)} |",
+        f"|{'---|' * len(headings)}",
+        *(f"| {' | '.join(row[: len(headings)])} |" for row in rows),
         "",
         "## Each defect seen to fail",
         "",
@@ -113,16 +114,20 @@ def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> st
         return f"{ran} at commit {commit_now()}"
     tests = {kept.commit for one in results if (kept := keep.tests(one.mutant))}
     simulated = {kept.commit for one in results if (kept := keep.simulator(one.mutant))}
-    return f"{ran}, tests at commit {_commits(tests)}, the simulator at {_commits(simulated)}"
+    at = f", the simulator at {_commits(simulated)}" if seeds else ""
+    return f"{ran}, tests on top of commit {_commits(tests)}{at}"
 
 
 def _time(results: Sequence[Result]) -> str:
-    """How long the tests took, in minutes of the clock."""
-    slowest = max(results, key=lambda one: one.took_s)
-    minutes = sum(one.took_s for one in results) / 60
+    """How long the tests took, by the clock."""
+    timed = [one for one in results if one.took_s]
+    if not timed:
+        return "How long their tests take was not measured."
+    slowest = max(timed, key=lambda one: one.took_s)
     return (
-        f"One after another, on this machine as busy as it was, their tests take {minutes:.0f} minutes, those of\n"
-        f"`{slowest.mutant.id}` longest: {slowest.took_s:.0f} s. Two run at a time (`--jobs`)."
+        f"The tests of {len(timed)} of them were timed, on this machine as busy as it was: "
+        f"{sum(one.took_s for one in timed) / 60:.0f} minutes one after another,\n"
+        f"{slowest.took_s:.0f} s for those of `{slowest.mutant.id}`, the longest. Two run at a time (`--jobs`)."
     )
 
 

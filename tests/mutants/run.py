@@ -192,7 +192,7 @@ def judge(root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | 
         with mutated(root, mutant):
             by_tests = run_tests(root, nodes_of(mutant, history), mutant.naive)
     took_s = time.monotonic() - started
-    if not mutant.simulated:
+    if seeds is not None and not mutant.simulated:
         by_simulator = Verdict(Outcome.NOT_RUN, "the simulator does not run this code")
     elif seeds is not None:
         by_simulator = run_simulator(root, mutant, seeds)
