@@ -74,6 +74,10 @@ class Context:
         """Replicas (ids) that a row is moving to, under ``reassignment.protocol=0.8``."""
         self.lost_dirs: set[tuple[int, int]] = set()
         """(row, broker index) of unassigned replicas that are on dead log directories (``lost_dirs.py``)."""
+        self.went_in_order: set[int] = set()
+        """Brokers (indexes) that were shutting down when they went last, in this time in office (``vouching.py``)."""
+        self.unvouched: set[int] = set()
+        """Brokers (indexes) whose logs may lack what they had (``vouching.py``)."""
         self.unsaved: set[str] = set()
         """Topics whose assignment storage did not take: it is stored once their record can be read again."""
         self.unread_marked: set[str] = set()

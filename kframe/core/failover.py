@@ -15,6 +15,7 @@ from kframe.core import (
     replica_machine,
     strays,
     topics,
+    vouching,
 )
 from kframe.core.context import Context, Operation
 from kframe.model.effects import OpenChannels
@@ -35,6 +36,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from deletion.initialise(context)
     yield from topics.keep_to_brokers(context, outsiders.held(context)[0])
     yield from context.announce(registered)
+    vouching.take_over(context)
     yield from strays.expel_all(context)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)

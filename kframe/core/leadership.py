@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.core import vouching
 from kframe.core.batch import RequestBatch
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.model.changes import StateChange
@@ -77,6 +78,9 @@ def elect(context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch
         if len(remaining) == 0:
             break
         leader = context.choose(strategy.kind, remaining, unclean_allowed(context, remaining, strategy))
+        if context.unvouched:
+            permitted = _unclean_permitted(context, remaining, strategy)
+            leader = vouching.without_doubtful(context, remaining, leader, permitted)
         led = leader != NO_LEADER
         change, unclean = _plan(context, strategy.kind, *_where(led, remaining, leader))
         result = yield from context.write(change)
@@ -103,18 +107,23 @@ def elect(context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch
 
 def unclean_allowed(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
     """1 where an out-of-sync leader is permitted: no ISR member is online, and the operator or the topic allows it."""
-    cluster = context.cluster
-    p, topics = cluster.partitions, cluster.topics
+    cluster, p = context.cluster, context.cluster.partitions
     dead = np.zeros(len(rows), np.uint8)
     if strategy.kind is not ElectionKind.OFFLINE:
         return dead
     kernels.mark_dead_isr(
         rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, cluster.brokers.live, dead
     )
-    if strategy.allow_unclean or not dead.any():
-        return dead
-    setting = topics.unclean[p.topic[rows]]
-    return dead & np.where(setting == UNSET, context.unclean_by_default, setting == 1).astype(np.uint8)
+    return dead & _unclean_permitted(context, rows, strategy) if dead.any() else dead
+
+
+def _unclean_permitted(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
+    """1 where the operator or the topic allows out-of-sync leaders, in sync or not."""
+    if strategy.allow_unclean:
+        return np.ones(len(rows), np.uint8)
+    topics = context.cluster.topics
+    setting = topics.unclean[context.cluster.partitions.topic[rows]]
+    return np.where(setting == UNSET, context.unclean_by_default, setting == 1).astype(np.uint8)
 
 
 def tell(context: Context, batch: RequestBatch, kind: ElectionKind, rows: Int32) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
-from kframe.core import deletion, lost_dirs, moves, partition_machine, reassignment, replica_machine
+from kframe.core import deletion, lost_dirs, moves, partition_machine, reassignment, replica_machine, vouching
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadBrokers
@@ -110,6 +110,7 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     without a leader is tried again."""
     cluster = context.cluster
     indexes = cluster.brokers.register(registrations)
+    vouching.arrived(context, indexes)
     yield OpenChannels(tuple(int(index) for index in indexes))
     new = context.mask(indexes)
     replicas = _forget_offline_dirs(context, new)
@@ -126,6 +127,7 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
 
 def _unregister(context: Context, indexes: Int32) -> Operation[None]:
     """Registrations are gone (``onBrokerFailure``)."""
+    vouching.departed(context, indexes)
     context.cluster.brokers.unregister(indexes)
     yield CloseChannels(tuple(int(index) for index in indexes))
     yield from replicas_offline(context, _forget_offline_dirs(context, context.mask(indexes)))

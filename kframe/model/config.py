@@ -17,6 +17,8 @@ UNCLEAN: Final = "unclean.leader.election.enable"
 NEVER_REPLICAS: Final = "kframe.never.replicas"
 #: Whether moves are looked at more closely than Kafka does; golden traces show what it does.
 STRICT_MOVES: Final = "kframe.reassignment.strict"
+#: Whether an operator is asked before the last replica in sync leads again after a crash; Kafka elects it.
+HOLD_LAST: Final = "kframe.last.replica.hold"
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _TRUE_FALSE: Final = {"true": True, "false": False}
 
@@ -127,6 +129,12 @@ KEYS: Final[Mapping[str, Key]] = {
             boolean,
             "false",
             "Moves never drop all replicas in sync or leave a partition unled, and no deletion waits for one.",
+        ),
+        Key(
+            HOLD_LAST,
+            boolean,
+            "false",
+            "The last replica in sync leads after a crash of its broker only once an unclean election is asked for.",
         ),
         Key(
             "kframe.topic.id.restore",

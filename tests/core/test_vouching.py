@@ -1,0 +1,134 @@
+"""The last replica in sync after a crash (X9): who may lead again by itself, and who waits for an operator."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kframe.errors import ErrorCode
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    Elect,
+    ElectionRequested,
+    ElectionType,
+    RebalanceLeaders,
+)
+from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.core.driver import Driver, quiet
+
+HOLD = {"kframe_last_replica_hold": "true"}
+LAST = PartitionSpec((1, 2), 1, (1,))
+"""Broker 1 is all that is in sync."""
+
+
+def crash(driver: Driver, *broker_ids: int) -> None:
+    driver.ensemble.unregister_brokers(broker_ids)
+    driver.handle(BrokersChanged())
+
+
+def start(driver: Driver, *broker_ids: int) -> None:
+    for broker_id in broker_ids:
+        driver.start_broker(broker_id)
+    driver.handle(BrokersChanged())
+
+
+def bounce(driver: Driver, broker_id: int) -> None:
+    """The same id under a new registration, before anybody saw it go."""
+    driver.ensemble.bounce_brokers([broker_id])
+    driver.handle(BrokersChanged())
+
+
+def shut_down(driver: Driver, broker_id: int) -> None:
+    driver.handle(ControlledShutdownRequested(broker_id, NO_BROKER_EPOCH))
+    crash(driver, broker_id)
+
+
+def leader(driver: Driver, name: str = "t-0") -> int:
+    """The stored leader's id, or NO_LEADER."""
+    return driver.stored(name).leader
+
+
+def ask(driver: Driver, election_type: ElectionType) -> list[int]:
+    event = ElectionRequested(election_type, (("t", 0),), token=len(driver.replies) + 1)
+    return [int(code) for code in driver.ask(event).codes]
+
+
+@pytest.mark.parametrize("config, expected", [({}, 1), (HOLD, NO_LEADER)], ids=["as Kafka", "held"])
+@pytest.mark.parametrize("unseen", [False, True], ids=["seen to go", "bounced"])
+def test_the_last_in_sync_comes_back_after_a_crash(unseen: bool, config: dict[str, str], expected: int) -> None:
+    driver = quiet({"t": [LAST]}, (1, 2, 3), **config)
+    if unseen:
+        bounce(driver, 1)
+    else:
+        crash(driver, 1)
+        start(driver, 1)
+    assert leader(driver) == expected
+    start(driver, 4)
+    assert leader(driver) == expected, "tried again whenever a broker comes"
+
+
+def test_an_operator_consents_by_an_unclean_election_of_that_partition() -> None:
+    driver = quiet({"t": [LAST, LAST]}, (1, 2, 3), **HOLD)
+    bounce(driver, 1)
+    assert ask(driver, ElectionType.PREFERRED) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
+    assert ask(driver, ElectionType.UNCLEAN) == [ErrorCode.NONE]
+    assert [leader(driver, name) for name in ("t-0", "t-1")] == [1, NO_LEADER]
+    assert driver.stored("t-0").isr == (1,)
+
+
+def test_balancing_is_no_consent() -> None:
+    driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD, leader_imbalance_per_broker_percentage="0")
+    bounce(driver, 1)
+    driver.handle(RebalanceLeaders())
+    assert leader(driver) == NO_LEADER
+
+
+def test_a_topic_that_allows_unclean_elections_has_consented() -> None:
+    driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD, unclean_leader_election_enable="true")
+    bounce(driver, 1)
+    assert leader(driver) == 1
+
+
+def test_who_went_in_order_leads_again_and_after_the_next_crash_does_not() -> None:
+    driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
+    shut_down(driver, 1)
+    assert leader(driver) == NO_LEADER
+    start(driver, 1)
+    assert leader(driver) == 1
+    bounce(driver, 1)
+    assert leader(driver) == NO_LEADER
+
+
+def test_who_is_not_the_last_leads_whatever_came_before() -> None:
+    """A crash says nothing of what others were in sync with, nor of a replica that leads already."""
+    driver = quiet({"t": [healthy(1, 2), LAST]}, (1, 3), **HOLD)
+    start(driver, 2)
+    start(driver, 4)
+    assert [leader(driver, name) for name in ("t-0", "t-1")] == [1, 1]
+    crash(driver, 1)
+    assert [leader(driver, name) for name in ("t-0", "t-1")] == [2, NO_LEADER]
+
+
+@pytest.mark.parametrize(
+    "stored, expected",
+    [
+        (PartitionSpec((1, 2), NO_LEADER, (1,)), NO_LEADER),
+        (PartitionSpec((1, 2), 1, (1,)), 1),
+        (PartitionSpec((1, 9), 9, (9, 1)), 1),
+    ],
+    ids=["was left without a leader", "leads", "takes over from who died in between"],
+)
+def test_a_new_controller_holds_back_what_it_finds_without_a_leader(stored: PartitionSpec, expected: int) -> None:
+    driver = Driver(cluster_of({"t": [stored]}, (1, 2)), {"kframe.last.replica.hold": "true"})
+    driver.handle(Elect())
+    assert leader(driver) == expected
+
+
+def test_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
+    with caplog.at_level(logging.ERROR, "kframe.statechange"):
+        bounce(driver, 1)
+    assert any("t-0: held back: the last replica in sync" in line for line in caplog.messages)
