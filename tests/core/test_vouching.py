@@ -46,7 +46,7 @@ def shut_down(driver: Driver, broker_id: int) -> None:
     crash(driver, broker_id)
 
 
-def leader(driver: Driver, name: str = "t-0") -> int:
+def leader(driver: Driver, name: str = "t-0") -> int | None:
     """The stored leader's id, or NO_LEADER."""
     return driver.stored(name).leader
 
