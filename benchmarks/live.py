@@ -1,10 +1,11 @@
 """Whole controllers on a real ZooKeeper, Kafka 3.9.1's and kframe's in turn: ``python -m benchmarks.live``.
 
 Each life gets a server and a cluster of its own, with brokers that only answer (``peers/zk_failover.py``, which keeps
-the clock for both from outside). Before kframe starts, the bulk reads and writes that its failover and its broker's
-failure cannot do without are timed alone on that same server (``plugins/zookeeper/bench_raw.py``), and each life is
-held against those of its own server. Kafka is compared by its best life, kframe by its slowest. ``--alone`` sizes are
-kframe's only. Needs Maven and JDK 17 for Kafka's jars.
+the clock for both from outside). Before a controller starts, the bulk reads and writes that kframe's failover and its
+broker's failure cannot do without are timed alone on that same server (``plugins/zookeeper/bench_raw.py``), which
+also warms the server up, for Kafka's lives as for ours; each of ours is held against those of its own server. Kafka is
+compared by its best life, kframe by its slowest. ``--alone`` sizes are kframe's only. Needs Maven and JDK 17 for
+Kafka's jars.
 """
 
 from __future__ import annotations
@@ -46,12 +47,14 @@ def lives(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -
     for run in range(runs):
         for ours in (True,) if alone else (False, True):
             command = [sys.executable, str(SCRIPT), "--jars", str(jars), "--partitions", str(partitions)]
-            command += ["--brokers", str(brokers), "--heap", heap]
-            command += ["--name", "kframe", "--controller", KFRAME, "--first", RAW] if ours else []
+            command += ["--brokers", str(brokers), "--heap", heap, "--first", RAW]
+            command += ["--name", "kframe", "--controller", KFRAME] if ours else []
             print(f"{partitions:,} partitions, {'kframe' if ours else 'Kafka'}, life {run + 1}", file=sys.stderr)
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
             for line in done.stdout.splitlines():
-                yield {"run": run, "partitions": partitions, **json.loads(line)}
+                one = json.loads(line)
+                if ours or one["bench"] != "raw":
+                    yield {"run": run, "partitions": partitions, **one}
 
 
 def rows(measured: Sequence[Record]) -> list[Record]:
