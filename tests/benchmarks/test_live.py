@@ -33,6 +33,12 @@ def test_each_life_is_held_against_the_raw_requests_on_its_own_server() -> None:
     assert live.spread([1.25]) == "1.25"
 
 
+def test_the_raw_requests_that_warm_kafkas_server_up_are_no_figures_of_ours() -> None:
+    raw, failover = RAW[0], life(0, "any", 2.0, 0.5)[0]
+    assert list(live.counted([raw, failover], ours=False)) == [failover]
+    assert list(live.counted([raw, failover], ours=True)) == [raw, failover]
+
+
 def test_alone_there_is_no_ratio() -> None:
     (failover, _) = live.rows([*life(0, "kframe", 2.0, 0.5), *RAW])
     assert failover["ratio"] is None
