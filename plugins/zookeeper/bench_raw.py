@@ -35,8 +35,8 @@ from kframe_zookeeper.znodes import decode_topic
 
 #: Reads that share a request.
 STATES, TOPICS = 3000, 100
-#: Operations after which a server answers evenly, and the sessions that they come in.
-WARM_READS, WARM_WRITES, WARM_SESSIONS = 2_000_000, 300_000, 10
+#: Reads after which a server answers evenly, the sessions that they come in, and the most rounds that they take.
+WARM_READS, WARM_SESSIONS, WARM_ROUNDS = 2_000_000, 10, 200
 #: Lists that every controller watches.
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 ANY_VERSION: Final = -1
@@ -53,9 +53,10 @@ def main() -> None:
     session = _session(chosen.hosts)
     raw = Raw.of(session, chosen.broker)
     session.close()
+    rounds = min(WARM_READS // raw.partitions, WARM_ROUNDS) // WARM_SESSIONS + 1
     for _ in range(0 if chosen.cold else WARM_SESSIONS):
         session = _session(chosen.hosts)
-        raw.warm_up(session, max(WARM_READS // raw.partitions, WARM_WRITES // len(raw.writes)) // WARM_SESSIONS + 1)
+        raw.warm_up(session, rounds)
         session.close()
     session = _session(chosen.hosts)
     figures = {
