@@ -115,7 +115,7 @@ def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> st
     tests = {kept.commit for one in results if (kept := keep.tests(one.mutant))}
     simulated = {kept.commit for one in results if (kept := keep.simulator(one.mutant))}
     at = f", the simulator at {_commits(simulated)}" if seeds else ""
-    return f"{ran}, tests on top of commit {_commits(tests)}{at}"
+    return f"{ran}, tests on top of {_commits(tests)}{at}"
 
 
 def _time(results: Sequence[Result]) -> str:
@@ -132,7 +132,7 @@ def _time(results: Sequence[Result]) -> str:
 
 
 def _commits(found: set[str]) -> str:
-    return ", ".join(sorted(found)) or "none"
+    return ("commit " if len(found) == 1 else "commits ") + (", ".join(sorted(found)) or "none")
 
 
 def _short(verdict: Verdict) -> str:
