@@ -166,6 +166,19 @@ def deciding(g: Ground) -> dict[str, Call]:
     }  # fmt: skip
 
 
+def _indexing(g: Ground) -> dict[str, Call]:
+    """Kernels that make and read the index of who hosts what, as a controller does."""
+    given: Arguments = {"last": _i32(g.b), "offsets": _i64(g.b + 1)}
+    size = find(COMPILED, "size_hosts")(*g.arguments("size_hosts", Call(given, 0)).values())
+    made: Arguments = given | {"put": _i64(g.b), "steps": _u8(size)}
+    calls = {"size_hosts": Call(given, size), "index_hosts": Call(made, g.p.slot_count)}
+    run(g, "index_hosts", calls["index_hosts"])
+    one = made["steps"][: given["offsets"][1]].copy()
+    most = np.empty(len(one), np.int32)
+    calls["read_hosts"] = Call({"steps": one, "rows": most}, find(COMPILED, "read_hosts")(one, most))
+    return calls
+
+
 def hosting(g: Ground) -> dict[str, Call]:
     """Kernels of ``_hosting.pyx``: who hosts what, and who is told."""
     k, m = g.k, g.m
@@ -175,7 +188,7 @@ def hosting(g: Ground) -> dict[str, Call]:
     moved = {"offsets": g.replicas.offsets, "values": g.replicas.values, "flags": _u8(m)}
     counts = {name: _i32(g.b) for name in ("leads", "preferred", "hosts", "in_sync")}
     return {
-        "index_hosts": Call({"offsets": _i32(g.b + 1), "hosted": _i32(g.p.slot_count)}, g.p.slot_count),
+        **_indexing(g),
         "list_hosted": Call({"hosted": _i32(m), "places": _i32(m)}, m),
         "list_recipients": Call(told, m),
         "list_strays": Call({"rows": _i32(g.n)}, 0, filled={"rows": 0}),
@@ -293,8 +306,8 @@ def sweeping(g: Ground) -> dict[str, Call]:
 #: Those that take rows, which may lie far apart, and those that go through all there is.
 BY_ROWS: Final = (deciding, hosting, storing, encoding)
 WHOLE_ONLY: Final = (
-    "list_leaderless", "list_strays", "list_in_states", "start_partitions", "start_replicas", "index_hosts",
-    "count_by_broker",
+    "list_leaderless", "list_strays", "list_in_states", "start_partitions", "start_replicas", "size_hosts",
+    "index_hosts", "read_hosts", "count_by_broker",
 )  # fmt: skip
 
 

@@ -1,13 +1,26 @@
 """See ``_hosting.pyx``, where shapes and what is IN or OUT stand with every argument."""
 
-from kframe.model.columns import Int16, Int32, UInt8
+from kframe.model.columns import Int16, Int32, Int64, UInt8
 
+def size_hosts(
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int32,
+    last: Int32,
+    offsets: Int64,
+) -> int: ...
 def index_hosts(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int32,
-    offsets: Int32,
-    hosted: Int32,
+    offsets: Int64,
+    last: Int32,
+    put: Int64,
+    steps: UInt8,
+) -> int: ...
+def read_hosts(
+    steps: UInt8,
+    rows: Int32,
 ) -> int: ...
 def list_hosted(
     rows: Int32,

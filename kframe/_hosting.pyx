@@ -3,7 +3,7 @@
 The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
 """
 
-from libc.stdint cimport int16_t, int32_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from kframe.prefetch cimport ask_for_replicas, far_apart
 from kframe.scan cimport contains
@@ -18,32 +18,84 @@ cdef enum:
     NO_STATE = -1
 
 
+def size_hosts(
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int32_t[::1] replica,          # IN   (s,)
+    int32_t[::1] last,                   # SCRATCH (b,)
+    int64_t[::1] offsets,                # OUT  (b + 1,) where the bytes of each broker's rows stand
+):
+    """Measure what ``index_hosts`` writes; return how many bytes. Cost O(s + b)."""
+    cdef Py_ssize_t row, b, k, total = 0, count
+    cdef int32_t step
+    with nogil:
+        offsets[:] = 0
+        last[:] = 0
+        for row in range(slot_start.shape[0]):
+            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
+                step = <int32_t>row - last[replica[k]]
+                last[replica[k]] = <int32_t>row
+                offsets[replica[k]] += 1 + (step >= 1 << 7) + (step >= 1 << 14) + (step >= 1 << 21) + (step >= 1 << 28)
+        for b in range(offsets.shape[0]):
+            count = offsets[b]
+            offsets[b] = total
+            total += count
+    return total
+
+
 def index_hosts(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int32_t[::1] replica,          # IN   (s,)
-    int32_t[::1] offsets,                # OUT  (b + 1,) where each broker's rows stand
-    int32_t[::1] hosted,                 # OUT  (sum of replica_count,) rows, broker by broker, ascending
+    const int64_t[::1] offsets,          # IN   (b + 1,) where the bytes of each broker's rows stand
+    int32_t[::1] last,                   # SCRATCH (b,)
+    int64_t[::1] put,                    # SCRATCH (b,)
+    uint8_t[::1] steps,                  # OUT  (offsets[b],) the rows of each broker, broker by broker, ascending
 ):
-    """Sort all rows by the brokers that host them (counting sort); return how many replicas. Cost O(s + b)."""
-    cdef Py_ssize_t row, b, k, total = 0, count
+    """Sort all rows by the brokers that host them (counting sort); return how many replicas. Cost O(s + b).
+
+    Of each row there is only how far it is from the broker's row before it, or from row 0, seven bits a byte, the
+    lowest first, with the highest bit set in all bytes but the last: a broker's rows are seldom far apart.
+    """
+    cdef Py_ssize_t row, k, at, found = 0
+    cdef int32_t broker
+    cdef uint32_t step
     with nogil:
-        offsets[:] = 0
+        last[:] = 0
+        put[:] = offsets[:put.shape[0]]
         for row in range(slot_start.shape[0]):
             for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                offsets[replica[k]] += 1
-        for b in range(offsets.shape[0]):
-            count = offsets[b]
-            offsets[b] = <int32_t>total
-            total += count
-        for row in range(slot_start.shape[0]):
-            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                hosted[offsets[replica[k]]] = <int32_t>row
-                offsets[replica[k]] += 1
-        for b in range(offsets.shape[0] - 1, 0, -1):
-            offsets[b] = offsets[b - 1]
-        offsets[0] = 0
-    return total
+                broker = replica[k]
+                step = <uint32_t>row - <uint32_t>last[broker]
+                last[broker] = <int32_t>row
+                at = put[broker]
+                while step >= 0x80:
+                    steps[at] = <uint8_t>(step & 0x7F | 0x80)
+                    step >>= 7
+                    at += 1
+                steps[at] = <uint8_t>step
+                put[broker] = at + 1
+                found += 1
+    return found
+
+
+def read_hosts(
+    const uint8_t[::1] steps,            # IN   (m,) one broker's part of what ``index_hosts`` wrote
+    int32_t[::1] rows,                   # OUT  (m,)
+):
+    """Read the rows of one broker; return how many. Cost O(m)."""
+    cdef Py_ssize_t at, found = 0
+    cdef uint32_t row = 0
+    cdef int shift = 0
+    with nogil:
+        for at in range(steps.shape[0]):
+            row += <uint32_t>(steps[at] & 0x7F) << shift
+            shift += 7
+            if steps[at] < 0x80:
+                rows[found] = <int32_t>row
+                found += 1
+                shift = 0
+    return found
 
 
 def list_hosted(

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from kframe._naive_hosts import index_hosts, read_hosts, size_hosts
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 
@@ -32,6 +33,8 @@ __all__ = [
     "mark_reassigned",
     "plan_elections",
     "plan_removals",
+    "read_hosts",
+    "size_hosts",
     "start_partitions",
     "start_replicas",
     "store_states",
@@ -123,18 +126,6 @@ def plan_removals(
             _append(found, remaining, isr_offsets, isr_values)
             found += 1
     return found
-
-
-def index_hosts(slot_start: Int32, replica_count: Int16, replica: Int32, offsets: Int32, hosted: Int32) -> int:
-    """The rows that each broker hosts, broker by broker."""
-    on: list[list[int]] = [[] for _ in range(len(offsets) - 1)]
-    for row in range(len(slot_start)):
-        for slot in _slots(row, slot_start, replica_count):
-            on[replica[slot]].append(row)
-    offsets[0] = 0
-    for broker, rows in enumerate(on):
-        _append(broker, rows, offsets, hosted)
-    return int(offsets[-1])
 
 
 def list_hosted(

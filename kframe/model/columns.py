@@ -4,7 +4,7 @@ A partition is a *row*. What a partition has one of (leader, epochs, states) sta
 of (replicas, in-sync replicas, replica states) stands in slot columns: row ``r`` owns the slots
 ``slot_start[r] .. slot_start[r] + slot_capacity[r]``; the first ``replica_count[r]`` of them hold its assigned replicas
 and the first ``isr_count[r]`` its in-sync replicas, each in Kafka's list order. Slots are handed out from the end, so a
-row of three replicas pays for three, whatever the widest row of the cluster is. At RF 3 a partition takes 66 bytes.
+row of three replicas pays for three, whatever the widest row of the cluster is. At RF 3 a partition takes 67 bytes.
 
 Brokers stand in the columns as dense indexes (``Brokers.index_of``), topics likewise.
 """
