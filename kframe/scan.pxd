@@ -3,8 +3,14 @@
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcmp
 
+from kframe.prefetch cimport KFRAME_PREFETCH
+
 cdef enum:
     BLOCK = 64
+
+# How many bytes ahead a scan asks for memory: the processor by itself does not look beyond a page of 4,096.
+cdef enum:
+    BEYOND = 8192
 
 
 cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t wanted) noexcept nogil:
@@ -40,6 +46,8 @@ cdef inline Py_ssize_t skip_led(Py_ssize_t row, const int32_t[::1] leader, const
 
 cdef inline Py_ssize_t skip_alike(Py_ssize_t row, const uint8_t[::1] state) noexcept nogil:
     """A later row, with none between that is in another state than ``row``."""
+    if row + BEYOND < state.shape[0]:
+        KFRAME_PREFETCH(&state[row + BEYOND])
     if row + BLOCK <= state.shape[0] and memcmp(&state[row], &state[row + 1], BLOCK - 1) == 0:
         return row + BLOCK
     return row + 1
