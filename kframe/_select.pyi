@@ -6,7 +6,7 @@ ELECTION_SIZE: int
 FIRST_IN_SYNC: object
 
 def capsule_parts(capsule: object) -> tuple[str | None, int, int]: ...
-def elect(function: int, user_data: int, batch: ElectionBatch, rack: Int32, leader: Int32) -> int: ...
+def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) -> int: ...
 def gather(
     kind: int,
     rows: Int32,
@@ -34,6 +34,14 @@ def count_unlawful(
     unclean_allowed: UInt8,
     leader: Int32,
 ) -> int: ...
+def copy_rows(
+    rows: Int32,
+    topic: Int32,
+    partition: Int32,
+    leader: Int32,
+    leader_epoch: Int32,
+    values: Int32,
+) -> None: ...
 def choose(
     function: int,
     user_data: int,
@@ -41,8 +49,7 @@ def choose(
     seed: int,
     p: Partitions,
     live: UInt8,
-    shown: tuple[Int32, UInt8, UInt8],
-    broker_rack: Int32,
+    shown: tuple[Int32, Int32, UInt8, UInt8],
     rows: Int32,
     unclean_allowed: UInt8,
     numbers: Int32,

@@ -7,6 +7,7 @@ See ``selector.h`` for what a native selector is and sees. Twins: ``tests/plug/n
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport INT32_MIN, int16_t, int32_t, uint8_t, uint32_t
 
+from kframe.prefetch cimport ask_for_row, ask_for_slots, far_apart
 from kframe.selector cimport (
     KFRAME_INITIAL, KFRAME_NO_LEADER, KFRAME_PREFERRED, KFRAME_REASSIGN, KFRAME_SELECT_SIGNATURE, kframe_election,
     kframe_select,
@@ -44,8 +45,8 @@ def capsule_parts(object capsule):
 
 
 cdef void begin(
-    kframe_election *election, int kind, uint32_t seed, const int32_t[::1] broker_ids, const uint8_t[::1] live,
-    const uint8_t[::1] shutting_down,
+    kframe_election *election, int kind, uint32_t seed, const int32_t[::1] broker_ids, const int32_t[::1] broker_rack,
+    const uint8_t[::1] live, const uint8_t[::1] shutting_down,
 ) noexcept:
     """Set what is the same for every partition of a batch."""
     election.size = sizeof(kframe_election)
@@ -53,20 +54,20 @@ cdef void begin(
     election.seed = seed
     election.broker_count = <int32_t>broker_ids.shape[0]
     election.broker_ids = &broker_ids[0] if broker_ids.shape[0] else NULL
+    election.broker_rack = &broker_rack[0] if broker_ids.shape[0] else NULL
     election.broker_live = &live[0] if broker_ids.shape[0] else NULL
     election.broker_shutting_down = &shutting_down[0] if broker_ids.shape[0] else NULL
 
 
 cdef inline void show_lists(
     kframe_election *election, const int32_t[::1] candidates, const uint8_t[::1] eligible, const uint8_t[::1] in_sync,
-    const int32_t[::1] rack, const int32_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_start, int32_t isr_count,
+    const int32_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_start, int32_t isr_count,
 ) noexcept nogil:
     """Let the election, whose ``candidate_count`` is set, point at a row's lists."""
     cdef bint some = election.candidate_count > 0
     election.candidates = &candidates[start] if some else NULL
     election.eligible = &eligible[start] if some else NULL
     election.in_sync = &in_sync[start] if some else NULL
-    election.rack = &rack[start] if some else NULL
     election.isr_count = isr_count
     election.isr = &isr[isr_start] if isr_count else NULL
 
@@ -75,7 +76,6 @@ def elect(
     size_t function,             # IN   address of a kframe_select
     size_t user_data,            # IN   handed to it as it is
     object batch,                # IN   ElectionBatch of k partitions
-    const int32_t[::1] rack,     # IN   (len(batch.candidates.values),) rack number beside each candidate
     int32_t[::1] leader,         # OUT  (k,) broker index, NO_LEADER or INVALID_POSITION
 ):
     """Ask ``function`` for the leader of every partition of ``batch``; return how many have one.
@@ -95,26 +95,25 @@ def elect(
     cdef const int32_t[::1] leader_epoch = batch.leader_epoch
     cdef const uint8_t[::1] unclean_allowed = batch.unclean_allowed
     cdef const int32_t[::1] broker_ids = batch.broker_ids
+    cdef const int32_t[::1] broker_rack = batch.broker_rack
     cdef const uint8_t[::1] broker_live = batch.broker_live
     cdef const uint8_t[::1] broker_shutting_down = batch.broker_shutting_down
     cdef Py_ssize_t i, start, k = leader.shape[0], found = 0
     cdef int32_t position
     cdef kframe_select select = <kframe_select>function
     cdef kframe_election election
-    begin(&election, batch.kind, batch.seed, broker_ids, broker_live, broker_shutting_down)
+    begin(&election, batch.kind, batch.seed, broker_ids, broker_rack, broker_live, broker_shutting_down)
 
     with nogil:
         for i in range(k):
             start = offsets[i]
             election.candidate_count = offsets[i + 1] - offsets[i]
             show_lists(
-                &election, candidates, eligible, in_sync, rack, isr, start, isr_offsets[i],
+                &election, candidates, eligible, in_sync, isr, start, isr_offsets[i],
                 isr_offsets[i + 1] - isr_offsets[i],
             )
-            election.topic = topic[i]
-            election.partition = partition[i]
-            election.leader = old_leader[i]
-            election.leader_epoch = leader_epoch[i]
+            election.topic, election.partition = &topic[i], &partition[i]
+            election.leader, election.leader_epoch = &old_leader[i], &leader_epoch[i]
             election.unclean_allowed = unclean_allowed[i]
             position = select(&election, <void *>user_data)
             if 0 <= position < election.candidate_count:
@@ -137,33 +136,38 @@ cdef inline Py_ssize_t read_row(
     int kind, Py_ssize_t row, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
     const int16_t[::1] isr_count, const int32_t[::1] replica, const int32_t[::1] isr, const uint8_t[::1] replica_flags,
     const uint8_t[::1] live, Py_ssize_t put, int32_t[::1] candidates, uint8_t[::1] eligible, uint8_t[::1] in_sync,
-    int32_t[::1] isr_values, Py_ssize_t *kept, bint *clean,
+    bint *clean,
 ) noexcept nogil:
-    """Write the row's candidates from ``put`` on and its ISR from ``kept`` on; return where the candidates end."""
+    """Write the row's candidates from ``put`` on; return where they end."""
     cdef Py_ssize_t at, start = slot_start[row], stop = start + replica_count[row], isr_stop = start + isr_count[row]
     cdef uint8_t may, member
-    clean[0] = False
-    if kind != KFRAME_INITIAL:
-        for at in range(start, isr_stop):
-            isr_values[kept[0]] = isr[at]
-            kept[0] += 1
+    cdef bint found = False
     for at in range(start, stop):
         if kind == KFRAME_REASSIGN and replica_flags[at] & REMOVING:
             continue
         may = live[replica[at]] != 0 and (replica_flags[at] & OFFLINE_DIR) == 0
-        if kind == KFRAME_INITIAL:
-            member = may
-            if may:
-                isr_values[kept[0]] = replica[at]
-                kept[0] += 1
-        else:
-            # In most rows the ISR is the list of replicas, in its order.
-            member = (at < isr_stop and isr[at] == replica[at]) or contains(isr, start, isr_stop, replica[at])
-        if may and member:
-            clean[0] = True
+        # In most rows the ISR is the list of replicas, in its order; of a new one it is who may lead.
+        member = may if kind == KFRAME_INITIAL else (
+            (at < isr_stop and isr[at] == replica[at]) or contains(isr, start, isr_stop, replica[at])
+        )
+        found |= may & member
         candidates[put], eligible[put], in_sync[put] = replica[at], may, member
         put += 1
+    clean[0] = found
     return put
+
+
+cdef inline Py_ssize_t first_isr(
+    Py_ssize_t start, Py_ssize_t stop, const int32_t[::1] candidates, const uint8_t[::1] eligible, Py_ssize_t kept,
+    int32_t[::1] isr_values,
+) noexcept nogil:
+    """Write the ISR that a new partition will get from ``kept`` on; return where it ends."""
+    cdef Py_ssize_t at
+    for at in range(start, stop):
+        if eligible[at]:
+            isr_values[kept] = candidates[at]
+            kept += 1
+    return kept
 
 
 def gather(
@@ -186,17 +190,26 @@ def gather(
 ):
     """Read out of the columns who may lead each row (see ElectionBatch); return how many candidates there are.
     Cost O(k * r^2)."""
-    cdef Py_ssize_t i, put = 0, kept = 0
-    cdef bint row_clean = False
+    cdef Py_ssize_t i, at, row, put = 0, kept = 0
+    cdef bint row_clean = False, far = far_apart(rows, slot_start)
     offsets[0] = isr_offsets[0] = 0
     with nogil:
         for i in range(rows.shape[0]):
+            if far:
+                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+            row = rows[i]
             put = read_row(
-                kind, rows[i], slot_start, replica_count, isr_count, replica, isr, replica_flags, live, put, candidates,
-                eligible, in_sync, isr_values, &kept, &row_clean,
+                kind, row, slot_start, replica_count, isr_count, replica, isr, replica_flags, live, put, candidates,
+                eligible, in_sync, &row_clean,
             )
             clean[i] = row_clean
             offsets[i + 1] = <int32_t>put
+            if kind == KFRAME_INITIAL:
+                kept = first_isr(offsets[i], put, candidates, eligible, kept, isr_values)
+            else:
+                for at in range(slot_start[row], slot_start[row] + isr_count[row]):
+                    isr_values[kept] = isr[at]
+                    kept += 1
             isr_offsets[i + 1] = <int32_t>kept
     return put
 
@@ -221,6 +234,26 @@ cdef inline bint lawful_position(
     return kind == KFRAME_INITIAL or unclean or contains(isr, start, start + isr_count[row], replica[at])
 
 
+def copy_rows(
+    const int32_t[::1] rows,             # IN   (k,)
+    const int32_t[::1] topic,            # IN   (n,)
+    const int32_t[::1] partition,        # IN   (n,)
+    const int32_t[::1] leader,           # IN   (n,)
+    const int32_t[::1] leader_epoch,     # IN   (n,)
+    int32_t[:, ::1] values,              # OUT  (4, k) topic, partition, leader, leader_epoch of each row
+):
+    """Copy what a row has one of. Cost O(k)."""
+    cdef Py_ssize_t i, row
+    cdef bint far = far_apart(rows, topic)
+    with nogil:
+        for i in range(rows.shape[0]):
+            if far:
+                ask_for_row(rows, i, topic, partition, leader, leader_epoch)
+            row = rows[i]
+            values[0, i], values[1, i] = topic[row], partition[row]
+            values[2, i], values[3, i] = leader[row], leader_epoch[row]
+
+
 def choose(
     size_t function,                     # IN   address of a kframe_select
     size_t user_data,                    # IN   handed to it as it is
@@ -228,39 +261,43 @@ def choose(
     uint32_t seed,                       # IN   of the batch
     object p,                            # IN   Partitions
     const uint8_t[::1] live,             # IN   (b,)
-    object shown,                        # IN   (broker_ids, broker_live, broker_shutting_down), copies for the selector
-    const int32_t[::1] broker_rack,      # IN   (b,) rack number
+    object shown,                        # IN   (broker_ids, _rack, _live, _shutting_down), copies for the selector
     const int32_t[::1] rows,             # IN   (k,)
     const uint8_t[::1] unclean_allowed,  # IN   (k,) 1 where an out-of-sync leader is permitted; OFFLINE only
-    int32_t[:, ::1] numbers,             # SCRATCH (3, most replicas) candidates, racks, ISR of a row
+    int32_t[:, ::1] numbers,             # SCRATCH (2, most replicas) candidates and ISR of a row
     uint8_t[:, ::1] marks,               # SCRATCH (2, most replicas) eligible, in_sync
     int32_t[::1] leader,                 # OUT  (k,) broker index or NO_LEADER
 ):
     """``gather``, ``elect`` and ``count_unlawful`` row by row, with no batch in between; return how many choices break
     a safety rule: if any does, ``leader`` is not to be used. Trusts its caller as ``elect`` does."""
-    cdef const int32_t[::1] slot_start = p.slot_start, replica = p.replica, isr = p.isr, ids = shown[0]
+    cdef const int32_t[::1] slot_start = p.slot_start, replica = p.replica, isr = p.isr
+    cdef const int32_t[::1] ids = shown[0], broker_rack = shown[1]
     cdef const int32_t[::1] topic = p.topic, partition = p.partition, old_leader = p.leader, epoch = p.leader_epoch
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
-    cdef const uint8_t[::1] flags = p.replica_flags, shown_live = shown[1], leaving = shown[2]
-    cdef int32_t[::1] candidates = numbers[0], racks = numbers[1], members = numbers[2]
+    cdef const uint8_t[::1] flags = p.replica_flags, shown_live = shown[2], leaving = shown[3]
+    cdef int32_t[::1] candidates = numbers[0], members = numbers[1]
     cdef uint8_t[::1] eligible = marks[0], in_sync = marks[1]
-    cdef Py_ssize_t i, at, row, kept, unlawful = 0
+    cdef Py_ssize_t i, row, kept, unlawful = 0
     cdef int32_t position
-    cdef bint clean = False
+    cdef bint clean = False, far = far_apart(rows, slot_start)
     cdef kframe_select select = <kframe_select>function
     cdef kframe_election e
-    begin(&e, kind, seed, ids, shown_live, leaving)
+    begin(&e, kind, seed, ids, broker_rack, shown_live, leaving)
     with nogil:
         for i in range(rows.shape[0]):
-            row, kept = rows[i], 0
+            if far:
+                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
+            row = rows[i]
             e.candidate_count = <int32_t>read_row(
                 kind, row, slot_start, replica_count, isr_count, replica, isr, flags, live, 0, candidates, eligible,
-                in_sync, members, &kept, &clean,
+                in_sync, &clean,
             )
-            for at in range(e.candidate_count):
-                racks[at] = broker_rack[candidates[at]]
-            show_lists(&e, candidates, eligible, in_sync, racks, members, 0, 0, <int32_t>kept)
-            e.topic, e.partition, e.leader, e.leader_epoch = topic[row], partition[row], old_leader[row], epoch[row]
+            if kind == KFRAME_INITIAL:
+                kept = first_isr(0, e.candidate_count, candidates, eligible, 0, members)
+                show_lists(&e, candidates, eligible, in_sync, members, 0, 0, <int32_t>kept)
+            else:
+                show_lists(&e, candidates, eligible, in_sync, isr, 0, slot_start[row], isr_count[row])
+            e.topic, e.partition, e.leader, e.leader_epoch = &topic[row], &partition[row], &old_leader[row], &epoch[row]
             e.unclean_allowed = unclean_allowed[i] and not clean
             leader[i] = KFRAME_NO_LEADER
             position = select(&e, <void *>user_data)

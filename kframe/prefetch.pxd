@@ -86,3 +86,17 @@ cdef inline void ask_for_flags(
         row = slot_start[rows[i + AHEAD]]
         if row < replica_flags.shape[0]:
             KFRAME_PREFETCH(&replica_flags[row])
+
+
+cdef inline void ask_for_row(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] topic, const int32_t[::1] partition,
+    const int32_t[::1] leader, const int32_t[::1] leader_epoch,
+) noexcept nogil:
+    """Beside ``ask_for_slots`` for who also looks at what a row has one of."""
+    cdef Py_ssize_t row
+    if i + AHEAD < rows.shape[0]:
+        row = rows[i + AHEAD]
+        KFRAME_PREFETCH(&topic[row])
+        KFRAME_PREFETCH(&partition[row])
+        KFRAME_PREFETCH(&leader[row])
+        KFRAME_PREFETCH(&leader_epoch[row])

@@ -6,8 +6,9 @@
  * KFRAME_NO_LEADER. Same election, same answer: no clock, no I/O, no state kept between calls.
  *
  * Brokers are indexes into the broker tables, and `broker_ids` has the numbers that people use. Everything is const
- * and lives until the call returns. Fields are added only at the end: read one that is newer than the header you were
- * compiled with only if `size` reaches beyond it.
+ * and lives until the call returns. The four numbers of the partition stand where the controller keeps them, each in
+ * memory of its own: a rule reads those that it needs, and pays for no others. Nothing may be written there. Fields are
+ * added only at the end: read one that is newer than the header you were compiled with only if `size` reaches beyond it.
  */
 #ifndef KFRAME_SELECTOR_H
 #define KFRAME_SELECTOR_H
@@ -33,16 +34,16 @@ typedef struct kframe_election {
     const int32_t *candidates;           /* [candidate_count] assigned brokers, preferred first */
     const uint8_t *eligible;             /* [candidate_count] 1 where the candidate may lead as far as liveness goes */
     const uint8_t *in_sync;              /* [candidate_count] 1 where the candidate is in the ISR */
-    const int32_t *rack;                 /* [candidate_count] rack number, -1 where the broker names none */
     const int32_t *isr;                  /* [isr_count] brokers in the ISR, in stored order */
     const int32_t *broker_ids;           /* [broker_count] */
+    const int32_t *broker_rack;          /* [broker_count] rack number, -1 where the broker names none */
     const uint8_t *broker_live;          /* [broker_count] 1 where registered and not shutting down */
     const uint8_t *broker_shutting_down; /* [broker_count] 1 where registered and in controlled shutdown */
+    const int32_t *topic;                /* [1] number of the topic in this cluster */
+    const int32_t *partition;            /* [1] */
+    const int32_t *leader;               /* [1] broker that leads now, or KFRAME_NO_LEADER */
+    const int32_t *leader_epoch;         /* [1] */
     int32_t broker_count;
-    int32_t topic;                       /* number of the topic in this cluster */
-    int32_t partition;
-    int32_t leader;                      /* broker that leads now, or KFRAME_NO_LEADER */
-    int32_t leader_epoch;
     uint32_t seed;                       /* the only randomness to use; the same for every partition of a batch */
     uint8_t unclean_allowed;             /* 1 where no candidate is eligible and in sync, and any eligible one may lead */
 } kframe_election;

@@ -21,16 +21,16 @@ cdef extern from "kframe/selector.h" nogil:
         const int32_t *candidates
         const uint8_t *eligible
         const uint8_t *in_sync
-        const int32_t *rack
         const int32_t *isr
         const int32_t *broker_ids
+        const int32_t *broker_rack
         const uint8_t *broker_live
         const uint8_t *broker_shutting_down
+        const int32_t *topic
+        const int32_t *partition
+        const int32_t *leader
+        const int32_t *leader_epoch
         int32_t broker_count
-        int32_t topic
-        int32_t partition
-        int32_t leader
-        int32_t leader_epoch
         uint32_t seed
         uint8_t unclean_allowed
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from kframe import _select
 from kframe.errors import SelectorFault, ShapeError
-from kframe.model.brokers import Brokers
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import REPLICAS_MAX, Int32, Int64, Partitions, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector, NativeCall
@@ -32,7 +31,7 @@ _log = logging.getLogger("kframe.selection")
 #: How many partitions a fault names.
 SAMPLES: Final = 3
 #: How many partitions of a batch its seed is made of, at most.
-SEED_ROWS: Final = 256
+SEED_ROWS: Final = 32
 #: Stands before and after the array that a selector writes into; a selector that wrote there overran it.
 _GUARD: Final = np.int32(-0x5AFE5AFE)
 
@@ -123,25 +122,30 @@ def election_batch(cluster: ClusterState, kind: ElectionKind, rows: Int32, uncle
     unclean = np.zeros(len(rows), np.uint8)
     if kind == ElectionKind.OFFLINE:
         np.greater(unclean_allowed, clean, out=unclean)
-    racks, broker_rack = _racks(brokers)
+    racks, broker_rack = brokers.racks()
+    values = np.empty((4, len(rows)), np.int32)
+    _select.copy_rows(
+        rows, partitions.topic, partitions.partition, partitions.leader, partitions.leader_epoch, values
+    )  # fmt: skip
+    topic, partition, leader, leader_epoch = _frozen(values)
     return ElectionBatch(
         kind=kind,
         rows=_frozen(rows.copy()),
-        topic=_frozen(partitions.topic[rows]),
-        partition=_frozen(partitions.partition[rows]),
+        topic=topic,
+        partition=partition,
         candidates=Ragged(_frozen(candidates.offsets), _frozen(candidates.values)),
         eligible=_frozen(eligible),
         in_sync=_frozen(in_sync),
         isr=Ragged(_frozen(isr.offsets), _frozen(isr.values)),
-        leader=_frozen(partitions.leader[rows]),
-        leader_epoch=_frozen(partitions.leader_epoch[rows]),
+        leader=leader,
+        leader_epoch=leader_epoch,
         unclean_allowed=_frozen(unclean),
         broker_ids=_frozen(brokers.ids.copy()),
-        broker_rack=_frozen(broker_rack),
+        broker_rack=_frozen(broker_rack.copy()),
         broker_live=_frozen(brokers.live),
         broker_shutting_down=_frozen(brokers.shutting_down.copy()),
         racks=racks,
-        topic_names=tuple(cluster.topics.names),
+        topic_names=cluster.topics.all_names(),
         seed=_seed(kind, partitions, rows),
     )
 
@@ -150,13 +154,14 @@ def choose_natively(
     call: NativeCall, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32
 ) -> int:
     """Let a native selector choose row by row, and write who it is into ``leader`` (k,); return how many of its choices
-    break a safety rule. It sees what ``election_batch`` would have shown it, and nothing that it could spoil."""
+    break a safety rule. It sees what ``election_batch`` would have shown it: candidates as copies, the ISR and what a
+    row has one of where we keep them, as const, since copying those takes longer than choosing."""
     brokers = cluster.brokers
     allowed = unclean_allowed if kind == ElectionKind.OFFLINE else np.zeros(len(rows), np.uint8)
-    numbers, marks = np.empty((3, REPLICAS_MAX), np.int32), np.empty((2, REPLICAS_MAX), np.uint8)
+    numbers, marks = np.empty((2, REPLICAS_MAX), np.int32), np.empty((2, REPLICAS_MAX), np.uint8)
     return _select.choose(
         call.function, call.user_data, int(kind), _seed(kind, cluster.partitions, rows), cluster.partitions,
-        brokers.live, (brokers.ids.copy(), brokers.live, brokers.shutting_down.copy()), _racks(brokers)[1], rows,
+        brokers.live, (brokers.ids.copy(), brokers.racks()[1].copy(), brokers.live, brokers.shutting_down.copy()), rows,
         allowed, numbers, marks, leader,
     )  # fmt: skip
 
@@ -244,13 +249,6 @@ def _gathered(
 def _cut(array: NDArray[Any], count: int) -> NDArray[Any]:
     """The first ``count`` values as an array that owns them, so that ``_frozen`` lets nobody write there."""
     return array if len(array) == count else array[:count].copy()
-
-
-def _racks(brokers: Brokers) -> tuple[tuple[str, ...], Int32]:
-    named = [None if one is None else one.rack for one in brokers.registrations]
-    racks = tuple(sorted({rack for rack in named if rack is not None}))
-    number = {rack: position for position, rack in enumerate(racks)}
-    return racks, np.array([-1 if rack is None else number[rack] for rack in named], np.int32)
 
 
 def _seed(kind: ElectionKind, partitions: Partitions, rows: Int32) -> int:

@@ -46,6 +46,7 @@ class Brokers:
         self.registrations: list[Registration | None] = []
         """The last registration of each; kept after the broker has gone (its epoch is still asked for)."""
         self._index: dict[int, int] = {}
+        self._racks: tuple[list[Registration | None], tuple[str, ...], Int32] = [], (), np.empty(0, np.int32)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -57,6 +58,20 @@ class Brokers:
     def live(self) -> UInt8:
         """1 where the broker is registered and not shutting down: the only ones that may lead or join an ISR."""
         return self.registered & (self.shutting_down ^ np.uint8(1))
+
+    def racks(self) -> tuple[tuple[str, ...], Int32]:
+        """The names of all racks, ascending, and (b,) the number of each broker's rack among them; -1 for none.
+
+        Made anew only after a registration has changed: an election asks each time. Nobody may write into the array.
+        """
+        registrations, names, numbers = self._racks
+        if registrations != self.registrations:  # mostly the same objects: a comparison of pointers
+            named = [None if one is None else one.rack for one in self.registrations]
+            names = tuple(sorted({rack for rack in named if rack is not None}))
+            number = {rack: position for position, rack in enumerate(names)}
+            numbers = np.array([-1 if rack is None else number[rack] for rack in named], np.int32)
+            self._racks = list(self.registrations), names, numbers
+        return names, numbers
 
     def index_of(self, broker_ids: Iterable[int]) -> Int32:
         """Indexes of broker ids; an id not seen before gets the next index, unregistered."""

@@ -96,6 +96,7 @@ class Topics:
         self._later: dict[int, list[tuple[int, int, int]]] = {}
         self._scattered: Scattered | None = None
         self._wire_names: tuple[Int32, bytes] | None = None
+        self._all_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -255,6 +256,12 @@ class Topics:
             np.cumsum([len(name) for name in encoded], out=offsets[1:])
             self._wire_names = offsets, b"".join(encoded)
         return self._wire_names
+
+    def all_names(self) -> tuple[str, ...]:
+        """``names`` as nobody can change them; made once until a topic is added, for no name ever changes."""
+        if len(self._all_names) != len(self.names):
+            self._all_names = tuple(self.names)
+        return self._all_names
 
     def copy(self) -> Topics:
         """An independent copy."""

@@ -71,8 +71,7 @@ class NativeSelector:
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
         """See LeaderSelector. Raises ShapeError if the arrays of the batch contradict each other."""
         check_shapes(batch, leader)
-        rack = batch.broker_rack[batch.candidates.values]
-        _select.elect(self._address, self._user_data, batch, rack, leader)
+        _select.elect(self._address, self._user_data, batch, leader)
 
 
 def include_dir() -> str:

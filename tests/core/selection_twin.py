@@ -49,6 +49,13 @@ def gather(
     return len(seen)
 
 
+def copy_rows(rows: Int32, topic: Int32, partition: Int32, leader: Int32, leader_epoch: Int32, values: Int32) -> None:
+    """See ``kframe._select.copy_rows``."""
+    for line, column in enumerate((topic, partition, leader, leader_epoch)):
+        for i, row in enumerate(rows.tolist()):
+            values[line, i] = column[row]
+
+
 def count_unlawful(
     kind: int,
     offsets: Int32,

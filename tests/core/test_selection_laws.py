@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -176,23 +177,33 @@ def test_no_selector_breaks_an_invariant(world: World, leaders: list[int], worse
             assert after == [leader], "I7"
 
 
+def shown(module: ModuleType, cluster: ClusterState, kind: ElectionKind, rows: Int32) -> list[list[int]]:
+    """All that the kernels read out of the columns for a batch."""
+    p, count, room = cluster.partitions, len(rows), cluster.partitions.slot_count
+    shapes = [(count + 1, np.int32), (room, np.int32), (room, np.uint8), (room, np.uint8), (count + 1, np.int32),
+              (room, np.int32), (count, np.uint8)]  # fmt: skip
+    out: list[NDArray[Any]] = [np.full(length, 9, dtype) for length, dtype in shapes]
+    found = module.gather(
+        int(kind), rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags,
+        cluster.brokers.live, *out,
+    )  # fmt: skip
+    values = np.full((4, count), 9, np.int32)
+    module.copy_rows(rows, p.topic, p.partition, p.leader, p.leader_epoch, values)
+    return [[found], *(array.tolist() for array in out), *values.tolist()]
+
+
 @given(worlds(), st.data())
 def test_the_kernels_equal_their_twins(world: World, data: st.DataObject) -> None:
-    p, live = world.cluster.partitions, world.cluster.brokers.live
     order = data.draw(st.permutations(range(len(world))))
     rows = np.array(order[: data.draw(st.integers(0, len(world)))], np.int32)
-    written: list[list[list[int]]] = []
-    for module in (_select, selection_twin):
-        count, room = len(rows), p.slot_count
-        shapes = [(count + 1, np.int32), (room, np.int32), (room, np.uint8), (room, np.uint8), (count + 1, np.int32),
-                  (room, np.int32), (count, np.uint8)]  # fmt: skip
-        out: list[NDArray[Any]] = [np.full(length, 9, dtype) for length, dtype in shapes]
-        found = module.gather(
-            int(world.kind), rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, live,
-            *out,
-        )  # fmt: skip
-        written.append([[found], *(array.tolist() for array in out)])
-    assert written[0] == written[1]
+    assert shown(_select, world.cluster, world.kind, rows) == shown(selection_twin, world.cluster, world.kind, rows)
+
+
+@pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
+def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
+    """Then memory is asked for some rows ahead."""
+    cluster, rows = random_cluster(3, partitions=400), np.arange(0, 400, 8, dtype=np.int32)
+    assert shown(_select, cluster, kind, rows) == shown(selection_twin, cluster, kind, rows)
 
 
 @given(worlds(), written)

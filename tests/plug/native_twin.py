@@ -21,16 +21,16 @@ class Election(ctypes.Structure):
         ("candidates", POINTER(c_int32)),
         ("eligible", POINTER(c_uint8)),
         ("in_sync", POINTER(c_uint8)),
-        ("rack", POINTER(c_int32)),
         ("isr", POINTER(c_int32)),
         ("broker_ids", POINTER(c_int32)),
+        ("broker_rack", POINTER(c_int32)),
         ("broker_live", POINTER(c_uint8)),
         ("broker_shutting_down", POINTER(c_uint8)),
+        ("topic", POINTER(c_int32)),
+        ("partition", POINTER(c_int32)),
+        ("leader", POINTER(c_int32)),
+        ("leader_epoch", POINTER(c_int32)),
         ("broker_count", c_int32),
-        ("topic", c_int32),
-        ("partition", c_int32),
-        ("leader", c_int32),
-        ("leader_epoch", c_int32),
         ("seed", c_uint32),
         ("unclean_allowed", c_uint8),
     ]
@@ -40,7 +40,7 @@ class Election(ctypes.Structure):
 SELECT = ctypes.CFUNCTYPE(c_int32, POINTER(Election), c_void_p)
 
 
-def elect(function: int, user_data: int, batch: ElectionBatch, rack: Int32, leader: Int32) -> int:
+def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) -> int:
     """See ``kframe._select.elect``."""
     select: Any = SELECT(function)
     found = 0
@@ -55,16 +55,16 @@ def elect(function: int, user_data: int, batch: ElectionBatch, rack: Int32, lead
             candidates=(c_int32 * len(candidates))(*candidates),
             eligible=(c_uint8 * len(candidates))(*batch.eligible[first:last].tolist()),
             in_sync=(c_uint8 * len(candidates))(*batch.in_sync[first:last].tolist()),
-            rack=(c_int32 * len(candidates))(*rack[first:last].tolist()),
             isr=(c_int32 * len(isr))(*isr),
             broker_ids=(c_int32 * len(batch.broker_ids))(*batch.broker_ids.tolist()),
+            broker_rack=(c_int32 * len(batch.broker_ids))(*batch.broker_rack.tolist()),
             broker_live=(c_uint8 * len(batch.broker_ids))(*batch.broker_live.tolist()),
             broker_shutting_down=(c_uint8 * len(batch.broker_ids))(*batch.broker_shutting_down.tolist()),
             broker_count=len(batch.broker_ids),
-            topic=int(batch.topic[i]),
-            partition=int(batch.partition[i]),
-            leader=int(batch.leader[i]),
-            leader_epoch=int(batch.leader_epoch[i]),
+            topic=(c_int32 * 1)(batch.topic[i]),
+            partition=(c_int32 * 1)(batch.partition[i]),
+            leader=(c_int32 * 1)(batch.leader[i]),
+            leader_epoch=(c_int32 * 1)(batch.leader_epoch[i]),
             seed=batch.seed,
             unclean_allowed=int(batch.unclean_allowed[i]),
         )

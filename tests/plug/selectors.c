@@ -26,19 +26,19 @@ int32_t from_everything(const kframe_election *election, void *user_data) {
         sum = mix(sum, election->candidates[at]);
         sum = mix(sum, election->eligible[at]);
         sum = mix(sum, election->in_sync[at]);
-        sum = mix(sum, election->rack[at]);
     }
     for (int32_t at = 0; at < election->isr_count; at++)
         sum = mix(sum, election->isr[at]);
     for (int32_t at = 0; at < election->broker_count; at++) {
         sum = mix(sum, election->broker_ids[at]);
+        sum = mix(sum, election->broker_rack[at]);
         sum = mix(sum, election->broker_live[at]);
         sum = mix(sum, election->broker_shutting_down[at]);
     }
-    sum = mix(sum, election->topic);
-    sum = mix(sum, election->partition);
-    sum = mix(sum, election->leader);
-    sum = mix(sum, election->leader_epoch);
+    sum = mix(sum, *election->topic);
+    sum = mix(sum, *election->partition);
+    sum = mix(sum, *election->leader);
+    sum = mix(sum, *election->leader_epoch);
     sum = mix(sum, election->seed);
     sum = mix(sum, election->unclean_allowed);
     if (user_data)

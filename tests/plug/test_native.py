@@ -62,11 +62,10 @@ def test_the_struct_is_the_twin_s() -> None:
 @pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range"])
 def test_the_loop_equals_its_twin(compiled: Compiled, name: str, kind: ElectionKind, seed: int) -> None:
     batch = random_election(seed, kind)
-    rack = batch.broker_rack[batch.candidates.values]
     answers = []
     for module in (_select, native_twin):
         seen, leader = ctypes.c_uint64(0), np.full(len(batch), 77, np.int32)
-        found = module.elect(compiled.address(name), ctypes.addressof(seen), batch, rack, leader)
+        found = module.elect(compiled.address(name), ctypes.addressof(seen), batch, leader)
         answers.append((found, leader.tolist(), seen.value))
     assert answers[0] == answers[1]
     if name == "from_everything":
@@ -130,7 +129,7 @@ def test_the_loop_equals_its_twin_on_empty_lists(compiled: Compiled, lists: list
     batch = replace(batch, candidates=some, isr=some, eligible=flags, in_sync=flags, **rows)
     leaders = [np.zeros(len(lists), np.int32) for _ in range(2)]
     for module, leader in zip((_select, native_twin), leaders, strict=True):
-        module.elect(compiled.address("from_everything"), 0, batch, some.values, leader)
+        module.elect(compiled.address("from_everything"), 0, batch, leader)
     assert leaders[0].tolist() == leaders[1].tolist()
 
 
