@@ -9,6 +9,7 @@
 #   make sanitize the kernels' tests and the fuzz on kernels that AddressSanitizer and UBSan look over
 #   make sim      2,000 simulated clusters, faults and all; minutes
 #   make bench    the figures beside their targets, with machine and commit; some twenty minutes
+#   make bench-suite    every bench at every size, ten million partitions too; keeps the record, makes the page
 #   make bench-peers    kframe beside Kafka's own controllers, in turn; some twenty-five minutes
 #   make limits   kernels beside what memory allows, cost beside size; keeps the records and makes docs/performance.md
 #   make plots    the pictures and tables of docs/performance.md, from the kept records
@@ -41,7 +42,7 @@ KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd) $(PLUGIN_KERNELS)
 KERNEL_MODULES := $(patsubst kframe/%.pyx,kframe.%,$(KERNELS)) \
 	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
 
-# Where `make limits` keeps its records.
+# Where `make limits` and `make bench-suite` keep their records.
 KEPT = benchmarks/results/$(shell date -u +%F)
 
 # Cases of a run of `make fuzz`, for znodes and for frames; the suite has a million of each.
@@ -62,7 +63,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-real test-debug check fuzz sanitize search sim bench bench-peers \
+.PHONY: setup kernels demo test test-release test-real test-debug check fuzz sanitize search sim bench bench-suite bench-peers \
 	bench-compare limits roofline plots mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
@@ -80,6 +81,11 @@ demo: setup
 
 bench: setup
 	$(PY) -m benchmarks $(ARGS)
+
+# The record is kept after each size; ARGS may choose fewer.
+bench-suite: setup
+	$(PY) -m benchmarks --only suite --largest 10000000 --out $(KEPT)-suite.json $(ARGS)
+	$(PY) -m benchmarks.plots
 
 bench-peers: setup
 	$(PY) -m benchmarks.against_kafka $(ARGS)

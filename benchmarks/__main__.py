@@ -2,8 +2,8 @@
 should.
 
 The suite (``benchmarks/suite``) times every bench at every size; requests for more and more partitions show how cost
-grows; all failures are swept. What stands beside Kafka's controllers is measured by ``make bench-peers``, and here
-taken from the last record of it.
+grows; all failures are swept. The record is kept after each part, and a part that fails ends no other. What stands
+beside Kafka's controllers is measured by ``make bench-peers``, and here taken from the last record of it.
 """
 
 from __future__ import annotations
@@ -11,53 +11,99 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks import growth, sweeping, timed
 from benchmarks.ratios import Held, Ratio, as_plain, held, lines, of_record, to_record
-from benchmarks.records import LATEST, RESULTS, newest, table, write_record
+from benchmarks.records import LATEST, RESULTS, Growing, newest, table
 from kframe.bench import BENCHES
 
-PARTS = ("suite", "requests", "alter-partition", "sweep")
-LEGEND = "where: this run, or the last record that has it. make bench-peers measures what stands beside others."
+#: Counted runs of AlterPartition in clusters of different sizes.
+ALTER_RUNS: Final = 3
+Result = dict[str, Any]
+LEGEND: Final = "where: this run, or the last record that has it. make bench-peers measures what stands beside others."
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Parse the command line, run, print, write."""
     chosen = _arguments(words)
-    wanted = chosen.only or PARTS
-    measured: dict[str, list[dict[str, Any]]] = {}
-    ratios: list[Ratio] = []
-    tables: list[tuple[list[tuple[str, ...]], str]] = []
-    if "suite" in wanted:
-        measured["suite"] = results = timed.run(chosen.partitions, chosen.over, chosen.runs, chosen.benches)
-        results += timed.run(chosen.largest, [1_000], chosen.runs, timed.LARGEST) if chosen.largest else []
-        ratios += timed.ratios(results)
-        tables.append(([timed.HEADINGS, *map(timed.line, results)], timed.LEGEND))
-        tables.append(([timed.TIER_HEADINGS, *map(timed.tier_line, timed.tiers(results))], timed.TIER_LEGEND))
-    if "requests" in wanted:
-        measured["requests"] = growth.of_requests(chosen.sizes, chosen.brokers, chosen.growth_runs)
-        ratios += [Ratio(f"growth of {one['bench']}", one["exponent"], less=True) for one in measured["requests"]]
-        tables.append((growth.lines(measured["requests"]), growth.LEGEND))
-    if "alter-partition" in wanted:
-        measured["alter_partition"] = [growth.of_cluster(chosen.clusters, chosen.brokers, chosen.runs)]
-        ratios += [Ratio("alter-partition beside a small cluster", measured["alter_partition"][0]["ratio"], less=True)]
-        tables.append((growth.lines(measured["alter_partition"]), growth.LEGEND))
-    if "sweep" in wanted:
-        most = max(chosen.clusters)
-        measured["sweep"] = [sweeping.of_pairs(most, brokers, chosen.sweep_runs) for brokers in chosen.swept]
-        tables.append((sweeping.lines(measured["sweep"]), sweeping.LEGEND))
+    found = Found()
     command = ["python", "-m", "benchmarks", *(sys.argv[1:] if words is None else words)]
-    against = targets(ratios)
-    record = write_record(chosen.out, command, {"ratios": to_record(ratios), "targets": as_plain(against), **measured})
+    record = Growing(chosen.out, command, found.measured)
+    for part, measure in PARTS.items():
+        if part in (chosen.only or PARTS):
+            measure(chosen, found, record)
     if chosen.output == "json":
-        print(json.dumps(record, indent=1))
-        return 0
-    for cells, legend in (*tables, (lines(against), LEGEND)):
+        print(json.dumps(record.document, indent=1))
+        return record.end()
+    for cells, legend in (*found.tables(), (lines(targets(found.ratios())), LEGEND)):
         table(cells, legend)
-    return 0
+    return record.end()
+
+
+@dataclass
+class Found:
+    """What was measured so far, by part."""
+
+    suite: list[Result] = field(default_factory=list)
+    requests: list[Result] = field(default_factory=list)
+    alter_partition: list[Result] = field(default_factory=list)
+    sweep: list[Result] = field(default_factory=list)
+
+    def ratios(self) -> list[Ratio]:
+        """What is compared between records, and held against targets."""
+        growths = [Ratio(f"growth of {one['bench']}", one["exponent"], less=True) for one in self.requests]
+        alter = [Ratio("alter-partition beside a small cluster", one["ratio"], less=True)
+                 for one in self.alter_partition]  # fmt: skip
+        return [*timed.ratios(self.suite), *growths, *alter]
+
+    def measured(self) -> dict[str, Any]:
+        """As a record keeps it."""
+        ratios = self.ratios()
+        parts = {key: rows for key, rows in vars(self).items() if rows}
+        return {"ratios": to_record(ratios), "targets": as_plain(targets(ratios)), **parts}
+
+    def tables(self) -> Iterator[tuple[list[tuple[str, ...]], str]]:
+        """What people read of it, with what each table means."""
+        if self.suite:
+            yield [timed.HEADINGS, *map(timed.line, self.suite)], timed.LEGEND
+            yield [timed.TIER_HEADINGS, *map(timed.tier_line, timed.tiers(self.suite))], timed.TIER_LEGEND
+        for grown in (self.requests, self.alter_partition):
+            if grown:
+                yield growth.lines(grown), growth.LEGEND
+        if self.sweep:
+            yield sweeping.lines(self.sweep), sweeping.LEGEND
+
+
+def _suite(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+    for one in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches):
+        which = f", {one.only[0]}" if len(one.only) == 1 else ""
+        with record.part(f"suite, {one.partitions:,} partitions, {one.brokers:,} brokers{which}"):
+            found.suite += timed.run(one, chosen.runs)
+
+
+def _requests(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+    with record.part("requests"):
+        found.requests += growth.of_requests(chosen.sizes, chosen.brokers, chosen.growth_runs)
+
+
+def _alter_partition(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+    with record.part("alter-partition"):
+        found.alter_partition.append(growth.of_cluster(chosen.clusters, chosen.brokers, chosen.runs or ALTER_RUNS))
+
+
+def _sweep(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+    for brokers in chosen.swept:
+        with record.part(f"sweep, {brokers:,} brokers"):
+            found.sweep.append(sweeping.of_pairs(max(chosen.clusters), brokers, chosen.sweep_runs))
+
+
+PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Found, Growing], None]]] = {
+    "suite": _suite, "requests": _requests, "alter-partition": _alter_partition, "sweep": _sweep,
+}  # fmt: skip
 
 
 def targets(ratios: Sequence[Ratio]) -> list[Held]:
@@ -72,11 +118,11 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--only", nargs="+", choices=PARTS, help="what to measure; all of it by default")
-    add("--partitions", type=int, nargs="+", default=[100_000, 1_000_000], help="of clusters in the suite")
+    add("--partitions", type=int, nargs="*", default=[100_000, 1_000_000], help="of clusters in the suite")
     add("--over", type=int, nargs="+", default=[10, 100, 1_000], metavar="BROKERS", help="of clusters in the suite")
     add("--benches", nargs="+", choices=BENCHES, default=(), metavar="NAME", help="of the suite; all by default")
     add("--largest", type=int, nargs="*", default=[], metavar="N", help="in memory over 1,000 brokers too: 10000000")
-    add("--runs", type=int, default=3, help="counted runs of each bench")
+    add("--runs", type=int, help="counted runs of each bench; by default 5, of large clusters 2 and 1")
     add("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 200_000], help="of requests")
     add("--clusters", type=int, nargs="+", default=[1_000, 1_000_000], help="for AlterPartition; the largest is swept")
     add("--brokers", type=int, default=100, help="of clusters for requests and AlterPartition")

@@ -5,7 +5,9 @@
   counts, by its best run; kframe's median is taken before, between and after them.
 - ``live``: whole controllers over a real ZooKeeper (``benchmarks.live``).
 
-Needs Maven and JDK 17 or newer; some 25 minutes, most of them Kafka's. ``--partitions 10000 --live 5000`` takes five.
+What takes longest comes last, and the record is kept after each part, so that a run that is cut short keeps the others;
+a part that fails ends no other. Needs Maven and JDK 17 or newer; some 25 minutes, most of them Kafka's. ``--partitions
+10000 --live 5000 --alone`` takes five.
 """
 
 from __future__ import annotations
@@ -14,15 +16,15 @@ import argparse
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import engine, live, peers
 from benchmarks.ratios import Ratio, to_record
-from benchmarks.records import LATEST, table, write_record
+from benchmarks.records import LATEST, Growing, table
 
-PARTS: Final = ("zk", "kraft", "live")
+PARTS: Final = ("kraft", "live", "zk")
 HEADINGS: Final = ("beside", "what", "partitions", "kframe", "peer", "collector", "least", "median", "most")
 LEGEND: Final = (
     "Milliseconds, or bytes of a partition; least, median and most of the ratio, by kframe's medians of each turn. "
@@ -41,6 +43,10 @@ class Pair:
     parts: tuple[str, ...]
 
 
+ELECTION: Final = Pair(
+    "preferred-election", "ready",
+    ("zk.preferred_election_of_all.state_machines", "zk.preferred_election_of_all.serialise"),
+)  # fmt: skip
 PAIRS: Final[Mapping[str, tuple[Pair, ...]]] = {
     "zk": (
         Pair("broker-failure", "ready", ("zk.broker_failure.state_machines", "zk.broker_failure.serialise")),
@@ -48,10 +54,7 @@ PAIRS: Final[Mapping[str, tuple[Pair, ...]]] = {
             "controller-failover", "ready",
             ("zk.controller_failover.state_machines", "zk.controller_failover.serialise"),
         ),
-        Pair(
-            "preferred-election", "ready",
-            ("zk.preferred_election_of_all.state_machines", "zk.preferred_election_of_all.serialise"),
-        ),
+        ELECTION,
     ),
     "kraft": (Pair("broker-failure", "decide", ("kraft.broker_failure.generate_and_replay",)),),
 }  # fmt: skip
@@ -67,6 +70,12 @@ class Plan:
     runs: int
     peer_runs: int
     heap: str
+    elections_max: int
+
+    def pairs(self, controller: str, partitions: int) -> list[Pair]:
+        """What is compared in a cluster of so many partitions: in the largest not the election of all leaders, which
+        takes Kafka's classes minutes."""
+        return [one for one in PAIRS[controller] if one is not ELECTION or partitions <= self.elections_max]
 
 
 def turns(controller: str, partitions: int, plan: Plan) -> tuple[list[Result], dict[str, peers.Figures]]:
@@ -75,20 +84,23 @@ def turns(controller: str, partitions: int, plan: Plan) -> tuple[list[Result], d
     ours = _ours(controller, partitions, plan)
     figures = {}
     for collector in peers.COLLECTORS:
-        figures[collector] = peers.run(controller, collector, partitions, plan.brokers, plan.peer_runs, plan.heap)
+        work = peers.Work(controller, partitions, plan.brokers, plan.peer_runs, plan.elections_max)
+        figures[collector] = peers.run(work, collector, plan.heap)
         ours += _ours(controller, partitions, plan)
     return ours, figures
 
 
 def _ours(controller: str, partitions: int, plan: Plan) -> list[Result]:
-    return [engine.run(pair.bench, partitions, plan.brokers, plan.runs) for pair in PAIRS[controller]]
+    return [engine.run(pair.bench, partitions, plan.brokers, plan.runs) for pair in plan.pairs(controller, partitions)]
 
 
 def rows(controller: str, ours: Sequence[Result], figures: Mapping[str, peers.Figures]) -> list[Result]:
-    """A row for each pair, and one for memory; ``ours`` are results of kframe's benches on one cluster."""
+    """A row for each pair that was measured, and one for memory; ``ours`` are results of kframe's benches on one
+    cluster."""
     size = {key: ours[0][key] for key in ("partitions", "brokers")}
     found = []
-    for pair in PAIRS[controller]:
+    benches = {one["bench"] for one in ours}
+    for pair in (one for one in PAIRS[controller] if one.bench in benches):
         medians = [one["seconds"][pair.phase]["median"] for one in ours if one["bench"] == pair.bench]
         by_collector = {name: peers.best_seconds(one, pair.parts) for name, one in figures.items()}
         found.append(row(controller, pair.bench, pair.phase, size, medians, by_collector))
@@ -133,34 +145,53 @@ def main(words: Sequence[str] | None = None) -> int:
     if lacking := peers.missing():
         print(f"no {lacking} on this machine: there is nothing to be measured beside", file=sys.stderr)
         return 2
-    found: list[Result] = []
-    measured: list[Result] = []
-    for controller in (one for one in ("zk", "kraft") if one in chosen.only):
-        for partitions in chosen.partitions:
-            peer_runs = chosen.peer_runs or (1 if partitions >= 1_000_000 and controller == "zk" else 2)
-            plan = Plan(chosen.brokers, chosen.runs, peer_runs, chosen.heap)
-            ours, figures = turns(controller, partitions, plan)
-            measured.append({"kframe": ours, "peer": controller, "figures": figures})
-            found += rows(controller, ours, figures)
-    if found:
-        table([HEADINGS, *map(line, found)], LEGEND)
-    lives = _live(chosen) if "live" in chosen.only else []
-    alive = live.rows(lives)
-    if alive:
-        table([live.HEADINGS, *map(live.line, alive)], live.LEGEND)
+    found = Found()
     command = ["python", "-m", "benchmarks.against_kafka", *(sys.argv[1:] if words is None else words)]
-    kept = {"ratios": to_record(ratios(found, alive)), "classes": found, "live": alive, "measured": measured + lives}
-    write_record(chosen.out, command, kept)
-    return 0
+    record = Growing(chosen.out, command, found.kept)
+    for part in PARTS:
+        if part in chosen.only:
+            if part == "live":
+                _live(chosen, found, record)
+            else:
+                _classes(part, chosen, found, record)
+    if found.classes:
+        table([HEADINGS, *map(line, found.classes)], LEGEND)
+    if alive := live.rows(found.lives):
+        table([live.HEADINGS, *map(live.line, alive)], live.LEGEND)
+    return record.end()
 
 
-def _live(chosen: argparse.Namespace) -> list[Result]:
-    return [
-        one
-        for alone, sizes in ((False, chosen.live), (True, chosen.alone))
-        for size in sizes
-        for one in live.lives(size, chosen.live_brokers, chosen.lives, chosen.live_heap, alone=alone)
-    ]
+@dataclass
+class Found:
+    """What was measured so far."""
+
+    classes: list[Result] = field(default_factory=list)
+    measured: list[Result] = field(default_factory=list)
+    lives: list[Result] = field(default_factory=list)
+
+    def kept(self) -> dict[str, Any]:
+        """As a record keeps it."""
+        alive = live.rows(self.lives)
+        return {"ratios": to_record(ratios(self.classes, alive)), "classes": self.classes, "live": alive,
+                "measured": self.measured + self.lives}  # fmt: skip
+
+
+def _classes(controller: str, chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+    for partitions in sorted(chosen.partitions):
+        with record.part(f"{controller} classes, {partitions:,} partitions"):
+            peer_runs = chosen.peer_runs or (1 if partitions >= 1_000_000 and controller == "zk" else 2)
+            plan = Plan(chosen.brokers, chosen.runs, peer_runs, chosen.heap, chosen.elections_max)
+            ours, figures = turns(controller, partitions, plan)
+            found.measured.append({"kframe": ours, "peer": controller, "figures": figures})
+            found.classes += rows(controller, ours, figures)
+
+
+def _live(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+    for alone, sizes in ((False, chosen.live), (True, chosen.alone)):
+        for size in sizes:
+            with record.part(f"whole controllers, {size:,} partitions{', kframe alone' if alone else ''}"):
+                # A list, lest half the lives of a part that fails are looked for their other half.
+                found.lives += [*live.lives(size, chosen.live_brokers, chosen.lives, chosen.live_heap, alone=alone)]
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -173,6 +204,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--brokers", type=int, default=100, help="of these clusters")
     add("--runs", type=int, default=7, help="counted runs of kframe in each turn")
     add("--peer-runs", type=int, help="runs of the classes after their warm-up; 2, of the largest clusters 1")
+    add("--elections-max", type=int, default=100_000, help="the largest clusters of which all leaders are elected too")
     add("--heap", default="8g", help="of the classes")
     add("--live", type=int, nargs="*", default=[20_000, 100_000], help="partitions of clusters on a real ZooKeeper")
     add("--alone", type=int, nargs="*", default=[1_000_000], help="the same, of which kframe is measured alone")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,18 +30,31 @@ def missing() -> str | None:
     return " and ".join(lacking) or None
 
 
-def run(controller: str, collector: str, partitions: int, brokers: int, runs: int, heap: str) -> Figures:
-    """Warm the classes of ``controller`` (zk, kraft) up, time ``runs`` lives, and return the figures by name."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is asked of the classes of ``controller`` (zk, kraft): ``runs`` lives, in which all preferred leaders are
+    elected too in clusters of at most ``elections_max`` partitions."""
+
+    controller: str
+    partitions: int
+    brokers: int
+    runs: int
+    elections_max: int
+
+
+def run(work: Work, collector: str, heap: str) -> Figures:
+    """Warm the classes up, time them, and return the figures by name."""
     environment = os.environ | {
-        "BROKERS": str(brokers),
-        "RUNS": str(runs),
+        "BROKERS": str(work.brokers),
+        "RUNS": str(work.runs),
         "HEAP": heap,
-        "CONTROLLERS": controller,
+        "CONTROLLERS": work.controller,
+        "ELECTIONS_MAX": str(work.elections_max),
         "JVM_OPTS": COLLECTORS[collector],
     }
-    print(f"{controller} classes, {collector}, {partitions:,} partitions", file=sys.stderr)
+    print(f"{work.controller} classes, {collector}, {work.partitions:,} partitions", file=sys.stderr)
     done = subprocess.run(
-        [str(PEERS / "run.sh"), str(partitions)], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        [str(PEERS / "run.sh"), str(work.partitions)], env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
     figures = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {figure["bench"]: figure for figure in figures}

@@ -1,5 +1,5 @@
-"""All pictures and the tables of docs/performance.md, out of the kept records: ``python -m benchmarks.plots``
-(``make plots``).
+"""All pictures, the tables of docs/performance.md and the figures in README.md, out of the kept records:
+``python -m benchmarks.plots`` (``make plots``).
 
 Each picture shows the newest record in ``benchmarks/results`` that has its figures; without one it stays as it is.
 Backgrounds are white whatever the page behind is, lines are labelled where they end, axes are logarithmic.
@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import page
+from benchmarks import page, readme
 from benchmarks.kept import kept
 from benchmarks.records import RESULTS
 from kframe.whatif.files import new_figure, put_figure
 
+README: Final = Path(__file__).resolve().parent.parent / "README.md"
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 OURS, THEIRS, OTHER, QUIET = "#2f6f8f", "#b0413e", "#8a6d3b", "#6b757c"
 RAW: Final = "#b9c3c9"
@@ -174,16 +175,17 @@ def draw(docs: Path, results: Path = RESULTS, ending: str = ".svg") -> list[Path
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Draw the pictures, write the tables."""
+    """Draw the pictures, write the tables and sentences."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plots", description=__doc__)
     parser.add_argument("--docs", type=Path, default=DOCS, help="where performance.md and plots/ are")
+    parser.add_argument("--readme", type=Path, default=README, help="whose sentences tell figures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the records are")
     chosen = parser.parse_args(words)
     for path in draw(chosen.docs, chosen.results):
         print(path)
-    text = chosen.docs / "performance.md"
-    text.write_text(page.filled(text.read_text(encoding="utf-8"), chosen.results), encoding="utf-8")
-    print(text)
+    for path, blocks in ((chosen.docs / "performance.md", page.TABLES), (chosen.readme, readme.SENTENCES)):
+        path.write_text(page.filled(path.read_text(encoding="utf-8"), chosen.results, blocks), encoding="utf-8")
+        print(path)
     return 0
 
 

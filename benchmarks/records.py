@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +35,38 @@ def write_record(path: Path, command: Sequence[str], measured: Mapping[str, Any]
     document = {"when": now, "command": list(command), **machine.describe(), **measured}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return document
+
+
+class Growing:
+    """A record that grows part by part: after each one what was measured so far is kept, and a part that fails ends no
+    other. Beside the figures it has the seconds that each part took, and which ``failed``."""
+
+    def __init__(self, path: Path, command: Sequence[str], measured: Callable[[], Mapping[str, Any]]) -> None:
+        """``measured`` says what there is to keep at any time."""
+        self._path, self._command, self._measured = path, command, measured
+        self._seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+        self.document: dict[str, Any] = {}
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Measure one part within; what is told of it goes to standard error, and so does what it fails of."""
+        print(f"-- {name}", file=sys.stderr)
+        begun = time.monotonic()
+        try:
+            yield
+        except Exception:
+            traceback.print_exc()
+            self.failed.append(name)
+        self._seconds[name] = round(time.monotonic() - begun, 1)
+        kept = {**self._measured(), "part_seconds": self._seconds, "failed": self.failed}
+        self.document = write_record(self._path, self._command, kept)
+
+    def end(self) -> int:
+        """Say what has failed; the exit code of a command."""
+        if self.failed:
+            print(f"failed, and not measured: {'; '.join(self.failed)}", file=sys.stderr)
+        return 1 if self.failed else 0
 
 
 def newest(folder: Path) -> list[dict[str, Any]]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from benchmarks.ratios import Ratio
 
 SUITE: Final = Path(__file__).resolve().parent / "suite"
-#: What fits into some gigabytes at ten million partitions and is over in minutes.
-LARGEST: Final = ("broker-failure", "rack-failure", "controller-failover", "alter-partition", "batching")
+#: What fits into some gigabytes at ten million partitions and is over in minutes; those with targets first.
+LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching", "rack-failure")
+LARGEST_BROKERS: Final = 1_000
+#: Counted runs of each bench by the least partitions of a cluster: a run of a large one takes seconds to get ready.
+RUNS: Final = ((10_000_000, 1), (1_000_000, 2), (0, 5))
 #: Standard output is for results.
 _STDERR: Final = 2
 TIERS: Final = ("native", "bulk", "scalar")
@@ -28,21 +32,38 @@ TIER_LEGEND: Final = "How many times as long as with the built-in rule, when a b
 Result = dict[str, Any]
 
 
-def run(partitions: Sequence[int], brokers: Sequence[int], runs: int, only: Sequence[str] = ()) -> list[Result]:
-    """The results (schema ``kframe.bench/v1``) of every bench at every size. Raises CalledProcessError if one of them
-    fails or gives another answer than the known one; pytest has said which."""
+class Part(NamedTuple):
+    """What is timed together, in a process of its own: the ``only`` benches, all if there are none, at a size."""
+
+    partitions: int
+    brokers: int
+    only: tuple[str, ...] = ()
+
+
+def parts(
+    partitions: Iterable[int], brokers: Iterable[int], largest: Iterable[int], only: Sequence[str] = ()
+) -> list[Part]:
+    """All sizes, the small ones first; of the ``largest``, which are in memory alone, each bench by itself, so that
+    none finds the memory that another had."""
+    together = [Part(*size, tuple(only)) for size in product(partitions, brokers)]
+    alone = [name for name in LARGEST if not only or name in only]
+    return together + [Part(size, LARGEST_BROKERS, (name,)) for size in largest for name in alone]
+
+
+def run(part: Part, runs: int | None = None) -> list[Result]:
+    """The results (schema ``kframe.bench/v1``) of its benches, timed ``runs`` times, by default as RUNS says. What goes
+    on is told on standard error. Raises CalledProcessError if a bench fails or gives another answer than the known one;
+    pytest has said which."""
+    times = runs or next(number for least, number in RUNS if part.partitions >= least)
     with TemporaryDirectory(prefix="kframe-bench-") as folder:
         out = Path(folder) / "benchmark.json"
-        command = [sys.executable, "-m", "pytest", str(SUITE), "-q", "--benchmark-enable", "--benchmark-quiet"]
-        command += [f"--benchmark-json={out}", f"--bench-runs={runs}", f"--bench-partitions={_listed(partitions)}"]
-        command += [f"--bench-brokers={_listed(brokers)}", *([f"--bench-only={','.join(only)}"] if only else [])]
+        command = [sys.executable, "-m", "pytest", str(SUITE), "-v", "--no-header"]
+        command += ["--benchmark-enable", "--benchmark-quiet", f"--benchmark-json={out}", f"--bench-runs={times}"]
+        command += [f"--bench-partitions={part.partitions}", f"--bench-brokers={part.brokers}"]
+        command += [f"--bench-only={','.join(part.only)}"] if part.only else []
         subprocess.run(command, stdout=_STDERR, check=True, cwd=SUITE.parent.parent)
         document = json.loads(out.read_text(encoding="utf-8"))
     return [one["extra_info"] for one in document["benchmarks"]]
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
 
 
 def line(result: Result) -> tuple[str, ...]:

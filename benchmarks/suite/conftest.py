@@ -11,6 +11,9 @@ import pytest
 
 from kframe.bench import BENCHES
 from kframe.bench.run import Bench
+from kframe.bench.work import EventWork, World
+from kframe.bench.works import WORKS
+from kframe.model.cluster import ClusterState
 
 ANSWERS: Final = Path(__file__).with_name("answers.json")
 #: A thousand leaders that each ask make a controller tell a thousand brokers a thousand times: minutes a run.
@@ -39,6 +42,26 @@ class Answers:
             return False
         assert answer == self._known.get(place), f"another answer than the one known of {place}; see --new-answers"
         return True
+
+
+class Worlds:
+    """What benches begin with: the last cluster is kept, because the next bench often begins with the same one, which
+    takes longer to make than the work on it."""
+
+    def __init__(self) -> None:
+        self._made: tuple[object, ClusterState] | None = None
+
+    def of(self, bench: Bench) -> World:
+        """As the bench would make it."""
+        work = WORKS[bench.name]
+        if not isinstance(work, EventWork):
+            self._made = None
+            return work.world(bench.partitions, bench.brokers)
+        which = (work.cluster, bench.partitions, bench.brokers)
+        if self._made is None or self._made[0] != which:
+            self._made = None  # two large clusters are not held at once
+            self._made = which, work.cluster(bench.partitions, bench.brokers)
+        return World(bench.partitions, bench.brokers, self._made[1])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,6 +97,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def answers(request: pytest.FixtureRequest) -> Answers:
     """What every bench is held to."""
     return Answers(ANSWERS, request.config.getoption("--new-answers"))
+
+
+@pytest.fixture(scope="session")
+def worlds() -> Worlds:
+    """The cluster that the last bench began with."""
+    return Worlds()
 
 
 def _numbers(text: str) -> list[int]:

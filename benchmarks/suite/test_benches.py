@@ -7,18 +7,18 @@ import gc
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.suite.conftest import Answers
+from benchmarks.suite.conftest import Answers, Worlds
 from kframe.bench.run import Bench, result
 from kframe.bench.work import Outcome, Trial
 from kframe.bench.works import WORKS
 
 
 @pytest.mark.timeout(1_800)
-def test_bench(bench: Bench, answers: Answers, benchmark: BenchmarkFixture) -> None:
+def test_bench(bench: Bench, answers: Answers, worlds: Worlds, benchmark: BenchmarkFixture) -> None:
     """What pytest-benchmark times is the whole work; ``extra_info`` has the result of ``kframe bench``, whose phases
     leave the stand-in for storage out."""
     work = WORKS[bench.name]
-    world = work.world(bench.partitions, bench.brokers)
+    world = worlds.of(bench)
     trials: list[Trial] = []
     outcomes: list[Outcome] = []
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import against_kafka, engine, peers
+from benchmarks import against_kafka, engine, live, peers
 from benchmarks.against_kafka import PAIRS, Plan
 
+SCALA = peers.PEERS / "zk/src/main/scala/peerbench/zk/ZkController.scala"
 SIZE = {"partitions": 1_000, "brokers": 10}
 
 
@@ -52,15 +56,50 @@ def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: py
         order.append(bench)
         return ours(bench, 1.0, 1.0)
 
-    def time_theirs(controller: str, collector: str, *_rest: object) -> peers.Figures:
-        order.append(f"{controller} {collector}")
+    def time_theirs(work: peers.Work, collector: str, _heap: str) -> peers.Figures:
+        order.append(f"{work.controller} {collector}")
         return kraft(1.0, 1)
 
     monkeypatch.setattr(engine, "run", time_ours)
     monkeypatch.setattr(peers, "run", time_theirs)
-    found, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g"))
+    found, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g", 0))
     assert order == ["broker-failure", "kraft g1", "broker-failure", "kraft parallel", "broker-failure"]
     assert (len(found), set(figures)) == (3, set(peers.COLLECTORS))
+
+
+def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
+    plan = Plan(10, 1, 1, "1g", elections_max=1_000)
+    assert [one.bench for one in plan.pairs("zk", 1_000)] == [
+        "broker-failure", "controller-failover", "preferred-election",
+    ]  # fmt: skip
+    assert [one.bench for one in plan.pairs("zk", 1_001)] == ["broker-failure", "controller-failover"]
+    assert "layout.partitions <= electionsMax" in SCALA.read_text()
+
+
+def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first size is kept when the second one fails, whole controllers are measured all the same."""
+
+    def turns(controller: str, partitions: int, _plan: Plan) -> tuple[list[dict[str, Any]], dict[str, peers.Figures]]:
+        if partitions > 1_000:
+            raise subprocess.CalledProcessError(1, "java")
+        return [ours("broker-failure", 1.0, 0.5)], {"g1": kraft(8.0, 640)}
+
+    def lives(partitions: int, *_rest: object, alone: bool) -> list[dict[str, Any]]:
+        assert [one["partitions"] for one in json.loads(out.read_text())["classes"]] == [1_000, 1_000], "kept by now"
+        return []
+
+    out = tmp_path / "peers.json"
+    monkeypatch.setattr(peers, "missing", lambda: None)
+    monkeypatch.setattr(against_kafka, "turns", turns)
+    monkeypatch.setattr(live, "lives", lives)
+    sizes = ["--partitions", "2000", "1000", "--live", "1000", "--alone"]
+    assert against_kafka.main(["--only", "kraft", "live", *sizes, "--out", str(out)]) == 1
+    record = json.loads(out.read_text())
+    assert [one["bench"] for one in record["classes"]] == ["broker-failure", "memory"]
+    assert record["failed"] == ["kraft classes, 2,000 partitions"]
+    assert list(record["part_seconds"]) == [
+        "kraft classes, 1,000 partitions", "kraft classes, 2,000 partitions", "whole controllers, 1,000 partitions",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import growth, timed
 from benchmarks.__main__ import main
 from benchmarks.targets import TARGETS
+from kframe.bench import BENCHES
 
 
 def test_the_exponent_of_a_power_law_is_found() -> None:
@@ -43,6 +44,16 @@ def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
     }
 
 
+def test_the_largest_clusters_are_measured_bench_by_bench() -> None:
+    assert timed.parts([1_000, 2_000], [10], [9_000], ["batching", "broker-failure", "topic-deletion"]) == [
+        (1_000, 10, ("batching", "broker-failure", "topic-deletion")),
+        (2_000, 10, ("batching", "broker-failure", "topic-deletion")),
+        (9_000, timed.LARGEST_BROKERS, ("broker-failure",)),
+        (9_000, timed.LARGEST_BROKERS, ("batching",)),
+    ]
+    assert set(timed.LARGEST) <= set(BENCHES)
+
+
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "record.json"
     sizes = ["--partitions", "1000", "--over", "10", "--sizes", "100", "200", "--clusters", "100", "300"]
@@ -66,6 +77,10 @@ def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {"commit", "processor", "cores"} <= set(record)
     assert {"choose-native/1000/10", "growth of topic-creation"} <= {one["name"] for one in record["ratios"]}
     assert [one["name"] for one in record["targets"]] == list(TARGETS)
+    assert list(record["part_seconds"]) == [
+        "suite, 1,000 partitions, 10 brokers", "requests", "alter-partition", "sweep, 6 brokers",
+    ]  # fmt: skip
+    assert record["failed"] == []
 
 
 def test_a_part_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

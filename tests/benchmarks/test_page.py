@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import own_work, page, plots
+from benchmarks import own_work, page, plots, readme
 from benchmarks.kept import KINDS, kept
 from benchmarks.records import RESULTS
 
@@ -19,6 +19,9 @@ FRAME = {"when": "2026-11-22T01:00:00+00:00", "processor": "P", "cores": 2, "pyt
 KERNEL = {"kernel": "index_hosts", "rows": "all", "row_count": 100, "bytes": 3_000, "seconds": 4e-6, "limit": "scatter",
           "limit_rate": 3e9, "times": 4.0}  # fmt: skip
 POINTS = [{"partitions": size, "hosted": 10, "seconds": 0.001 * size} for size in (1, 10)]
+FAILURE = {"bench": "broker-failure", "partitions": 200_000, "brokers": 100, "state_bytes_per_partition": 81.4,
+           "answer_known": True,
+           "seconds": {"ready": {"median": 0.03}, "decide": {"median": 0.02}, "encode": {"median": 0.01}}}  # fmt: skip
 FIGURES: dict[str, Any] = {
     "classes": [{"beside": "kafka", "bench": "broker-failure", "phase": "ready", "partitions": 1_000, "brokers": 100,
                  "kframe": [0.25, 0.125, 0.5], "peer": {"g1": 4.0, "parallel": 2.0}, "collector": "parallel",
@@ -29,7 +32,7 @@ FIGURES: dict[str, Any] = {
     "own_work": [own_work.series("broker-failure", "partitions", POINTS)],
     "requests": [{"bench": "topic-deletion", "partitions": [10, 20], "seconds": [0.0015, 0.25], "exponent": 1.0}],
     "suite": [{"bench": "batching", "partitions": size, "brokers": 100, "seconds": {"ready": {"median": size / 1e6}}}
-              for size in (1_000, 200_000)],
+              for size in (1_000, 200_000)] + [FAILURE, FAILURE | {"partitions": 10_000_000, "brokers": 1_000}],
     "ratios": [{"name": "memory/1000000/100 beside kafka", "value": 11.25, "less": False, "absolute": False}],
 }  # fmt: skip
 
@@ -46,6 +49,35 @@ def test_the_page_is_what_the_records_make_of_it() -> None:
     text = (DOCS / "performance.md").read_text(encoding="utf-8")
     assert page.filled(text) == text, "make plots"
     assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(page.TABLES)
+
+
+def test_the_readme_tells_what_the_records_tell() -> None:
+    text = plots.README.read_text(encoding="utf-8")
+    assert page.filled(text, blocks=readme.SENTENCES) == text, "make plots"
+    assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(readme.SENTENCES)
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("in-memory", ["kframe decides, applies and encodes 4 to 16 times as fast ([record of 2026-11-22](",
+                       "At 10,000,000 partitions it holds 81 bytes of state for each ("]),
+        ("live", ["A failover at 1,000 partitions: kframe 1.00 s, Kafka 20.0 s; a broker's failure at 1,000 partitions",
+                  "2 cores for all of them, 2 lives each, kframe's slowest and Kafka's best"]),
+    ],
+)  # fmt: skip
+def test_a_sentence_of_the_newest_record(name: str, told: list[str], results: Path) -> None:
+    after = page.filled(f"<!-- figures: {name} -->\nold\n<!-- end -->\n", results, readme.SENTENCES)
+    assert "\nold\n" not in after
+    for words in told:
+        assert words in after
+
+
+def test_a_size_at_which_kafka_did_not_run_is_told_beside(results: Path) -> None:
+    alone = [row | {"partitions": 9_000, "kafka": [], "ratio": None} for row in FIGURES["live"]]
+    (results / "later.json").write_text(json.dumps(FRAME | {"when": "2026-11-23", "live": FIGURES["live"] + alone}))
+    assert "a broker's failure at 1,000 partitions: kframe 1.00 s, Kafka 20.0 s; " in readme.live(results)
+    assert "a failover at 9,000 partitions: kframe 1.00 s; " in readme.live(results)
 
 
 @pytest.mark.parametrize("name", plots.PICTURES)
@@ -70,7 +102,9 @@ def test_every_kept_record_says_where_it_comes_from() -> None:
         ("roofline", ["`index_hosts`", "all", "30", "40.0", "0.8", "scatter, 3.0", "**4.0**"]),
         ("own-work", ["broker-failure, 10 hosted", "in the cluster", "1.00 ms at 1", "10.0 ms at 10", "1.00"]),
         ("requests", ["topic-deletion", "1.50", "250", "1.00"]),
-        ("suite", ["batching", "200,000", "100", "200", "", ""]),
+        ("suite", ["ready, ms", "1,000 / 100", "200,000 / 100", "10,000,000 / 1,000"]),
+        ("suite", ["batching", "1.00", "200", ""]),
+        ("phases", ["broker-failure", "200,000", "100", "30.0", "20.0", "10.0"]),
         ("targets", ["memory a partition, beside Kafka's context", "at least 10 times", "11.2 times", "yes"]),
     ],
 )
@@ -88,8 +122,13 @@ def test_a_kernel_beyond_the_limit_says_why(results: Path) -> None:
     assert "- `index_hosts`: two passes" in page.TABLES["roofline"](results)
 
 
+def test_answers_that_were_not_known_are_counted(results: Path) -> None:
+    assert "2 of these 4 were held to a known answer." in page.TABLES["suite"](results)
+
+
 def test_without_records_nothing_is_made_up(tmp_path: Path) -> None:
-    assert {table(tmp_path) for table in page.TABLES.values()} == {page.NONE}
+    blocks = (*page.TABLES.values(), *readme.SENTENCES.values())
+    assert {block(tmp_path) for block in blocks} == {page.NONE}
     assert plots.draw(tmp_path, tmp_path) == []
 
 
@@ -97,11 +136,14 @@ def test_the_command_draws_all(tmp_path: Path, results: Path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "plots").mkdir()
     (tmp_path / "performance.md").write_text("<!-- figures: requests -->\n<!-- end -->\n")
-    assert plots.main(["--docs", str(tmp_path), "--results", str(results)]) == 0
+    (tmp_path / "README.md").write_text("<!-- figures: in-memory -->\n<!-- end -->\n")
+    words = ["--docs", str(tmp_path), "--readme", str(tmp_path / "README.md"), "--results", str(results)]
+    assert plots.main(words) == 0
     drawn = {path.stem: path.read_text() for path in (tmp_path / "plots").glob("*.svg")}
     assert set(drawn) == set(plots.PICTURES)
     assert drawn["live"].count(f"fill: {plots.THEIRS}") == 2
     assert "topic-deletion" in (tmp_path / "performance.md").read_text()
+    assert "4 to 16 times" in (tmp_path / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
