@@ -122,7 +122,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--over", type=int, nargs="+", default=[10, 100, 1_000], metavar="BROKERS", help="of clusters in the suite")
     add("--benches", nargs="+", choices=BENCHES, default=(), metavar="NAME", help="of the suite; all by default")
     add("--largest", type=int, nargs="*", default=[], metavar="N", help="in memory over 1,000 brokers too: 10000000")
-    add("--runs", type=int, help="counted runs of each bench; by default 5, of large clusters 2 and 1")
+    add("--runs", type=int, help="counted runs of each bench; by default 5, of large clusters fewer")
     add("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 200_000], help="of requests")
     add("--clusters", type=int, nargs="+", default=[1_000, 1_000_000], help="for AlterPartition; the largest is swept")
     add("--brokers", type=int, default=100, help="of clusters for requests and AlterPartition")

@@ -44,7 +44,8 @@ def bars(panels: Sequence[Any], titles: Mapping[str, str], rows: Mapping[str, Se
         axes.set_yscale("log")
         axes.set_xticks(range(len(rows[key])), [f"{row['partitions']:,}\npartitions" for row in rows[key]])
         _bare(axes)
-    least = min(one[2] for group in rows.values() for row in group for one in row["shown"] if one[2] is not None)
+    heights = (one[2] for group in rows.values() for row in group for one in row["shown"])
+    least = min((seconds for seconds in heights if seconds is not None), default=1.0)
     panels[0].set_ylim(bottom=least / ROOM)  # room for a name in the shortest bar
     panels[0].set_ylabel(unit)
 

@@ -17,8 +17,10 @@ SUITE: Final = Path(__file__).resolve().parent / "suite"
 #: What fits into some gigabytes at ten million partitions and is over in minutes; those with targets first.
 LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching", "rack-failure")
 LARGEST_BROKERS: Final = 1_000
-#: Counted runs of each bench by the least partitions of a cluster: a run of a large one takes seconds to get ready.
-RUNS: Final = ((10_000_000, 1), (1_000_000, 2), (0, 5))
+#: At most so many counted runs of each bench, and as many as fit into so many seconds: a run in a large cluster takes
+#: seconds to get ready. Targets are of a hundred brokers.
+RUNS: Final = 5
+SECONDS, SECONDS_OF_TARGETS, BROKERS_OF_TARGETS = 2, 5, 100
 #: Standard output is for results.
 _STDERR: Final = 2
 TIERS: Final = ("native", "bulk", "scalar")
@@ -51,14 +53,15 @@ def parts(
 
 
 def run(part: Part, runs: int | None = None) -> list[Result]:
-    """The results (schema ``kframe.bench/v1``) of its benches, timed ``runs`` times, by default as RUNS says. What goes
-    on is told on standard error. Raises CalledProcessError if a bench fails or gives another answer than the known one;
-    pytest has said which."""
-    times = runs or next(number for least, number in RUNS if part.partitions >= least)
+    """The results (schema ``kframe.bench/v1``) of its benches, timed ``runs`` times, by default as often as there is
+    time for. What goes on is told on standard error. Raises CalledProcessError if a bench fails or gives another answer
+    than the known one; pytest has said which."""
+    seconds = SECONDS_OF_TARGETS if part.brokers == BROKERS_OF_TARGETS else SECONDS
+    often = [f"--bench-runs={runs}"] if runs else [f"--bench-runs={RUNS}", f"--bench-seconds={seconds}"]
     with TemporaryDirectory(prefix="kframe-bench-") as folder:
         out = Path(folder) / "benchmark.json"
         command = [sys.executable, "-m", "pytest", str(SUITE), "-v", "--no-header"]
-        command += ["--benchmark-enable", "--benchmark-quiet", f"--benchmark-json={out}", f"--bench-runs={times}"]
+        command += ["--benchmark-enable", "--benchmark-quiet", f"--benchmark-json={out}", *often]
         command += [f"--bench-partitions={part.partitions}", f"--bench-brokers={part.brokers}"]
         command += [f"--bench-only={','.join(part.only)}"] if part.only else []
         subprocess.run(command, stdout=_STDERR, check=True, cwd=SUITE.parent.parent)

@@ -64,6 +64,12 @@ class Worlds:
         return World(bench.partitions, bench.brokers, self._made[1])
 
 
+def counted_runs(most: int, first: float, seconds: float | None) -> int:
+    """How many runs are counted after one that took ``first`` seconds, getting ready included: as many as fit into
+    ``seconds``, one at least."""
+    return most if seconds is None else max(1, min(most, int(seconds / first)))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The sizes, and how answers are made anew."""
     group = parser.getgroup("kframe's benches")
@@ -73,6 +79,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--bench-brokers", default="10,100,1000", metavar="B,...", help="brokers; 10,100,1000 by default")
     group.addoption("--bench-only", metavar="NAME,...", help="these benches; all of them by default")
     group.addoption("--bench-runs", type=int, default=3, help="counted runs of each bench that is timed; 3 by default")
+    group.addoption("--bench-seconds", type=float, help="only as many of them as fit into so many seconds, but one")
     group.addoption("--new-answers", action="store_true", help=f"keep the answers found in {ANSWERS.name}")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import growth, timed
 from benchmarks.__main__ import main
+from benchmarks.suite.conftest import counted_runs
 from benchmarks.targets import TARGETS
 from kframe.bench import BENCHES
 
@@ -52,6 +53,13 @@ def test_the_largest_clusters_are_measured_bench_by_bench() -> None:
         (9_000, timed.LARGEST_BROKERS, ("batching",)),
     ]
     assert set(timed.LARGEST) <= set(BENCHES)
+
+
+@pytest.mark.parametrize(
+    "first, seconds, runs", [(0.5, None, 5), (0.5, 2.0, 4), (0.1, 2.0, 5), (1.1, 2.0, 1), (9.0, 2.0, 1)]
+)
+def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs: int) -> None:
+    assert counted_runs(5, first, seconds) == runs
 
 
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,6 +146,17 @@ def test_the_command_draws_all(tmp_path: Path, results: Path) -> None:
     assert "4 to 16 times" in (tmp_path / "README.md").read_text()
 
 
+def test_a_record_without_zookeeper_classes_leaves_their_picture_empty(tmp_path: Path) -> None:
+    """As one has it that was cut short after the KRaft classes."""
+    pytest.importorskip("matplotlib")
+    rows = [row | {"beside": "kraft", "phase": "decide"} for row in FIGURES["classes"]]
+    (tmp_path / "peers.json").write_text(json.dumps(FRAME | {"classes": rows}))
+    (tmp_path / "plots").mkdir()
+    assert [path.stem for path in plots.draw(tmp_path, tmp_path)] == ["classes"]
+    assert "| KRaft classes | broker-failure, decide | 1,000 |" in page.TABLES["classes"](tmp_path)
+    assert readme.in_memory(tmp_path) == page.NONE
+
+
 @pytest.mark.parametrize(
     "seconds, text", [(20.0, "20 s"), (1.0, "1 s"), (0.125, "125 ms"), (0.0045, "4.5 ms"), (2e-5, "20 µs")]
 )
