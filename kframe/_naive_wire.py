@@ -262,9 +262,9 @@ def write_leader_and_isr(
         start = int(slot_start[row])
         leader_id = NO_LEADER if leader[row] < 0 else broker_ids[leader[row]]
         data = struct.pack(">4i", partition[row], controller_epoch[row], leader_id, leader_epoch[row])
-        data += _ints([broker_ids[index] for index in isr[start : start + isr_count[row]]], compact)
+        data += _ints([broker_ids[index] for index in isr[start : start + int(isr_count[row])]], compact)
         data += struct.pack(">i", partition_epoch[row])
-        data += _ints([broker_ids[index] for index in replica[start : start + replica_count[row]]], compact)
+        data += _ints([broker_ids[index] for index in replica[start : start + int(replica_count[row])]], compact)
         for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING) if version >= 3 else ():
             slots = _flagged(row, slot_start, replica_count, replica_flags, flag)
             data += _ints([broker_ids[replica[slot]] for slot in slots], compact)
@@ -357,9 +357,9 @@ def write_update_metadata(
         if topic_deleting[topic[row]]:
             told = LEADER_DURING_DELETE, 0, 0
         data = struct.pack(">4i", partition[row], controller_epoch[row], told[0], told[1])
-        data += _ints([broker_ids[index] for index in isr[start : start + isr_count[row]]], compact)
+        data += _ints([broker_ids[index] for index in isr[start : start + int(isr_count[row])]], compact)
         data += struct.pack(">i", told[2])
-        data += _ints([broker_ids[index] for index in replica[start : start + replica_count[row]]], compact)
+        data += _ints([broker_ids[index] for index in replica[start : start + int(replica_count[row])]], compact)
         if version >= 4:
             slots = _offline(row, slot_start, replica_count, replica, replica_flags, live)
             data += _ints([broker_ids[replica[slot]] for slot in slots], compact)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from benchmarks.__main__ import main
 from benchmarks.suite.conftest import counted_runs
 from benchmarks.targets import TARGETS
 from kframe.bench import BENCHES
+from tests.architecture.source import ROOT
 
 
 def test_the_exponent_of_a_power_law_is_found() -> None:
@@ -60,6 +64,22 @@ def test_the_largest_clusters_are_measured_bench_by_bench() -> None:
 )
 def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs: int) -> None:
     assert counted_runs(5, first, seconds) == runs
+
+
+#: Deciding, storing and encoding of all kinds; the storm reaches rows whose slots are beyond what 16 bits hold.
+OF_THE_TWINS = ("rack-failure", "reassignment-start", "topic-creation-storm", "topic-deletion")
+
+
+def test_the_known_answers_are_those_of_the_naive_kernels() -> None:
+    """Not one of the kernels that have made them takes part."""
+    words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_THE_TWINS)}"]
+    environment = {**os.environ, "KFRAME_KERNELS": "naive"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, "--bench-brokers=10"],
+        env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert f"{len(OF_THE_TWINS)} passed" in done.stdout
 
 
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
