@@ -79,10 +79,10 @@ class Found:
 
 
 def _suite(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
-    for one in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches):
+    for one in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches, chosen.runs):
         which = f", {one.only[0]}" if len(one.only) == 1 else ""
         with record.part(f"suite, {one.partitions:,} partitions, {one.brokers:,} brokers{which}"):
-            found.suite += timed.run(one, chosen.runs)
+            found.suite += timed.run(one)
 
 
 def _requests(chosen: argparse.Namespace, found: Found, record: Growing) -> None:

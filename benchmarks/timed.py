@@ -15,8 +15,10 @@ from benchmarks.ratios import Ratio
 
 SUITE: Final = Path(__file__).resolve().parent / "suite"
 #: What fits into some gigabytes at ten million partitions and is over in minutes; those with targets first.
-LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching", "rack-failure")
+LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching")
 LARGEST_BROKERS: Final = 1_000
+#: Counted runs of each.
+LARGEST_RUNS: Final = 3
 #: At most so many counted runs of each bench, and as many as fit into so many seconds: a run in a large cluster takes
 #: seconds to get ready. Targets are of a hundred brokers.
 RUNS: Final = 5
@@ -40,24 +42,30 @@ class Part(NamedTuple):
     partitions: int
     brokers: int
     only: tuple[str, ...] = ()
+    runs: int | None = None
+    """How often each is timed; as often as there is time for if nobody says."""
 
 
 def parts(
-    partitions: Iterable[int], brokers: Iterable[int], largest: Iterable[int], only: Sequence[str] = ()
+    partitions: Iterable[int],
+    brokers: Iterable[int],
+    largest: Iterable[int],
+    only: Sequence[str] = (),
+    runs: int | None = None,
 ) -> list[Part]:
     """All sizes, the small ones first; of the ``largest``, which are in memory alone, each bench by itself, so that
     none finds the memory that another had."""
-    together = [Part(*size, tuple(only)) for size in product(partitions, brokers)]
+    together = [Part(*size, tuple(only), runs) for size in product(partitions, brokers)]
     alone = [name for name in LARGEST if not only or name in only]
-    return together + [Part(size, LARGEST_BROKERS, (name,)) for size in largest for name in alone]
+    of_largest = runs or LARGEST_RUNS
+    return together + [Part(size, LARGEST_BROKERS, (name,), of_largest) for size in largest for name in alone]
 
 
-def run(part: Part, runs: int | None = None) -> list[Result]:
-    """The results (schema ``kframe.bench/v1``) of its benches, timed ``runs`` times, by default as often as there is
-    time for. What goes on is told on standard error. Raises CalledProcessError if a bench fails or gives another answer
-    than the known one; pytest has said which."""
+def run(part: Part) -> list[Result]:
+    """The results (schema ``kframe.bench/v1``) of its benches. What goes on is told on standard error. Raises
+    CalledProcessError if a bench fails or gives another answer than the known one; pytest has said which."""
     seconds = SECONDS_OF_TARGETS if part.brokers == BROKERS_OF_TARGETS else SECONDS
-    often = [f"--bench-runs={runs}"] if runs else [f"--bench-runs={RUNS}", f"--bench-seconds={seconds}"]
+    often = [f"--bench-runs={part.runs}"] if part.runs else [f"--bench-runs={RUNS}", f"--bench-seconds={seconds}"]
     with TemporaryDirectory(prefix="kframe-bench-") as folder:
         out = Path(folder) / "benchmark.json"
         command = [sys.executable, "-m", "pytest", str(SUITE), "-v", "--no-header"]

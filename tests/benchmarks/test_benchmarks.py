@@ -51,11 +51,12 @@ def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
 
 def test_the_largest_clusters_are_measured_bench_by_bench() -> None:
     assert timed.parts([1_000, 2_000], [10], [9_000], ["batching", "broker-failure", "topic-deletion"]) == [
-        (1_000, 10, ("batching", "broker-failure", "topic-deletion")),
-        (2_000, 10, ("batching", "broker-failure", "topic-deletion")),
-        (9_000, timed.LARGEST_BROKERS, ("broker-failure",)),
-        (9_000, timed.LARGEST_BROKERS, ("batching",)),
+        (1_000, 10, ("batching", "broker-failure", "topic-deletion"), None),
+        (2_000, 10, ("batching", "broker-failure", "topic-deletion"), None),
+        (9_000, timed.LARGEST_BROKERS, ("broker-failure",), timed.LARGEST_RUNS),
+        (9_000, timed.LARGEST_BROKERS, ("batching",), timed.LARGEST_RUNS),
     ]
+    assert [one.runs for one in timed.parts([1_000], [10], [9_000], ["batching"], runs=7)] == [7, 7]
     assert set(timed.LARGEST) <= set(BENCHES)
 
 
