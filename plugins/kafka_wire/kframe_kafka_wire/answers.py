@@ -29,6 +29,10 @@ class WireError(KframeError):
     """What came over a connection is not what belongs there; the connection cannot be used any further."""
 
 
+class Refused(WireError):
+    """The broker will have none of us, or we will have none of it, however often it is tried."""
+
+
 class Asked(NamedTuple):
     """What an answer answers."""
 

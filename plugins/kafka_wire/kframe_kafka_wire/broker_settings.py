@@ -58,8 +58,9 @@ class BrokerSettings:
     def _ask(self, broker: Registration, keys: Sequence[str]) -> dict[str, str]:
         listener = inter_broker_listener(self._config)
         security, endpoint = security_of(self._config, listener), endpoint_on(broker, listener)
-        tls = None if security.tls is None else security.tls.client
-        connection = Connection(Target(endpoint.host, endpoint.port, tls, security.credentials(), self._client_id))
+        connection = Connection(
+            Target(endpoint.host, endpoint.port, security.tls, security.credentials(), self._client_id)
+        )
         resource = {"resource_type": _BROKER, "resource_name": str(broker.broker_id), "configuration_keys": list(keys)}
         request = encode_request(*_DESCRIBE, 1, self._client_id, {"resources": [resource], "include_synonyms": False})
         try:

@@ -5,7 +5,6 @@ It asks a bootstrap broker who is controller, and asks that; when it is not any 
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -17,10 +16,9 @@ from kframe.model.tables import Targets
 from kframe.snapshot.administration import Moving
 from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
 from kframe.snapshot.snapshot import Snapshot
-from kframe_kafka_wire.answers import WireError, error_of
+from kframe_kafka_wire.answers import Refused, WireError, error_of
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.connection import Connection, Target
-from kframe_kafka_wire.sasl import LoginRefused
 from kframe_kafka_wire.security import ListenerSecurity, security_of
 from kframe_kafka_wire.shapes import CodecError
 
@@ -118,7 +116,7 @@ class AdminClient:
                 told = self._exchange(connection, api, fields)
             except _BROKEN as error:
                 problem = str(error) or type(error).__name__
-                if _for_good(error):
+                if isinstance(error, Refused):
                     raise StoreError(f"no controller can be reached: {problem}") from error
             else:
                 code = verdict(told)
@@ -132,7 +130,8 @@ class AdminClient:
         raise StoreError(f"no controller can be reached: {problem}")
 
     def _to_controller(self) -> Connection:
-        """A connection to the controller, as the first of the bootstrap brokers that answers names it."""
+        """A connection to the controller, as the first of the bootstrap brokers that answers names it; where none does,
+        what is raised is for good if it is with one of them."""
         failure: Exception = WireError("no bootstrap broker was given")
         for host, port in self._bootstrap:
             try:
@@ -142,7 +141,7 @@ class AdminClient:
                 finally:
                     asked.close()
             except _BROKEN as error:
-                failure = error
+                failure = failure if isinstance(failure, Refused) else error
                 continue
             places = {one["node_id"]: (one["host"], one["port"]) for one in told["brokers"]}
             if told["controller_id"] in places:
@@ -152,9 +151,7 @@ class AdminClient:
         raise failure
 
     def _open(self, host: str, port: int) -> Connection:
-        tls = self._security.tls
-        target = Target(host, port, None if tls is None else tls.client, self._credentials, CLIENT_ID)
-        connection = Connection(target)
+        connection = Connection(Target(host, port, self._security.tls, self._credentials, CLIENT_ID))
         try:
             connection.open(REQUEST_MS)
         except BaseException:
@@ -194,12 +191,6 @@ def client_security(config: Mapping[str, str]) -> ListenerSecurity:
 def verdict(told: Mapping[str, Any]) -> ErrorCode:
     """What an answer says of the whole question."""
     return ErrorCode.NOT_CONTROLLER if _all_refused(told) else error_of(told.get("error_code", 0))
-
-
-def _for_good(error: Exception) -> bool:
-    """Whether it would be the same the next time: a login or a certificate is refused, ours or the broker's."""
-    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
-    return isinstance(error, LoginRefused) or "CERTIFICATE" in reason or "UNKNOWN_CA" in reason
 
 
 def _all_refused(told: Mapping[str, Any]) -> bool:

@@ -8,19 +8,23 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kframe_kafka_wire.answers import WireError
-from kframe_kafka_wire.sasl import authenticate
-from kframe_kafka_wire.security import Credentials
+from kframe.api.tls import tls_refusal
+from kframe_kafka_wire.answers import Refused, WireError
+from kframe_kafka_wire.sasl import LoginRefused, authenticate
+from kframe_kafka_wire.security import Credentials, Tls
 
 #: Bytes that are made room for at a time: a reply takes memory as it comes, not as its length claims.
 _CHUNK: Final = 2**18
 #: Brokers give no other answer to what they cannot read.
-_WHY_WORDLESS: Final = ": it ends, or does not know the version of a request (is inter.broker.protocol.version right?)"
+_WHY_WORDLESS: Final = (
+    ": it ends, does not know the version of a request, or expects TLS or SASL "
+    "(are inter.broker.protocol.version and the security protocol right?)"
+)
 #: What a TLS server says to somebody who does not speak TLS begins like this: an alert.
 _TLS_ALERT: Final = b"\x15\x03"
 #: Most buffers of one system call.
@@ -35,8 +39,7 @@ class Target:
 
     host: str
     port: int
-    tls: Callable[[], ssl.SSLContext] | None
-    """Makes the context for each connection, so that renewed files count."""
+    tls: Tls | None
     credentials: Credentials | None
     client_id: str
 
@@ -54,26 +57,34 @@ class Connection:
         self._deadline = 0.0
 
     def open(self, timeout_ms: int) -> None:
-        """Connect, speak TLS and log in, all within ``timeout_ms``. Raises OSError and WireError, and ConfigError for
-        TLS files that cannot be used."""
+        """Connect, speak TLS and log in, all within ``timeout_ms``. Raises OSError and WireError, Refused where it
+        would be the same the next time, and ConfigError for TLS files that cannot be used."""
         self._deadline = time.monotonic() + timeout_ms / 1000
         self._take(self._connected())
         if self._target.tls is not None:
-            self._speak_tls(self._target.tls())
+            self._speak_tls(self._target.tls)
         if self._target.credentials is not None:
-            authenticate(self._target.credentials, self._target.client_id, self._say)
+            try:
+                authenticate(self._target.credentials, self._target.client_id, self._say)
+            except LoginRefused as problem:
+                raise Refused(f"{self._target}: {problem}") from problem
 
     def exchange(self, chunks: Sequence[bytes | memoryview], reply_bytes_max: int, timeout_ms: int) -> bytes:
         """Send a whole request, its size first, and return the reply without its size, all within ``timeout_ms``.
 
-        Raises OSError, TimeoutError included, and WireError for a reply that cannot be one.
+        Raises OSError, TimeoutError included, and WireError for a reply that cannot be one; Refused where TLS tells
+        only now, as its version 1.3 does, that our certificate is none to the broker.
         """
         self._deadline = time.monotonic() + timeout_ms / 1000
-        self._send([memoryview(one) for one in chunks])
-        head = self._receive(4)
+        try:
+            self._send([memoryview(one) for one in chunks])
+            head = self._receive(4)
+        except ssl.SSLError as problem:
+            self._check_refused(problem)
+            raise
         length = int.from_bytes(head, "big", signed=True)
         if head.startswith(_TLS_ALERT):
-            raise WireError("the broker speaks TLS on this port, and we were told not to")
+            raise Refused(f"{self._target}: the broker speaks TLS on this port, and we were told not to")
         if not 0 < length <= reply_bytes_max:
             raise WireError(f"a reply of {length} bytes, where at most {reply_bytes_max} make sense")
         return self._receive(length)
@@ -114,13 +125,24 @@ class Connection:
                 failure = problem
         raise failure
 
-    def _speak_tls(self, context: ssl.SSLContext) -> None:
-        connection = context.wrap_socket(
+    def _speak_tls(self, tls: Tls) -> None:
+        connection = tls.client().wrap_socket(
             self._usable(), server_hostname=self._target.host, do_handshake_on_connect=False
         )
         self._take(connection)  # before the handshake, so that ``shut`` ends it
         connection.settimeout(self._left())
-        connection.do_handshake()
+        try:
+            connection.do_handshake()
+        except ssl.SSLError as problem:
+            self._check_refused(problem)
+            raise
+
+    def _check_refused(self, problem: ssl.SSLError) -> None:
+        """Raises Refused if TLS would fail like this the next time."""
+        tls = self._target.tls
+        why = None if tls is None else tls_refusal(problem, str(self._target), tls.trusted, tls.shown)
+        if why is not None:
+            raise Refused(why) from problem
 
     def _say(self, request: bytes) -> bytes:
         """One request of the login, answered within the time of ``open``."""

@@ -30,7 +30,7 @@ _ROUNDS_MAX: Final = 1_000_000
 
 
 class LoginRefused(WireError):
-    """The broker will have none of this login, however often it is tried."""
+    """The broker will have none of this login."""
 
 
 def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from kframe.errors import ConfigError
+from kframe_kafka_wire.alerts import TellingContext
 from kframe_kafka_wire.identity import security_protocol
 from kframe_kafka_wire.jaas import Login, read_entries, read_section
 from kframe_kafka_wire.stores import KeyStore, TrustStore, key_store, load_key, load_trust, trust_store
@@ -38,6 +39,20 @@ class Tls:
     """Whether a server's certificate has to be valid for its host name."""
     client_auth: ssl.VerifyMode
 
+    @property
+    def trusted(self) -> str:
+        """The setting that says whom we trust, for whoever has to change it."""
+        if self.trust is None:
+            return "the system (ssl.truststore.location is not set)"
+        return f"ssl.truststore.location={self.trust.path}" if self.trust.path else "ssl.truststore.certificates"
+
+    @property
+    def shown(self) -> str:
+        """The same of the certificate that we show."""
+        if self.keys is None:
+            return "none (ssl.keystore.location is not set)"
+        return f"ssl.keystore.location={self.keys.path}" if self.keys.path else "ssl.keystore.certificate.chain"
+
     def client(self) -> ssl.SSLContext:
         """For connections that we make. Raises ConfigError where a file cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -48,7 +63,7 @@ class Tls:
         """For connections that we take. Raises ConfigError where a file cannot be used, or there is no key."""
         if self.keys is None:
             raise ConfigError("config key ssl.keystore.location", "nothing", f"a key store for {self.listener}")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = TellingContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = self.client_auth
         return self._filled(context)
 

@@ -48,9 +48,9 @@ class WireTransport:
         """Ourselves, named as a live broker in every UpdateMetadata."""
         self._listener = control_listener(config)
         security = security_of(config, self._listener)
-        self._tls = None if security.tls is None else security.tls.client
+        self._tls = security.tls
         if self._tls is not None:
-            self._tls()  # so that a file that cannot be used stops the start
+            self._tls.client()  # so that a file that cannot be used stops the start
         self._credentials = security.credentials()
         self._timeouts = Timeouts(
             *(whole(1)(f"config key {key}", config.get(key, "30000"))

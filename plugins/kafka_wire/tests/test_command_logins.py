@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from kframe_kafka_wire import client
 from kframe_kafka_wire.testing.secured import LET_IN, certificates, login, secured, tls
 from kframe_kafka_wire.testing.served import Served
 
@@ -37,8 +39,9 @@ class Operator:
         (at / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
     def tries(self, *arguments: object) -> Result:
-        more = ("--bootstrap-server", self._address, "--command-config", str(self._at / "client.properties"))
-        return CliRunner().invoke(cli, [*map(str, arguments), *more], prog_name="kframe")
+        more = ("--command-config", str(self._at / "client.properties"))
+        given = () if "--bootstrap-server" in arguments else ("--bootstrap-server", self._address)
+        return CliRunner().invoke(cli, [*map(str, arguments), *given, *more], prog_name="kframe")
 
     def does(self, *arguments: object) -> Result:
         done = self.tries(*arguments)
@@ -86,24 +89,51 @@ def test_who_may_come_in_moves_and_elects(name: str, world: Served, folder: Path
     assert assigned(world) == ([1, 2], 1)
 
 
-#: The same of who may not, with what is said; each at once, however patiently a controller is looked for otherwise.
-LEFT_OUT: Mapping[str, tuple[str, dict[str, str], str, str, str]] = {
-    "a wrong password": ("SASL_PLAINTEXT", login("PLAIN", "alice", "x"), "", "authority", "refuses the login by PLAIN"),
-    "a wrong proof": (
-        "SASL_SSL", login("SCRAM-SHA-512", "dave", "x"), "", "authority", "refuses the login by SCRAM-SHA-512"
+#: The same of who may not, with whom he trusts, and what is said.
+LEFT_OUT: Mapping[str, tuple[str, dict[str, str], str, str, tuple[str, ...]]] = {
+    "a wrong password": (
+        "SASL_PLAINTEXT", login("PLAIN", "alice", "x"), "", "authority", ("refuses the login by PLAIN",)
     ),
-    "no rights": ("SASL_PLAINTEXT", login("PLAIN", "eve", "x"), "", "authority", "CLUSTER_AUTHORIZATION_FAILED"),
+    "a wrong proof": (
+        "SASL_SSL", login("SCRAM-SHA-512", "dave", "x"), "", "authority", ("refuses the login by SCRAM-SHA-512",)
+    ),
+    "no rights": ("SASL_PLAINTEXT", login("PLAIN", "eve", "x"), "", "authority", ("CLUSTER_AUTHORIZATION_FAILED",)),
     "another authority": (
-        "SASL_SSL", login("PLAIN", "alice", "secret"), "", "other", "CERTIFICATE_VERIFY_FAILED"
+        "SASL_SSL", login("PLAIN", "alice", "secret"), "", "other",
+        ("found a certificate that is refused (self-signed", "ssl.truststore.location=", "other.pem"),
+    ),
+    "no certificate": (
+        "SSL", {}, "", "authority",
+        ("CERTIFICATE_REQUIRED", "found none (ssl.keystore.location is not set), expected a certificate"),
+    ),
+    "a stranger's certificate": (
+        "SSL", {}, "stranger", "authority",
+        ("UNKNOWN_CA", "found ssl.keystore.location=", "stranger.pem, expected a certificate"),
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_who_may_not_is_told_why(name: str, world: Served, folder: Path, tmp_path: Path) -> None:
+def test_who_may_not_is_told_why_at_once(
+    name: str, world: Served, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that would look for a controller for ever ends."""
+    monkeypatch.setattr(client, "LOOKED_FOR_S", math.inf)
     listener, more, key, authority, said = LEFT_OUT[name]
     settings = {**(tls(folder, key, authority) if listener.endswith("SSL") else {}), **more}
     done = Operator(world, tmp_path, listener, settings).tries("reassign", "start", "t-0=2,1", "--execute")
     assert done.exit_code == 1, done.output
-    assert said in done.output
+    words = " ".join(done.output.split())
+    assert all(one in words for one in said), words
+    assert name == "no rights" or f"{world.server.addresses[listener]}: " in words
     assert assigned(world) == ([1, 2], 1)
+
+
+def test_one_broker_that_refuses_is_no_hindrance(world: Served, folder: Path, tmp_path: Path) -> None:
+    """Brokers of one list may differ; the first that lets in is asked."""
+    listener, more, key = LET_IN["PLAIN over TLS"]
+    operator = Operator(world, tmp_path, listener, secrets(folder, listener, more, key))
+    refusing = world.server.addresses["SSL"]
+    assert (
+        operator.rows("reassign", "list", "--bootstrap-server", f"{refusing},{world.server.addresses[listener]}") == []
+    )

@@ -160,8 +160,7 @@ def test_a_control_plane_of_kafka_s(
         assert security.credentials() == (Credentials(mechanism, USER, PASSWORD) if mechanism else None)
         if mechanism:
             wrong = Credentials(mechanism, USER, "another")
-            tls = None if security.tls is None else security.tls.client
-            connection = Connection(Target(HOST, live.cluster.brokers[1].other_port, tls, wrong, "test"))
+            connection = Connection(Target(HOST, live.cluster.brokers[1].other_port, security.tls, wrong, "test"))
             with pytest.raises(WireError, match=f"refuses the login by {mechanism}"):
                 connection.open(10_000)
             connection.close()

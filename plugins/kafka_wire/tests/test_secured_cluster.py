@@ -47,7 +47,6 @@ class Security:
 def sasl_ssl(authority: Authority) -> Security:
     """One listener, with passwords over TLS."""
     users = 'username="kafka" password="secret" user_kafka="secret" user_eve="x"'
-    trusted = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path)}
     passwords = {"kafka": "secret", "eve": "x", "nobody": ""}
     return Security(
         "sasl_ssl", "SASL_SSL", "SASL_SSL://{one}",
@@ -57,13 +56,14 @@ def sasl_ssl(authority: Authority) -> Security:
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{PLAIN_MODULE} {users};",
             "super.users": "User:kafka",
         },
-        {name: {**trusted, **login("PLAIN", name, password)} for name, password in passwords.items()},
+        {name: {**trusting(authority), **login("PLAIN", name, password)} for name, password in passwords.items()},
         {"nobody": "refuses the login by PLAIN"},
     )  # fmt: skip
 
 
 def ssl_with_control_plane(authority: Authority) -> Security:
     """Certificates alone, and a listener for what a controller sends that is none of those between brokers."""
+    stranger = Authority(authority.path.parent / "stranger", "another")
     return Security(
         "ssl-control-plane", "SSL", "INTERNAL://{one},CONTROLLER://{other}",
         {
@@ -71,16 +71,24 @@ def ssl_with_control_plane(authority: Authority) -> Security:
             "inter.broker.listener.name": "INTERNAL", "control.plane.listener.name": "CONTROLLER",
             "ssl.client.auth": "required", "super.users": "User:CN=node;User:CN=kafka",
         },
-        {name: keys(authority, name) for name in ("kafka", "eve")},
-        {},
+        {
+            **{name: keys(authority, name) for name in ("kafka", "eve")},
+            "nobody": trusting(authority), "stranger": {**keys(stranger, "stranger"), **trusting(authority)},
+        },
+        {"nobody": "refuses who we are by TLS", "stranger": "refuses who we are by TLS"},
     )  # fmt: skip
+
+
+def trusting(authority: Authority) -> dict[str, str]:
+    """Whom somebody trusts who shows no certificate."""
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path)}
 
 
 def keys(authority: Authority, name: str) -> dict[str, str]:
     """A certificate, and whom its owner trusts."""
     identity = authority.issue(name, HOST)
     return {
-        "ssl.truststore.type": "PEM", "ssl.truststore.location": str(identity.authority),
+        **trusting(authority),
         "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate),
     }  # fmt: skip
 
@@ -129,11 +137,11 @@ class World:
         """As stored, in order of ids."""
         return sorted(self.state(partition)["isr"])
 
-    def command(self, user: str, *arguments: object) -> tuple[int, str]:
-        """Exit code and words of a command of kframe's, asked of kframe."""
+    def command(self, user: str, *arguments: object, at: str = "") -> tuple[int, str]:
+        """Exit code and words of a command of kframe's, asked of kframe unless another address is given."""
         config = self.folder / f"{user}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings(user).items()))
-        more = ("--bootstrap-server", self.kframe.address, "--command-config", str(config))
+        more = ("--bootstrap-server", at or self.kframe.address, "--command-config", str(config))
         command = [sys.executable, "-m", "kframe", *map(str, arguments), *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.folder)
         return done.returncode, done.stdout + done.stderr
@@ -200,6 +208,7 @@ def test_all_of_it_is_secured(world: World, tool: Tool, tmp_path: Path) -> None:
     code, said = world.command("eve", "reassign", "start", "t-0=1,2", "--execute")
     assert (code, "CLUSTER_AUTHORIZATION_FAILED" in said) == (1, True), said
     for user, words in world.security.refused.items():
-        code, said = world.command(user, "reassign", "list")
-        assert (code, words in said) == (1, True), said
+        for address in (world.kframe.address, first.address):
+            code, said = world.command(user, "reassign", "list", at=address)
+            assert (code, words in said) == (1, True), said
     assert world.kframe.stop(PATIENCE_S) == 0, world.kframe.log

@@ -7,6 +7,7 @@
 - Over TLS the certificate has to be valid for the host name, and only the authorities named are trusted.
 - A connection that breaks during a SASL login is tried again; kazoo takes it for a wrong password and stops for ever.
 - Reconnecting backs off to a second at most, not to an hour.
+- A start ends at once when all hosts refuse us by TLS, or we them: kazoo would try until the time is up.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.states import KeeperState
 from kazoo.security import ACL, Id
 
+from kframe.api.tls import tls_refusal
 from kframe.errors import ConfigError
 from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.settings import ConnectSettings, TlsSettings
@@ -42,6 +44,8 @@ from kframe_zookeeper.settings import ConnectSettings, TlsSettings
 _ATTEMPTS: Final = 3
 #: Bytes that are made room for at a time: a reply takes memory as it comes, not as its length claims.
 _CHUNK: Final = 2**18
+#: How often who waits for the first connection looks whether there can be none.
+_LOOK_S: Final = 0.02
 _BACK_OFF: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
 #: What a request is refused with in each state; None where it is taken.
 _REFUSALS: Final[dict[str, type[Exception] | None]] = {
@@ -97,11 +101,16 @@ def tls_context(tls: TlsSettings) -> ssl.SSLContext:
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     """Makes connections, each attempt within ``attempt_s``, and remembers why the last one failed."""
 
-    def __init__(self, attempt_s: float, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, attempt_s: float, tls: TlsSettings | None) -> None:
+        """Raises ConfigError where a file cannot be used."""
         super().__init__()
         self.failure: Exception | None = None
+        self.refusals: dict[str, str] = {}
+        """Why TLS cannot be spoken to these hosts, however often it is tried."""
         self._attempt_s = attempt_s
-        self._tls = tls
+        self._settings = tls
+        self._tls = None if tls is None else tls_context(tls)
+        self._at = ""
 
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: object
@@ -109,6 +118,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         """A connection to ``address``, over TLS to ``hostname`` if that is how. Raises OSError."""
         attempt_s = self._attempt_s if timeout is None else min(timeout, self._attempt_s)
         end = time.monotonic() + attempt_s
+        self._at = f"{hostname or address[0]}:{address[1]}"
         try:
             connection = socket.create_connection(address, attempt_s)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -121,8 +131,17 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
                 connection.close()
                 raise
         except OSError as problem:
-            self.failure = problem
+            self.note(problem)
             raise
+
+    def note(self, problem: OSError) -> None:
+        """The host that was tried last cannot be talked to, for this reason."""
+        self.failure, tls = problem, self._settings
+        why = None if tls is None else tls_refusal(problem, self._at, tls.trusted, tls.shown)
+        if why is None:
+            self.refusals.pop(self._at, None)
+        else:
+            self.refusals[self._at] = why
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
@@ -147,6 +166,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                     chunk = self._socket.recv(min(remaining, _CHUNK))
                 except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                     continue
+                except ssl.SSLError as problem:  # TLS 1.3 tells only now that our certificate is none to the server
+                    self.handler.note(problem)
+                    raise
                 if not chunk:
                     raise ConnectionDropped("socket connection broken")
                 parts.append(chunk)
@@ -187,12 +209,13 @@ class _Client(KazooClient):  # type: ignore[misc]
     def __init__(self, settings: ConnectSettings) -> None:
         self._gate = threading.Lock()
         self._refusal: type[Exception] | None = ConnectionClosedError
+        self._hosts = len(set(settings.hosts))
         sasl = settings.sasl
         attempt_s = settings.session_timeout_ms / 1000 / (_ATTEMPTS * len(settings.hosts))
         super().__init__(
             settings.connect_string,
             timeout=settings.session_timeout_ms / 1000,
-            handler=_Handler(attempt_s, None if settings.tls is None else tls_context(settings.tls)),
+            handler=_Handler(attempt_s, settings.tls),
             connection_retry=_BACK_OFF,
             use_ssl=settings.tls is not None,
         )
@@ -206,14 +229,21 @@ class _Client(KazooClient):  # type: ignore[misc]
         self._connection.attempt_s = attempt_s
 
     def start(self, timeout: float = 15) -> None:
-        """Connect. Raises KazooTimeoutError, which tells why the last attempt failed, after ``timeout`` seconds."""
-        try:
-            super().start(timeout)
-        except self.handler.timeout_exception as error:
-            failure = self.handler.failure
-            raise type(error)(
-                f"{error}; the last attempt failed with {failure!r}" if failure else str(error)
-            ) from failure
+        """Connect. Raises KazooTimeoutError, which tells why the last attempt failed, after ``timeout`` seconds, or at
+        once when TLS cannot be spoken to any host."""
+        live, end = self.start_async(), time.monotonic() + timeout
+        while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
+            hopeless = len(self.handler.refusals) == self._hosts
+            if hopeless or time.monotonic() >= end:
+                break
+        if self.connected:
+            super().start(timeout)  # which looks for the chroot now
+            return
+        failure, refusals = self.handler.failure, self.handler.refusals
+        self.stop()
+        self.close()
+        told = f"Connection time-out; the last attempt failed with {failure!r}" if failure else "Connection time-out"
+        raise self.handler.timeout_exception("; ".join(refusals.values()) if hopeless else told) from failure
 
     def _session_callback(self, state: str) -> None:
         # Before kazoo throws out what was queued: nothing slips in behind that.

@@ -102,6 +102,16 @@ class TlsSettings:
     """PEM file of what we show; None shows nothing."""
     key_password: str | None = field(default=None, repr=False)
 
+    @property
+    def trusted(self) -> str:
+        """The setting that says whom we trust, for whoever has to change it."""
+        return _named("zookeeper.ssl.truststore.location", self.authorities, "the system")
+
+    @property
+    def shown(self) -> str:
+        """The same of the certificate that we show."""
+        return _named("zookeeper.ssl.keystore.location", self.key_and_certificate, "none")
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectSettings:
@@ -203,6 +213,10 @@ def _tls(read: Mapping[str, Any]) -> TlsSettings | None:
         Path(identity) if identity else None,
         read["zookeeper.ssl.keystore.password"] or None,
     )
+
+
+def _named(key: str, path: Path | None, without: str) -> str:
+    return f"{without} ({key} is not set)" if path is None else f"{key}={path}"
 
 
 def _sasl(read: Mapping[str, Any]) -> SaslLogin | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import socket
 import struct
 import threading
@@ -83,6 +84,15 @@ def refused(settings: ConnectSettings, why: str = "") -> None:
         if why in str(caught.value):
             return
     pytest.fail(str(caught.value))
+
+
+def refused_at_once(settings: ConnectSettings, *why: str) -> None:
+    """A client that would try for ever ends by itself, and says at which host, what was found and what expected."""
+    with pytest.raises(KazooTimeoutError) as caught:
+        make_client(settings).start(math.inf)
+    host, port = settings.hosts[0]
+    assert str(caught.value).startswith(f"{host}:{port}: ")
+    assert all(one in str(caught.value) for one in why), caught.value
 
 
 def test_the_chroot_is_made(zookeeper: ServerHandle) -> None:
@@ -260,7 +270,9 @@ class TestTls:
         stranger = Authority(tmp_path, "stranger")
         assert settings.tls is not None
         tls = replace(settings.tls, authorities=stranger.path)
-        refused(replace(settings, tls=tls), "CERTIFICATE_VERIFY_FAILED")
+        refused_at_once(
+            replace(settings, tls=tls), "a certificate that is refused", f"truststore.location={stranger.path}"
+        )
 
     def test_a_certificate_for_another_host_is_refused(
         self, folder: Path, settings: ConnectSettings, authority: Authority
@@ -268,14 +280,26 @@ class TestTls:
         server = ServerHandle(folder / "elsewhere", ServerOptions(identity=authority.issue("elsewhere.example")))
         try:
             server.start()
-            address = replace(settings, hosts=((HOST, server.secure_port),))
-            refused(address, "certificate is not valid for '127.0.0.1'")
+            elsewhere = replace(settings, hosts=((HOST, server.secure_port),))
+            refused_at_once(elsewhere, "certificate is not valid for '127.0.0.1'")
+            with started(replace(settings, hosts=elsewhere.hosts + settings.hosts)):
+                pass  # one of two will do
+            down = make_client(replace(settings, hosts=(*elsewhere.hosts, (HOST, 1))))
+            with pytest.raises(KazooTimeoutError, match="the last attempt failed with"):
+                down.start(0.6)  # one that is down may come back
         finally:
             server.kill()
 
     def test_who_shows_no_certificate_is_refused(self, settings: ConnectSettings) -> None:
         assert settings.tls is not None
-        refused(replace(settings, tls=replace(settings.tls, key_and_certificate=None)))
+        tls = replace(settings.tls, key_and_certificate=None)
+        refused_at_once(replace(settings, tls=tls), "found none (zookeeper.ssl.keystore.location is not set)")
+
+    def test_a_stranger_s_certificate_is_refused(self, settings: ConnectSettings, tmp_path: Path) -> None:
+        stranger = Authority(tmp_path, "stranger").issue("kafka").key_and_certificate
+        assert settings.tls is not None
+        tls = replace(settings.tls, key_and_certificate=stranger)
+        refused_at_once(replace(settings, tls=tls), f"zookeeper.ssl.keystore.location={stranger}")
 
     def test_clear_text_to_the_tls_port_is_refused(self, settings: ConnectSettings) -> None:
         refused(replace(settings, tls=None))

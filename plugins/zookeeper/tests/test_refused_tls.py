@@ -1,0 +1,47 @@
+"""Commands that reach a cluster through ZooKeeper end at once where TLS is refused, however long they may wait for a
+connection."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.servers import HOST, ServerHandle
+
+PATIENCE_S: Final = 150.0
+HOURS_MS: Final = 24 * 3_600_000
+#: What the command is, and whose authority's certificate it shows; empty shows none.
+ASKED: Final = {
+    "controller run": (("controller", "run", "--id", "1000", "--listener", f"PLAINTEXT://{HOST}:0"), "stranger"),
+    "controller shadow": (("controller", "shadow"), "stranger"),
+    "controller shadow, without a certificate": (("controller", "shadow"), ""),
+    "controller status": (("controller", "status"), "stranger"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_refusal_is_told_at_once(
+    tls_zookeeper: ServerHandle, authority: Authority, tmp_path: Path, name: str
+) -> None:
+    arguments, signer = ASKED[name]
+    shown = Authority(tmp_path, signer).issue("kafka").key_and_certificate if signer else ""
+    config = tmp_path / "server.properties"
+    config.write_text(
+        f"zookeeper.connect={tls_zookeeper.secure_address}\nzookeeper.connection.timeout.ms={HOURS_MS}\n"
+        f"zookeeper.ssl.client.enable=true\nzookeeper.ssl.truststore.location={authority.path}\n"
+        f"zookeeper.ssl.truststore.type=PEM\nzookeeper.ssl.keystore.type=PEM\nzookeeper.ssl.keystore.location={shown}\n"
+    )
+    command = [sys.executable, "-m", "kframe", *arguments, "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
+    assert done.returncode != 0
+    said = " ".join(done.stderr.split())
+    found = (
+        f"zookeeper.ssl.keystore.location={shown}" if signer else "none (zookeeper.ssl.keystore.location is not set)"
+    )
+    assert f"{tls_zookeeper.secure_address}: refuses who we are by TLS" in said
+    assert f"found {found}, expected a certificate that it trusts" in said
+    assert "Traceback" not in said

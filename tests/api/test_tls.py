@@ -1,0 +1,52 @@
+"""Which failures of TLS are for good."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from kframe.api.tls import tls_refusal
+
+
+def failure(reason: str | None) -> ssl.SSLError:
+    made = ssl.SSLError(1, "as OpenSSL has it")
+    made.reason = reason  # type: ignore[assignment]
+    return made
+
+
+@pytest.mark.parametrize("reason, said", [
+    ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "found the key k, expected a certificate that it trusts"),
+    ("SSLV3_ALERT_BAD_CERTIFICATE", "found the key k, expected a certificate that it trusts"),
+    ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "found the key k, expected a certificate that it trusts"),
+    ("SSLV3_ALERT_CERTIFICATE_EXPIRED", "found the key k, expected a certificate that it trusts"),
+    ("TLSV1_ALERT_UNKNOWN_CA", "found the key k, expected a certificate that it trusts"),
+    ("TLSV1_ALERT_ACCESS_DENIED", "found the key k, expected a certificate that it trusts"),
+    ("SSLV3_ALERT_HANDSHAKE_FAILURE", "expected TLS 1.2 or later"),
+    ("TLSV1_ALERT_PROTOCOL_VERSION", "expected TLS 1.2 or later"),
+    ("WRONG_VERSION_NUMBER", "found something else than TLS"),
+])  # fmt: skip
+def test_what_no_retry_mends_is_told(reason: str, said: str) -> None:
+    told = tls_refusal(failure(reason), "h:1", "the authorities a", "the key k")
+    assert told is not None
+    assert told.startswith("h:1: ")
+    assert f"({reason})" in told
+    assert said in told
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_whom_we_trust() -> None:
+    refused = ssl.SSLCertVerificationError(1, "as OpenSSL has it")
+    refused.reason, refused.verify_message = "CERTIFICATE_VERIFY_FAILED", "certificate has expired"
+    told = tls_refusal(refused, "h:1", "the authorities a", "the key k")
+    assert told is not None
+    assert "(certificate has expired), expected one" in told
+    assert "the authorities a" in told
+
+
+@pytest.mark.parametrize("problem", [
+    failure(None), failure("UNEXPECTED_EOF_WHILE_READING"), failure("TLSV1_ALERT_INTERNAL_ERROR"),
+    failure("SSLV3_ALERT_UNEXPECTED_MESSAGE"), ssl.SSLEOFError(8, "EOF occurred in violation of protocol"),
+    ConnectionResetError(), TimeoutError(), ValueError(),
+], ids=repr)  # fmt: skip
+def test_what_may_pass_is_not(problem: Exception) -> None:
+    assert tls_refusal(problem, "h:1", "the authorities a", "the key k") is None
