@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 #: Columns of records: the number that was sent, partition, offset.
 NUMBER, PARTITION, OFFSET = 0, 1, 2
 _PATIENCE_S: Final = 240.0
+_OFFSET_BITS: Final = 44
 
 Records = NDArray[np.int64]
 """Shape (count, 3), in the order of the file: of acknowledgements, or of reading."""
@@ -54,16 +55,25 @@ def judge(acknowledged: Records, consumed: Records, failed: NDArray[np.int64]) -
     numbers, times = np.unique(consumed[:, NUMBER], return_counts=True)
     by_place = consumed[np.lexsort((consumed[:, OFFSET], consumed[:, PARTITION]))]
     same = by_place[1:, PARTITION] == by_place[:-1, PARTITION]
-    there = {*map(tuple, consumed.tolist())}
     is_there = np.isin(acknowledged[:, NUMBER], numbers)
     return Verdict(
         acknowledged=len(acknowledged),
         lost=int((~is_there).sum()),
-        moved=sum(tuple(one) not in there for one in acknowledged[is_there].tolist()),
+        moved=int((_standing_at(acknowledged[is_there], by_place) != acknowledged[is_there, NUMBER]).sum()),
         doubled=int((times > 1).sum()),
         disordered=int((same & (by_place[1:, NUMBER] < by_place[:-1, NUMBER])).sum()),
         unannounced=int((~np.isin(numbers, np.concatenate([acknowledged[:, NUMBER], failed]))).sum()),
     )
+
+
+def _standing_at(wanted: Records, by_place: Records) -> NDArray[np.int64]:
+    """The numbers that stand where ``wanted`` say, (count,); -1 where nothing stands. ``by_place`` is sorted so."""
+    if not len(by_place):
+        return np.full(len(wanted), -1, np.int64)
+    place, there = (rows[:, PARTITION] << _OFFSET_BITS | rows[:, OFFSET] for rows in (wanted, by_place))
+    found = np.minimum(np.searchsorted(there, place), len(there) - 1)
+    numbers: NDArray[np.int64] = np.where(there[found] == place, by_place[found, NUMBER], -1)
+    return numbers
 
 
 class Load(Process):

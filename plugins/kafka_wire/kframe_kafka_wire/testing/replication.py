@@ -23,7 +23,7 @@ PATIENCE_S: Final = 240.0
 SESSION_MS: Final = 8_000
 #: Of one topic: every broker leads two.
 REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
-RECORDS_PER_SECOND: Final = 5_000
+RECORDS_PER_SECOND: Final = 10_000
 #: What a broker logs of each request of a controller that it has carried out; of each partition for LeaderAndIsr.
 _CARRIED_OUT: Final = re.compile(
     r"(?:UpdateMetadata request sent by|Completed LeaderAndIsr request correlationId \d+ from) controller \d+"

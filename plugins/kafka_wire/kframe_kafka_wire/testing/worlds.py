@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,8 +31,9 @@ SETTINGS: Final = {
     # A replica that is held back stays so for an hour; the files of one that is deleted go at once.
     "replication.quota.window.num": "3600", "log.segment.delete.delay.ms": "100",
 }  # fmt: skip
-#: How long whoever asks nodes again and again lets them work in between.
+#: How long whoever asks nodes again and again lets them work in between, and how much longer than their answers take.
 _PAUSE_S: Final = 0.05
+_REST: Final = 2.0
 #: Release of the brokers, and the inter-broker protocol.
 Setup = tuple[str, str]
 NEWEST: Final[Setup] = ("3.9.1", "3.9")
@@ -124,13 +126,16 @@ class Sampler:
 
     def _run(self) -> None:
         # With a pause: the brokers have to share two cores with it.
-        while not self._over.wait(_PAUSE_S):
+        took_s = 0.0
+        while not self._over.wait(max(_PAUSE_S, _REST * took_s)):
+            begun_s = time.monotonic()
             for address in self._world.nodes:
                 with suppress(OSError):  # a broker is down for a moment
                     told = partitions(address)
                     self.answered[address] += 1
                     if offline := [name for name, leader, _ in told if leader < 0]:
                         self.offline.append((address, offline))
+            took_s = time.monotonic() - begun_s
 
 
 def metadata(address: str) -> Mapping[str, Any]:

@@ -10,7 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+#: How often it is looked whether something has happened; looks that take long come as much later, so that they leave
+#: the machine to those who are looked at.
 _LOOK_S: Final = 0.02
+_REST: Final = 4.0
+_REST_MOST_S: Final = 0.5
 _END_S: Final = 60.0  # a broker that hands its partitions over first takes its time
 _started: Final[set[Process]] = set()
 
@@ -102,8 +106,11 @@ def left_running() -> list[Process]:
 def until(holds: Callable[[], bool], seconds: float = 90.0) -> bool:
     """Wait until ``holds``; False if it still does not after so many ``seconds``."""
     end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
+    while True:
+        begun = time.monotonic()
+        if holds():
+            return True
+        now = time.monotonic()
+        if now > end:
             return False
-        time.sleep(_LOOK_S)
-    return True
+        time.sleep(max(_LOOK_S, min(_REST * (now - begun), _REST_MOST_S)))
