@@ -149,9 +149,10 @@ class World(Journal):
         if self.scheduler.now_ms - began > LULL_MOST_MS:
             return
         actions.readdress(self, {"broker": self.options.seed})
-        looks_at = self.scheduler.now_ms + NEWS_MS
+        looks_at, changes = self.scheduler.now_ms + NEWS_MS, self.ensemble.changes
         self._run_until(lambda: self.scheduler.now_ms > looks_at)
-        if not self.watch.broken:
+        # Balancing may have begun meanwhile, and who is told of it may not have heard yet.
+        if not self.watch.broken and changes == self.ensemble.changes:
             self.watch.look(Moment.LULL, None)
 
     def _rest(self) -> None:

@@ -97,8 +97,8 @@ MUTANTS: dict[str, Mutant] = {
         context.Context.built_in, (("return leader", "return p.preferred_of(rows)"),), "I4", 2
     ),
     "who is not in sync is elected": Mutant(
-        leadership.unclean_allowed,
-        (("if strategy.allow_unclean or not dead.any():", "if True:"),),
+        leadership._unclean_permitted,
+        (("if strategy.allow_unclean:", "if True:"),),
         "I6",
         3,
         replace(TWO, isr=(1,)),

@@ -9,99 +9,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.broker.log import Log
 from kframe.broker.messages import (
     ControlResponse,
     Fetched,
     LeaderAndIsr,
     Record,
     RecordKind,
-    Stop,
-    StopReplica,
-    UpdateMetadata,
 )
 from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
 from kframe.embedded.layout import REASSIGN_PARTITIONS
 from kframe.errors import ErrorCode
-from kframe.model.events import AlterPartitionRequested, BrokersChanged, ControlledShutdownRequested
+from kframe.model.events import AlterPartitionRequested, ControlledShutdownRequested
 from kframe.model.ids import PartitionState
 from kframe.sim import INVARIANTS, World
 from kframe.sim.invariants import events, records, requests, rest, roles, states, topics
-from kframe.sim.ledger import Promise
-from kframe.sim.letters import Letter, Row
 from kframe.sim.values import Value
 from kframe.sim.watch import (
     Answered,
     Claimed,
     Connected,
-    Ended,
     Leaving,
     Led,
     Logged,
     Moment,
-    Post,
     Read,
     Replied,
-    StateWritten,
-    TopicWritten,
     Watch,
     Written,
 )
-from tests.sim.quiet import QUIET
-
-KEY = ("t", 0)
-
-
-@pytest.fixture
-def world() -> World:
-    """A quiet world at rest, with controller 1000 at work."""
-    world = World(QUIET, ())
-    assert world.run().violations == ()
-    return world
-
-
-def state(world: World, **changes: Any) -> StateWritten:
-    """The controller stores a state after the one that stands: a leader epoch higher, unless ``changes`` say else."""
-    before = world.ensemble.rows[KEY]
-    usual = {"leader_epoch": before.leader_epoch + 1, "partition_epoch": before.partition_epoch + 1}
-    process = world.controllers[0]
-    after = before._replace(**(usual | changes))
-    return StateWritten(KEY, before, after, process, process.loop.controller.cluster)
-
-
-def letter(world: World, message: Any, broker_id: int = 1) -> Post:
-    epoch = world.brokers[broker_id].registration.broker_epoch
-    return Post(world.controllers[0], Letter(broker_id, epoch, message, np.empty(0, np.int32)))
-
-
-def metadata(world: World, controller_epoch: int = 1, **changes: Any) -> UpdateMetadata:
-    usual: dict[str, Any] = {
-        "broker_epoch": world.brokers[1].registration.broker_epoch, "live_brokers": (1, 2, 3, 4),
-    }  # fmt: skip
-    return UpdateMetadata(1000, controller_epoch, **(usual | changes))
-
-
-def stop(world: World, leader_epoch: int = 0) -> StopReplica:
-    epoch = world.brokers[1].registration.broker_epoch
-    return StopReplica(1000, 1, epoch, {KEY: Stop(leader_epoch, True)})
-
-
-def topic(world: World, before: dict[int, Row] | None = None, after: dict[int, Row] | None = None,
-          topic_id: bytes | None = None) -> TopicWritten:  # fmt: skip
-    now = world.ensemble.topic_partitions("t")
-    known = world.ensemble.topic_ids["t"] if topic_id is None else topic_id
-    chosen = (now if before is None else before, now if after is None else after)
-    return TopicWritten("t", *chosen, known, world.controllers[0])
-
-
-def ended(world: World, event: Any = None, **changes: Any) -> Ended:
-    usual: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
-    return Ended(world.controllers[0], event or BrokersChanged(), **(usual | changes))
-
-
-def edit(world: World, **changes: Any) -> None:
-    """Let storage hold something else than it should."""
-    world.ensemble.rows[KEY] = world.ensemble.rows[KEY]._replace(**changes)
+from tests.sim.at_rest import KEY, edit, ended, letter, log, metadata, promise, state, stop, topic, write
 
 
 def rested(**changes: Any) -> Callable[[World], tuple[Moment, Any]]:
@@ -302,21 +238,6 @@ def _waits(world: World) -> tuple[Moment, Any]:
     return Moment.RESTED, None
 
 
-def log(world: World, broker_id: int) -> Log:
-    return world.brokers[broker_id].model.disks.logs[KEY]
-
-
-def write(world: World, *broker_ids: int, number: int = 1, leader_epoch: int = 0, high_watermark: int = 0) -> None:
-    """A record stands in these brokers' logs."""
-    for one in broker_ids:
-        log(world, one).append(Record(leader_epoch, Value(0, number), 0, 0, number))
-        log(world, one).set_high_watermark(high_watermark)
-
-
-def promise(world: World, offset: int = 0) -> None:
-    world.watch.ledger.promises[KEY].append(Promise(Value(0, 1), offset, 0))
-
-
 def logged(world: World, broker_id: int) -> tuple[Moment, Logged]:
     return Moment.LOGGED, Logged(world.brokers[broker_id], KEY, log(world, broker_id))
 
@@ -499,54 +420,3 @@ def test_what_is_right_passes(world: World) -> None:
     world.watch.look(Moment.EVENT, ended(world, AlterPartitionRequested.__name__))
     broken = {violation.number for violation in world.watch.violations}
     assert broken == {"I6"}, "leader 2 was chosen while 1, the first of the replicas, lives"
-
-
-def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_after(world: World) -> None:
-    write(world, 2, 3)
-    promise(world)
-    assert records.leaders_have_what_was_promised(world.watch, Led(world.brokers[1], KEY, 0))
-    assert records.leaders_have_what_was_promised(world.watch, Led(world.brokers[1], KEY, -1)) is None
-
-
-def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(world: World) -> None:
-    """Seed 5093: a controller that knew the topic gave it a leader epoch while nobody could read it; its successor did
-    not know it, and refused a proposal under that epoch for good."""
-    world.watch.unreadable.add(KEY)
-    world.ensemble.malform(0, 0)
-    spared = []
-    for _ in range(2):
-        raised = state(world)
-        world.state_written(KEY, raised.before, raised.after, None, None)
-        spared.append(KEY in world.watch.unreadable)
-        world.ensemble.mend()
-    assert spared == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("broker_id", "ended_before", "spared"),
-    [(1, True, True), (4, True, False), (1, False, False)],
-    ids=["log-of-an-earlier-topic", "no-log", "first-topic-of-the-name"],
-)
-def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is_spared(
-    world: World, broker_id: int, ended_before: bool, spared: bool
-) -> None:
-    """Seed 2684: before topic ids a log that was left behind is known by its leader epoch alone."""
-    if ended_before:
-        world.watch.ledger.topic_gone("t", (0, 1))
-    sent = letter(world, LeaderAndIsr(1000, 1, world.brokers[broker_id].registration.broker_epoch, {}, {}, ()))
-    refusal = ControlResponse(ErrorCode.NONE, {KEY: ErrorCode.STALE_CONTROLLER_EPOCH})
-    world.watch.answered(Answered(world.brokers[broker_id], sent.letter, refusal))
-    assert ("t" in world.watch.dark) is spared
-
-
-@pytest.mark.parametrize(
-    ("unreadable", "unconfirmed", "spared"), [(True, 3, True), (True, 2, False), (False, 3, False)]
-)
-def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_stored(
-    world: World, unreadable: bool, unconfirmed: int, spared: bool
-) -> None:
-    """Seed 6258: storage still had the replica that a move had dropped, since its topic could not be read."""
-    row = world.ensemble.rows[KEY]._replace(removing=(3,))
-    world.watch.confirmed = {(KEY, one) for one in row.replicas if one != unconfirmed}
-    world.watch.unreadable = {KEY} if unreadable else set()
-    assert (topics.deletion_was_confirmed(world.watch, topic(world, {0: row}, {})) is None) is spared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kframe.broker.messages import LeaderAndIsr
 from kframe.embedded.layout import DELETE_TOPICS
+from kframe.model.ids import NO_STATE
 from kframe.sim.letters import Row
 from kframe.sim.watch import Post, TopicWritten, Watch
 
@@ -14,13 +15,16 @@ def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
     """I19: a topic is gone from storage only when every replica's broker has confirmed that it is deleted.
 
     As in Kafka nobody waits for those that a move has dropped. Where the topic cannot be read, its move can have ended
-    without storage having that: they are still to be removed there.
+    without storage having that: they are still to be removed there. Nor is a partition waited for that has no state: it
+    was added while the topic was deleted, and no broker was told of it.
     """
     if not written.before:
         watch.confirmed = {one for one in watch.confirmed if one[0][0] != written.name}
     if written.after or written.process is None:
         return None
     for row in written.before.values():
+        if row.partition_epoch == NO_STATE:
+            continue
         dropped = row.removing if row.key in watch.unreadable else ()
         for replica in row.replicas:
             if replica not in dropped and (row.key, replica) not in watch.confirmed:

@@ -57,7 +57,7 @@ def reset(connection: socket.socket, _: bytes) -> None:
 FAULTS: dict[str, tuple[Deed, str]] = {
     "closed before the answer": (
         closed,
-        "closed the connection after 0 bytes of 4: it ends, or does not know the version of a request",
+        "closed the connection after 0 bytes of 4: it ends, does not know the version of a request",
     ),
     "half an answer": (half, "closed the connection after"),
     "reset": (reset, ""),

@@ -1,0 +1,93 @@
+"""What invariants spare, seed by seed: what looked like a defect of kframe and was none."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.broker.messages import (
+    ControlResponse,
+    LeaderAndIsr,
+)
+from kframe.errors import ErrorCode
+from kframe.sim import World
+from kframe.sim.invariants import records, rest, topics
+from kframe.sim.watch import (
+    Answered,
+    Led,
+)
+from tests.sim.at_rest import KEY, edit, letter, promise, state, topic, write
+
+
+def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_after(world: World) -> None:
+    write(world, 2, 3)
+    promise(world)
+    assert records.leaders_have_what_was_promised(world.watch, Led(world.brokers[1], KEY, 0))
+    assert records.leaders_have_what_was_promised(world.watch, Led(world.brokers[1], KEY, -1)) is None
+
+
+def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(world: World) -> None:
+    """Seed 5093: a controller that knew the topic gave it a leader epoch while nobody could read it; its successor did
+    not know it, and refused a proposal under that epoch for good."""
+    world.watch.unreadable.add(KEY)
+    world.ensemble.malform(0, 0)
+    spared = []
+    for _ in range(2):
+        raised = state(world)
+        world.state_written(KEY, raised.before, raised.after, None, None)
+        spared.append(KEY in world.watch.unreadable)
+        world.ensemble.mend()
+    assert spared == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "ended_before", "spared"),
+    [(1, True, True), (4, True, False), (1, False, False)],
+    ids=["log-of-an-earlier-topic", "no-log", "first-topic-of-the-name"],
+)
+def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is_spared(
+    world: World, broker_id: int, ended_before: bool, spared: bool
+) -> None:
+    """Seed 2684: before topic ids a log that was left behind is known by its leader epoch alone."""
+    if ended_before:
+        world.watch.ledger.topic_gone("t", (0, 1))
+    sent = letter(world, LeaderAndIsr(1000, 1, world.brokers[broker_id].registration.broker_epoch, {}, {}, ()))
+    refusal = ControlResponse(ErrorCode.NONE, {KEY: ErrorCode.STALE_CONTROLLER_EPOCH})
+    world.watch.answered(Answered(world.brokers[broker_id], sent.letter, refusal))
+    assert ("t" in world.watch.dark) is spared
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "unconfirmed", "spared"), [(True, 3, True), (True, 2, False), (False, 3, False)]
+)
+def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_stored(
+    world: World, unreadable: bool, unconfirmed: int, spared: bool
+) -> None:
+    """Seed 6258: storage still had the replica that a move had dropped, since its topic could not be read."""
+    row = world.ensemble.rows[KEY]._replace(removing=(3,))
+    world.watch.confirmed = {(KEY, one) for one in row.replicas if one != unconfirmed}
+    world.watch.unreadable = {KEY} if unreadable else set()
+    assert (topics.deletion_was_confirmed(world.watch, topic(world, {0: row}, {})) is None) is spared
+
+
+@pytest.mark.parametrize(("partition_epoch", "spared"), [(-1, True), (0, False)])
+def test_a_partition_that_was_added_while_its_topic_was_deleted_was_told_to_nobody(
+    world: World, partition_epoch: int, spared: bool
+) -> None:
+    """Seed 9844: somebody added a partition a moment before the topic went."""
+    row = world.ensemble.rows[KEY]
+    world.watch.confirmed = {(KEY, one) for one in row.replicas}
+    added = row._replace(key=("t", 1), partition_epoch=partition_epoch)
+    assert (topics.deletion_was_confirmed(world.watch, topic(world, {0: row, 1: added}, {})) is None) is spared
+
+
+@pytest.mark.parametrize(
+    ("doomed", "leader", "spared"), [(True, 9, True), (True, 1, False), (False, 9, False)],
+    ids=["nobody-told-of-it", "the-leader-lives", "an-election-reads-it"],
+)  # fmt: skip
+def test_the_last_isr_of_a_doomed_topic_may_be_unread(
+    world: World, monkeypatch: pytest.MonkeyPatch, doomed: bool, leader: int, spared: bool
+) -> None:
+    """Seed 11582: before 2.7-IV2 a leader stored an ISR, and died before it told of it."""
+    monkeypatch.setattr(world.ensemble, "record_names", lambda path: ["t"] if doomed else [])
+    edit(world, leader=leader, partition_epoch=7)
+    assert (rest.context_is_storage(world.watch, None) is None) is spared
