@@ -15,6 +15,7 @@ from kframe.core import (
     replica_machine,
     strays,
     topics,
+    unseen,
     vouching,
 )
 from kframe.core.context import Context, Operation
@@ -38,6 +39,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from context.announce(registered)
     vouching.take_over(context)
     yield from strays.expel_all(context)
+    yield from unseen.expel_all(context)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)
     yield from moves.resume_all(context)

@@ -12,7 +12,7 @@ import numpy as np
 from kframe import kernels
 from kframe.core import alter_partition, reassignment, replica_machine
 from kframe.core.context import Context, Operation
-from kframe.model.columns import Int32, Ragged, members
+from kframe.model.columns import Bool, Int32, Ragged, members
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import AlterPartitionRequested
 
@@ -48,14 +48,21 @@ def correct(context: Context, rows: Int32, wanted: Ragged) -> Operation[None]:
 
 
 def _expel(context: Context, rows: Int32) -> Operation[None]:
-    """They stay where an ISR has nobody else, and where one of them leads and no other member lives."""
-    p, live = context.cluster.partitions, context.cluster.brokers.live
+    p = context.cluster.partitions
     isr = p.lists("isr", rows)
-    assigned = members(isr, p.lists("replica", rows))
-    strays_lead = isr.any(~assigned & (isr.values == p.leader[rows][isr.owners]))
-    could_lead = isr.any(assigned & (live[isr.values] != 0))
-    kept = ~isr.any(assigned) | (strays_lead & ~could_lead)
-    context.log_refused("Partition", rows[kept], "keeps in its ISR who is not assigned: nobody else could lead")
-    leaving = ~assigned & ~kept[isr.owners]
+    yield from take_out(context, rows, isr, members(isr, p.lists("replica", rows)), "is not assigned")
+
+
+def take_out(context: Context, rows: Int32, isr: Ragged, sound: Bool, why: str) -> Operation[None]:
+    """Take out of the ``isr`` of ``rows`` whoever is not ``sound`` (a mask beside its values); ``why``, for the log.
+
+    They stay where an ISR has nobody else, and where one of them leads and no other member lives.
+    """
+    p, live = context.cluster.partitions, context.cluster.brokers.live
+    others_lead = isr.any(~sound & (isr.values == p.leader[rows][isr.owners]))
+    could_lead = isr.any(sound & (live[isr.values] != 0))
+    kept = ~isr.any(sound) | (others_lead & ~could_lead)
+    context.log_refused("Partition", rows[kept], f"keeps in its ISR who {why}: nobody else could lead")
+    leaving = ~sound & ~kept[isr.owners]
     for broker in np.unique(isr.values[leaving]).tolist():
         yield from replica_machine.leave_isrs(context, broker, rows[isr.owners[leaving & (isr.values == broker)]])

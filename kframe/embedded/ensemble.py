@@ -193,7 +193,7 @@ class MemoryEnsemble:
         version. Brokers are ids; what is not given stays. Raises InputError if there is no such partition."""
         return self.states.overwrite(
             topic, partition, leader=leader, isr=isr, leader_epoch=leader_epoch, controller_epoch=controller_epoch,
-            recovery=recovery,
+            recovery=recovery, zxid=self.records.zxid,
         )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from kframe.core import stored
 from kframe.errors import InputError
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.cluster import WRITTEN_LATELY, ClusterState
+from kframe.model.columns import Bool, Int32, Int64, Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.topics import Topics
 
@@ -41,13 +41,28 @@ class StateColumns:
         brokers.shutting_down[:] = 0
         brokers.broker_epoch[:] = NO_BROKER_EPOCH
         brokers.registrations = [None] * len(brokers)
+        self._written_at = np.empty(0, np.int64)
+
+    def copy_cluster(self) -> ClusterState:
+        """All that is stored, for who is to control it."""
+        cluster = self.cluster.copy()
+        cluster.written_at = self._written_rows().copy()
+        return cluster
+
+    def _written_rows(self) -> Int64:
+        """``ClusterState.written_at`` of what is stored; grows with it."""
+        more = len(self.cluster) - len(self._written_at)
+        if more:
+            self._written_at = np.append(self._written_at, np.full(more, WRITTEN_LATELY))
+        return self._written_at
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
         """Give these broker ids an index, so that later loads number them as storage does."""
         self.cluster.brokers.index_of(broker_ids)
 
-    def write(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+    def write(self, cluster: ClusterState, change: StateChange, zxid: int = WRITTEN_LATELY) -> WriteResult:
         """Create or compare-and-set the rows of ``change``, which are rows of ``cluster``; each fares by itself.
+        ``zxid`` is the last transaction before.
 
         ``partition_epoch`` of the result is the version that the state now has, NO_STATE where the row was refused.
         """
@@ -69,6 +84,7 @@ class StateColumns:
             stored.apply(self.cluster, translated, versions)
         else:
             stored.apply(self.cluster, translated.take(accepted), versions[accepted])
+        self._written_rows()[rows[accepted]] = zxid
         return WriteResult(codes, versions)
 
     def read(self, cluster: ClusterState, rows: Int32) -> StoredStates:
@@ -96,7 +112,7 @@ class StateColumns:
 
     def overwrite(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
                   leader_epoch: int | None = None, controller_epoch: int | None = None,
-                  recovery: int | None = None) -> int:  # fmt: skip
+                  recovery: int | None = None, zxid: int = WRITTEN_LATELY) -> int:  # fmt: skip
         """Write one state whatever its version is, and return its new version. Brokers are ids.
 
         What is not given stays; a state that does not exist yet starts with leader -1, an empty ISR and zeros. Raises
@@ -121,6 +137,7 @@ class StateColumns:
         )
         versions = kept.partition_epoch + 1
         stored.apply(self.cluster, change, versions)
+        self._written_rows()[row] = zxid
         return int(versions[0])
 
     def _rows(self, cluster: ClusterState, rows: Int32) -> Int32:

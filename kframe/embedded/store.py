@@ -177,7 +177,7 @@ class MemoryStore(AdminCalls):
     def load(self) -> ClusterState:
         """An independent copy of all that is stored, with the brokers that are registered now. Arms their watches."""
         session, registrations = self._connected(), self.read_brokers()
-        cluster = self._states.cluster.copy()
+        cluster = self._states.copy_cluster()
         cluster.brokers.register(registrations)
         for name in self.read_topic_names():
             _, stat = self._records.get(session, topic_path(name), watch=True)
@@ -196,7 +196,7 @@ class MemoryStore(AdminCalls):
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Create or compare-and-set each row; a few array passes over columns."""
         self._write_fenced()
-        return self._states.write(cluster, change)
+        return self._states.write(cluster, change, self._records.zxid)
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
         """Read the states of these rows; a stored broker that ``cluster`` has not met gets an index in it."""

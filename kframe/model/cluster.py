@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.brokers import Brokers
-from kframe.model.columns import Int32, Partitions, Ragged, positions_within
+from kframe.model.columns import Int32, Int64, Partitions, Ragged, positions_within
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
 from kframe.model.topics import Topics
+
+#: Later than any transaction.
+WRITTEN_LATELY: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,9 @@ class ClusterState:
         self.brokers = Brokers()
         self.topics = Topics()
         self.partitions = Partitions()
+        self.written_at: Int64 | None = None
+        """The transaction that wrote the state of each row last, in the numbers that broker epochs are of;
+        WRITTEN_LATELY where that is not known. Only from a load to the failover, and only if the store says."""
 
     def __len__(self) -> int:
         return len(self.partitions)

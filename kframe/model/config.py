@@ -19,6 +19,8 @@ NEVER_REPLICAS: Final = "kframe.never.replicas"
 STRICT_MOVES: Final = "kframe.reassignment.strict"
 #: Whether an operator is asked before the last replica in sync leads again after a crash; Kafka elects it.
 HOLD_LAST: Final = "kframe.last.replica.hold"
+#: Whether a new controller asks storage which members of ISRs came back while nobody looked; Kafka's does not.
+CHECK_AT_FAILOVER: Final = "kframe.failover.check.epochs"
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _TRUE_FALSE: Final = {"true": True, "false": False}
 
@@ -123,6 +125,12 @@ KEYS: Final[Mapping[str, Key]] = {
             boolean,
             "false",
             "Refuse AlterPartition from a broker that does not lead, and ISRs without it or with unassigned brokers.",
+        ),
+        Key(
+            CHECK_AT_FAILOVER,
+            boolean,
+            "false",
+            "At failover, members registered since an ISR was written leave it: they may have come back empty.",
         ),
         Key(
             STRICT_MOVES,

@@ -64,7 +64,10 @@ class Store(Protocol):
         """Settle the feature record, and drop pending log-dir and ISR notifications (failover steps 0 to 3)."""
 
     def load(self) -> ClusterState:
-        """Read everything. Broken records are left out and reported, never raised."""
+        """Read everything. Broken records are left out and reported, never raised.
+
+        A store that knows when states were written says so in ``ClusterState.written_at``.
+        """
 
     def read_brokers(self) -> tuple[Registration, ...]:
         """All registrations. Arms the watch on them."""

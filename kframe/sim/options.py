@@ -82,6 +82,7 @@ class Options:
         return {
             "inter.broker.protocol.version": self.protocol,
             "kframe.alter.partition.strict": self.strict,
+            "kframe.failover.check.epochs": True,
             "kframe.reassignment.strict": True,
             "auto.leader.rebalance.enable": self.rebalance,
             "leader.imbalance.check.interval.seconds": 20,

@@ -57,6 +57,22 @@ class StatesContract(StoreSuite):
         assert settings(again) == settings(small_cluster())
         assert again.brokers.registered_ids() == [1, 2, 3]
 
+    def test_states_that_say_when_they_were_written_are_told_from_later_registrations(self, world: StoreWorld) -> None:
+        """Written at a transaction from the epoch of a broker that came before on, and before that of one that came
+        after; a store need not say."""
+        store, cluster = controller_of(world)
+        (before,) = world.bounce_brokers([1])
+        store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, expected=7)}, 1))
+        (after,) = world.bounce_brokers([2])
+        loaded = store.load()
+        if loaded.written_at is not None:
+            assert len(loaded.written_at) == len(loaded)
+            (row,) = rows_of(loaded, ["orders-0"])
+            assert before <= loaded.written_at[row] < after
+            index = loaded.brokers.find(2)
+            assert index is not None
+            assert loaded.brokers.broker_epoch[index] == after
+
     def test_codes_say_how_each_row_fared_and_rows_do_not_hinder_each_other(self, world: StoreWorld) -> None:
         """Every code but FAILED, in one bulk write."""
         store, cluster = controller_of(world)

@@ -27,6 +27,7 @@ def test_defaults_are_those_of_kafka_3_9() -> None:
         INTERVAL: 300,
         "kframe.alter.partition.check.epochs": True,
         "kframe.alter.partition.strict": False,
+        "kframe.failover.check.epochs": False,
         "kframe.last.replica.hold": False,
         "kframe.never.replicas": frozenset(),
         "kframe.reassignment.strict": False,

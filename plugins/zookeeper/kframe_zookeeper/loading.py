@@ -15,8 +15,8 @@ import numpy as np
 from kframe.core.stored import reload
 from kframe.errors import ZnodeError
 from kframe.model.brokers import Registration
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, positions_within
+from kframe.model.cluster import WRITTEN_LATELY, ClusterState
+from kframe.model.columns import Int32, Int64, positions_within
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import Memory
@@ -63,15 +63,23 @@ class _Load:
         warn_of_doubled(self._parts)
 
     def _take_states(self, topics: Iterator[TopicPart]) -> None:
-        """Take over topics, and their states answer by answer, while the server works on the next."""
+        """Take over topics, and their states answer by answer, while the server works on the next.
+
+        When they were written is asked of servers with multiRead alone (ZooKeeper 3.6).
+        """
         cluster, session = self.cluster, self._connection.session
+        written: list[tuple[Int32, Int64]] = []
         if session.has_multi_read:
             for request, reply in session.ask(self._reads(topics)):
-                read = state_rows(Results.split(reply, request.count))
-                reload(cluster, stored_of(self._memory, cluster, request.rows, read))
+                results = Results.split(reply, request.count)
+                reload(cluster, stored_of(self._memory, cluster, request.rows, state_rows(results)))
+                written.append((request.rows, results.mzxid))
+            cluster.written_at = np.full(len(cluster), WRITTEN_LATELY)
+            for rows, zxid in written:
+                cluster.written_at[rows] = zxid
         else:
-            rows = [self._add(part) for part in topics]
-            every = np.concatenate([np.empty(0, np.int32), *rows])
+            added = [self._add(part) for part in topics]
+            every = np.concatenate([np.empty(0, np.int32), *added])
             reload(cluster, stored_states(self._connection, self._memory, cluster, every))
 
     def _reads(self, topics: Iterator[TopicPart]) -> Iterator[StateRead]:

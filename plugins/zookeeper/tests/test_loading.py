@@ -24,7 +24,7 @@ from kframe.model.events import (
     TopicsChanged,
     TopicSettingsChanged,
 )
-from kframe.testing.clusters import described
+from kframe.testing.clusters import described, rows_of
 from kframe.testing.store_world import ONE, small_cluster
 
 
@@ -55,6 +55,19 @@ def test_what_cannot_be_read_is_left_out_and_reported(worlds: Callable[..., ZooK
     assert paths.broker_path(2) not in store.quarantined()
 
 
+def test_states_are_loaded_with_the_transactions_that_wrote_them(worlds: Callable[..., ZooKeeperWorld]) -> None:
+    world = worlds(small_cluster())
+    names = [("orders", number) for number in range(3)]
+    world.operator.set(paths.state_path("orders", 1), world.operator.get(paths.state_path("orders", 1))[0])
+    loaded = opened(world).load()
+    assert loaded.written_at is not None
+    stats = [world.operator.get(paths.state_path(*name))[1] for name in names]
+    assert loaded.written_at[rows_of(loaded, ["orders-0", "orders-1", "orders-2"])].tolist() == [
+        stat.mzxid for stat in stats
+    ]
+    assert stats[1].mzxid > max(stats[0].mzxid, stats[2].mzxid)
+
+
 def test_a_replica_that_is_stored_twice_darkens_nothing(
     worlds: Callable[..., ZooKeeperWorld], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -82,6 +95,7 @@ def test_servers_without_multi_read_give_the_same(worlds: Callable[..., ZooKeepe
     assert described(store.load()) == expected
     rows: Int32 = np.arange(1200, dtype=np.int32)[::-1].copy()
     cluster = store.load()
+    assert cluster.written_at is None, "not asked of old servers"
     assert store.read_states(cluster, rows).found.tolist() == [bool(row % 100 % 2) for row in rows.tolist()]
 
 

@@ -1,0 +1,78 @@
+"""Members of ISRs that were registered anew while no controller looked, as the next one finds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kframe.model.events import Elect
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.core.driver import Driver
+
+CHECKED = {"kframe.failover.check.epochs": "true", "auto.leader.rebalance.enable": "false"}
+UNCHECKED = {"auto.leader.rebalance.enable": "false"}
+#: Without a leader in storage, so that the first controller writes it.
+NEW = PartitionSpec((1, 2, 3))
+
+
+def failed_over(driver: Driver, *bounced: int, dead: tuple[int, ...] = ()) -> None:
+    """A controller takes over; it goes; brokers come and go; it takes over again."""
+    driver.handle(Elect())
+    driver.ensemble.drop_controller()
+    driver.ensemble.bounce_brokers(bounced)
+    driver.ensemble.unregister_brokers(dead)
+    driver.forget()
+    driver.handle(Elect())
+
+
+@pytest.mark.parametrize(
+    ("bounced", "dead", "leader", "isr"),
+    [
+        ((), (), 1, (1, 2, 3)),
+        ((1,), (), 2, (2, 3)),
+        ((3,), (), 1, (1, 2)),
+        ((1, 2), (), 3, (3,)),
+        ((1, 2, 3), (), 1, (1, 2, 3)),
+        ((1,), (2, 3), 1, (1,)),
+        ((2,), (1,), 3, (3,)),
+        ((2, 3), (1,), 2, (2, 3)),
+    ],
+    ids=[
+        "nobody", "the leader", "a follower", "all but one", "all", "the last that lives", "a dead leader's follower",
+        "all that live",
+    ],
+)  # fmt: skip
+def test_who_came_back_while_nobody_looked_leaves_the_isr(
+    bounced: tuple[int, ...], dead: tuple[int, ...], leader: int, isr: tuple[int, ...]
+) -> None:
+    """They stay where no other member lives."""
+    driver = Driver(cluster_of({"t": [NEW]}, (1, 2, 3)), CHECKED)
+    failed_over(driver, *bounced, dead=dead)
+    stored = driver.stored("t-0")
+    assert (stored.leader, stored.isr) == (leader, isr)
+
+
+def test_unasked_they_lead_as_they_do_in_kafka() -> None:
+    driver = Driver(cluster_of({"t": [NEW]}, (1, 2, 3)), UNCHECKED)
+    failed_over(driver, 1)
+    assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (1, (1, 2, 3))
+
+
+def test_what_was_written_after_they_came_back_stands() -> None:
+    driver = Driver(cluster_of({"t": [NEW, NEW]}, (1, 2, 3)), CHECKED)
+    driver.handle(Elect())
+    driver.ensemble.drop_controller()
+    driver.ensemble.bounce_brokers([1])
+    driver.ensemble.write_state("t", 0, isr=(1, 2))
+    driver.handle(Elect())
+    assert [(driver.stored(name).leader, driver.stored(name).isr) for name in ("t-0", "t-1")] == [
+        (1, (1, 2)),
+        (2, (2, 3)),
+    ]
+
+
+def test_where_storage_does_not_say_when_they_were_written_they_stand() -> None:
+    """As the states of a cluster that was put into a store in memory."""
+    driver = Driver(cluster_of({"t": [healthy(1, 2, 3)]}, (1, 2, 3)), CHECKED)
+    failed_over(driver, 1)
+    assert driver.stored("t-0").leader == 1
+    assert driver.cluster.written_at is None, "of no use any more"
