@@ -138,5 +138,7 @@ def _forget_offline_dirs(context: Context, broker_mask: UInt8) -> Replicas:
     replicas = replica_machine.hosted_by(context, broker_mask)
     lost_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))
     p = context.cluster.partitions
-    p.replica_flags[replicas.slots(p)] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
+    slots = replicas.slots(p)
+    dead = slots[(p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0]
+    p.replica_flags[dead] &= ~np.uint8(ReplicaFlag.OFFLINE_DIR)
     return replicas

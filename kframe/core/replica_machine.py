@@ -112,7 +112,7 @@ def move(
     counted = bool(context.cluster.topics.deleting.any())
     batch, before = context.batch(occasion), p.replica_state[slots] if counted else None
     if target is ReplicaState.OFFLINE:
-        yield from _take_offline(context, replicas, batch)
+        yield from _take_offline(context, replicas, slots, batch)
     elif target is ReplicaState.NEW:
         _welcome(context, replicas, batch)
     elif target is ReplicaState.ONLINE:
@@ -175,12 +175,12 @@ def _bring_online(context: Context, replicas: Replicas, slots: Int32, batch: Req
     p.replica_state[slots] = ReplicaState.ONLINE
 
 
-def _take_offline(context: Context, replicas: Replicas, batch: RequestBatch) -> Operation[None]:
-    """Stop the replicas and take them out of their ISRs, broker by broker in Kafka's order."""
-    brokers = context.cluster.brokers
+def _take_offline(context: Context, replicas: Replicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
+    """Stop the replicas, ``slots`` beside them, and take them out of their ISRs, broker by broker in Kafka's order."""
+    brokers, hosts = context.cluster.brokers, context.cluster.partitions.replica[slots]
     offsets, count = np.empty(len(brokers) + 1, np.int32), len(replicas)
     rows, origin = np.empty(count, np.int32), np.empty(count, np.int32)
-    kernels.group_by_broker(_brokers(context, replicas), replicas.rows, offsets, rows, origin)
+    kernels.group_by_broker(hosts, replicas.rows, offsets, rows, origin)
     for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(offsets[1:] != offsets[:-1])].tolist()):
         broker = brokers.find(broker_id)
         assert broker is not None, "a broker index without a broker id"
