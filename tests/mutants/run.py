@@ -103,6 +103,19 @@ def environment(root: Path, naive: bool) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": path} | kernels
 
 
+def _run(
+    command: Sequence[str], root: Path, naive: bool, timeout_s: float
+) -> subprocess.CompletedProcess[str] | Verdict:
+    """What a process said in the tree at ``root``, or that it did not end."""
+    try:
+        return subprocess.run(
+            command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False,
+            timeout=timeout_s,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Verdict(Outcome.BROKEN, f"no end within {timeout_s} s")
+
+
 def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Verdict:
     """pytest on ``nodes``, all of them: which tests notice is told of each."""
     report, settings = root / "report.xml", root / "pyproject.toml"
@@ -113,13 +126,9 @@ def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Verdict:
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={TEST_TIMEOUT_S}",
         f"--junitxml={report}", *rooted, *nodes,
     ]  # fmt: skip
-    try:
-        done = subprocess.run(
-            command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False,
-            timeout=TESTS_TIMEOUT_S,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return Verdict(Outcome.BROKEN, f"no end within {TESTS_TIMEOUT_S} s")
+    done = _run(command, root, naive, TESTS_TIMEOUT_S)
+    if isinstance(done, Verdict):
+        return done
     if done.returncode not in (_PASSED, _FAILED):
         return Verdict(Outcome.BROKEN, (done.stdout + done.stderr).strip()[-400:])
     return read_report(report.read_text(), nodes)
@@ -156,13 +165,9 @@ def run_simulator(root: Path, mutant: Mutant, seeds: str) -> Verdict:
 def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Verdict, int | None]:
     """What seeds come to in the tree at ``root`` as it is, and the first that broke an invariant."""
     command = [sys.executable, "-m", "tests.mutants.seeds", seeds]
-    try:
-        done = subprocess.run(
-            command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False,
-            timeout=SEEDS_TIMEOUT_S,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return Verdict(Outcome.BROKEN, f"no end within {SEEDS_TIMEOUT_S} s"), None
+    done = _run(command, root, naive, SEEDS_TIMEOUT_S)
+    if isinstance(done, Verdict):
+        return done, None
     if done.returncode != 0:
         return Verdict(Outcome.BROKEN, done.stderr.strip()[-400:]), None
     return read_seeds(done.stdout, seeds)

@@ -228,22 +228,29 @@ class _Client(KazooClient):  # type: ignore[misc]
         self._connection.reply_bytes_max = settings.reply_bytes_max
         self._connection.attempt_s = attempt_s
 
+    @property
+    def _hopeless(self) -> bool:
+        """Whether TLS cannot be spoken to any host."""
+        return len(self.handler.refusals) == self._hosts
+
     def start(self, timeout: float = 15) -> None:
         """Connect. Raises KazooTimeoutError, which tells why the last attempt failed, after ``timeout`` seconds, or at
         once when TLS cannot be spoken to any host."""
         live, end = self.start_async(), time.monotonic() + timeout
         while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
-            hopeless = len(self.handler.refusals) == self._hosts
-            if hopeless or time.monotonic() >= end:
+            if self._hopeless or time.monotonic() >= end:
                 break
         if self.connected:
             super().start(timeout)  # which looks for the chroot now
             return
-        failure, refusals = self.handler.failure, self.handler.refusals
+        failure, told = self.handler.failure, "Connection time-out"
+        if self._hopeless:
+            told = "; ".join(self.handler.refusals.values())
+        elif failure:
+            told = f"{told}; the last attempt failed with {failure!r}"
         self.stop()
         self.close()
-        told = f"Connection time-out; the last attempt failed with {failure!r}" if failure else "Connection time-out"
-        raise self.handler.timeout_exception("; ".join(refusals.values()) if hopeless else told) from failure
+        raise self.handler.timeout_exception(told) from failure
 
     def _session_callback(self, state: str) -> None:
         # Before kazoo throws out what was queued: nothing slips in behind that.
