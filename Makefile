@@ -10,7 +10,7 @@
 #   make sim      2,000 simulated clusters, faults and all; minutes
 #   make bench    the figures beside their targets, with machine and commit; some twenty minutes
 #   make bench-suite    every bench at every size, ten million partitions too; keeps the record, makes the page
-#   make bench-peers    kframe beside Kafka's own controllers, in turn; some twenty minutes
+#   make bench-peers    kframe beside Kafka's own controllers, in turn; some 27 minutes
 #   make limits   kernels beside what memory allows, cost beside size; keeps the records and makes docs/performance.md
 #   make plots    the pictures and tables of docs/performance.md, from the kept records
 #   make bench-compare  which of the ratios measured last have fallen by more than a fifth

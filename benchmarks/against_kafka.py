@@ -6,7 +6,7 @@
 - ``live``: whole controllers over a real ZooKeeper (``benchmarks.live``).
 
 What takes longest comes last, and the record is kept after each part, so that a run that is cut short keeps the others;
-a part that fails ends no other. Needs Maven and JDK 17 or newer; some 25 minutes, most of them Kafka's. ``--partitions
+a part that fails ends no other. Needs Maven and JDK 17 or newer; some 27 minutes, most of them Kafka's. ``--partitions
 10000 --live 5000 --alone`` takes five.
 """
 
@@ -209,7 +209,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--live", type=int, nargs="*", default=[20_000, 100_000], help="partitions of clusters on a real ZooKeeper")
     add("--alone", type=int, nargs="*", default=[1_000_000], help="the same, of which kframe is measured alone")
     add("--live-brokers", type=int, default=10, help="of these clusters")
-    add("--lives", type=int, default=1, help="of each controller on a real ZooKeeper")
+    add("--lives", type=int, default=live.LIVES, help="of each controller on a real ZooKeeper")
     add("--live-heap", default="3g", help="of each JVM there, ZooKeeper's included")
     add("--out", type=Path, default=LATEST / "peers.json", help="where the record goes; to keep it, results/NAME.json")
     return parser.parse_args(words)

@@ -95,12 +95,20 @@ def _class(row: Row) -> tuple[str, ...]:
 def live(rows: Sequence[Row]) -> str:
     """Whole controllers."""
     return _table(
-        ("event", "partitions", "kframe, slowest", "Kafka, best", "times", "requests alone", "kframe in times of them"),
-        [(
-            row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.2f} s",
-            f"{min(row['kafka']):.1f} s" if row["kafka"] else "not run", f"{row['ratio']:.1f}" if row["ratio"] else "",
-            f"{row['raw']:.2f} s", f"{statistics.median(row['times_raw']):.1f}",
-        ) for row in rows],
+        ("event", "partitions", "kframe, slowest", "its first lives", "server's compiler, life by life", "Kafka, best",
+         "times", "requests alone", "kframe in times of them"),
+        [_live(row) for row in rows],
+    )  # fmt: skip
+
+
+def _live(row: Row) -> tuple[str, ...]:
+    times, first = row["times_raw"], ", ".join(f"{seconds:.3f} s" for seconds in row.get("first_lives", ()))
+    spread = f" ({min(times):.1f} to {max(times):.1f})" if len(times) > 1 else ""
+    return (
+        row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.3f} s", first,
+        ", ".join(f"{seconds:.2f} s" for seconds in row.get("compiler", ())),
+        f"{min(row['kafka']):.1f} s" if row["kafka"] else "not run", f"{row['ratio']:.1f}" if row["ratio"] else "",
+        f"{row['raw']:.3f} s", f"{statistics.median(times):.1f}{spread}",
     )  # fmt: skip
 
 

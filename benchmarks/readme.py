@@ -43,8 +43,10 @@ def live(results: Path) -> str:
         return NONE
     sizes = {max((row["partitions"] for row in rows), default=0) for rows in (_beside(found), found.rows)}
     told = "; ".join(_event(row) for row in found.rows if row["partitions"] in sizes)
-    lives = len(found.rows[0]["kframe"])
-    several = f"{lives} lives each, kframe's slowest and Kafka's best" if lives > 1 else "one life each"
+    row = found.rows[0]
+    first = len(row.get("first_lives", ()))
+    lives, but = len(row["kframe"]) + first, f" but the first {first}" if first else ""
+    several = f"{lives} lives each, kframe's slowest{but} and Kafka's best" if lives > 1 else "one life each"
     return (
         f"{told[:1].upper()}{told[1:]} ({_record(found)}, {found.record['cores']} cores for all of them, {several}).\n"
     )

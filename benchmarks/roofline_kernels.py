@@ -141,20 +141,22 @@ def _i64(count: int, fill: int = 0) -> NDArray[Any]:
 def deciding(g: Ground) -> dict[str, Call]:
     """Kernels of ``_core.pyx``: elections, removals, the states of a new controller, scans."""
     k, n, m = g.k, g.n, g.m
-    leaders, lists = g.p.leader[g.rows], {"isr_offsets": _i32(k + 1), "isr_values": _i32(m)}
+    leaders, lists = g.p.leaders_of(g.rows), {"isr_offsets": _i32(k + 1), "isr_values": _i32(m)}
     first = {"kind": int(ElectionKind.OFFLINE), "unclean_allowed": _u8(k)}
     planned = {"kind": int(ElectionKind.OFFLINE), "recovery_supported": True, "leader_epoch": _i32(k)}
     holding = int((g.isrs.values == g.b // 2).sum())
     left = g.m if holding == k else 2 * holding
+    planned_of = ("changed", "leader", "leader_epoch", "expected")
     return {
         "choose_leaders": Call(first | {"leader": _i32(k)}, k, unread=("unclean_allowed",)),
         "mark_dead_isr": Call({"dead": _u8(k)}, 0),
         "plan_elections": Call(planned | {"leader": leaders, "recovery": _u8(k)} | lists, 0),
         "plan_removals": Call(
-            {"broker": g.b // 2, "changed": _i32(k), "leader": _i32(k)} | lists, holding,
+            {"broker": g.b // 2, "recovery": _u8(k)} | {name: _i32(k) for name in planned_of} | lists, holding,
             # Of the rows that lose nobody only the ISR is looked at.
-            unread=() if holding == k else ("old_leader",),
-            filled={"changed": holding, "leader": holding, "isr_offsets": holding + 1, "isr_values": min(left, m)},
+            unread=() if holding == k else ("old_leader", "old_epoch", "old_recovery", "partition_epoch"),
+            filled=dict.fromkeys((*planned_of, "recovery"), holding)
+            | {"isr_offsets": holding + 1, "isr_values": min(left, m)},
         ),
         "check_moves": Call({"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k,
                             addressed={"states": "row"}),
@@ -206,7 +208,8 @@ def storing(g: Ground) -> dict[str, Call]:
     """Kernels of ``_state.pyx``: states taken over, and what rows count for."""
     k, p, rows = g.k, g.p, g.rows
     new = {f"new_{name}": getattr(p, name)[rows] for name in
-           ("leader", "leader_epoch", "recovery", "partition_epoch", "controller_epoch")}  # fmt: skip
+           ("leader_epoch", "recovery", "partition_epoch", "controller_epoch")}  # fmt: skip
+    new["new_leader"] = p.leaders_of(rows)
     counted, totals = _u8(g.n), _i64(3)
 
     def before() -> None:

@@ -16,8 +16,9 @@ alone.
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from kframe.prefetch cimport ask_for_isr, ask_for_slots, far_apart
-from kframe.scan cimport contains, skip_alike, skip_led
+from kframe.column cimport broker_t
+from kframe.prefetch cimport ask_for_epochs, ask_for_isr, ask_for_slots, far_apart
+from kframe.scan cimport FEW, contains, list_away, skip_alike, skip_led
 
 cdef extern from *:
     """
@@ -59,7 +60,7 @@ cdef enum:
 
 
 cdef inline bint member_online(
-    const int32_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
+    const broker_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
     Py_ssize_t start, Py_ssize_t count, int32_t broker,
 ) noexcept nogil:
     """Whether ``broker``, a member of this row's ISR or its leader, is online."""
@@ -78,8 +79,8 @@ def choose_leaders(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     const uint8_t[::1] unclean_allowed,  # IN   (k,) 1 where an out-of-sync leader is permitted
@@ -129,8 +130,8 @@ def mark_dead_isr(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     uint8_t[::1] dead,                   # OUT  (k,) 1 where no ISR member is online
@@ -163,8 +164,8 @@ def plan_elections(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     const uint8_t[::1] shutting_down,    # IN   (b,)
@@ -218,19 +219,26 @@ def plan_elections(
 def plan_removals(
     int32_t broker,                      # IN   broker index that leaves the ISRs
     const int32_t[::1] rows,             # IN   (k,)
-    const int32_t[::1] old_leader,       # IN   (n,) leader column
+    const broker_t[::1] old_leader,      # IN   (n,) leader column
+    const int32_t[::1] old_epoch,        # IN   (n,) leader_epoch column
+    const uint8_t[::1] old_recovery,     # IN   (n,) recovery column
+    const int32_t[::1] partition_epoch,  # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     int32_t[::1] changed,                # OUT  (k,) rows whose ISR holds the broker; the first `returned` are set
-    int32_t[::1] leader,                 # OUT  (k,) beside changed
+    int32_t[::1] leader,                 # OUT  (k,) beside changed, as all that follows
+    int32_t[::1] leader_epoch,           # OUT  (k,)
+    uint8_t[::1] recovery,               # OUT  (k,)
+    int32_t[::1] expected,               # OUT  (k,) the partition epoch that stands
     int32_t[::1] isr_offsets,            # OUT  (k + 1,) beside changed
     int32_t[::1] isr_values,             # OUT  (sum of isr_count of rows,)
 ):
     """Take one broker out of the ISRs of ``rows``; return in how many it was.
 
-    The leader becomes NO_LEADER where it was that broker; the last member of an ISR stays in it (Kafka 3.9
-    ``ReplicaStateMachine.removeReplicasFromIsr``). Rows whose ISR lacks the broker are left out. Cost O(k * r).
+    The leader epoch goes up by one. The leader becomes NO_LEADER where it was that broker; the last member of an ISR
+    stays in it (Kafka 3.9 ``ReplicaStateMachine.removeReplicasFromIsr``). Rows whose ISR lacks the broker are left out.
+    Cost O(k * r).
     """
     cdef Py_ssize_t i, k, start, row, filled = 0, found = 0
     cdef bint far = far_apart(rows, slot_start)
@@ -239,6 +247,7 @@ def plan_removals(
         for i in range(rows.shape[0]):
             if far:
                 ask_for_isr(rows, i, slot_start, isr_count, isr, old_leader)
+                ask_for_epochs(rows, i, old_epoch, old_recovery, partition_epoch)
             row = rows[i]
             start = slot_start[row]
             if not contains(isr, start, isr_count[row], broker):
@@ -249,6 +258,8 @@ def plan_removals(
                     filled += 1
             changed[found] = <int32_t>row
             leader[found] = NO_LEADER if old_leader[row] == broker else old_leader[row]
+            leader_epoch[found] = old_epoch[row] + 1
+            recovery[found], expected[found] = old_recovery[row], partition_epoch[row]
             found += 1
             isr_offsets[found] = <int32_t>filled
     return found
@@ -271,11 +282,11 @@ def check_moves(
 
 def list_leaderless(
     const int32_t[::1] topic,            # IN   (n,)
-    const int32_t[::1] leader,           # IN   (n,)
+    const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
@@ -288,17 +299,20 @@ def list_leaderless(
     """
     cdef Py_ssize_t row, k, found = 0
     cdef uint8_t flags = 0
+    cdef broker_t[FEW] away
+    cdef int count
     with nogil:
+        count = list_away(live, away)
         for k in range(replica_flags.shape[0]):
             flags |= replica_flags[k]
-        row = 0 if flags & OFFLINE_DIR else skip_led(0, leader, live)
+        row = 0 if flags & OFFLINE_DIR else skip_led(0, leader, live, away, count)
         while row < topic.shape[0]:
             if topic[row] < 0 or partition_epoch[row] == NO_STATE or deleting[topic[row]]:
                 pass
             elif not member_online(replica, replica_flags, live, slot_start[row], replica_count[row], leader[row]):
                 rows[found] = <int32_t>row
                 found += 1
-            row = row + 1 if flags & OFFLINE_DIR else skip_led(row + 1, leader, live)
+            row = row + 1 if flags & OFFLINE_DIR else skip_led(row + 1, leader, live, away, count)
     return found
 
 
@@ -324,11 +338,11 @@ def list_in_states(
 
 
 def start_partitions(
-    const int32_t[::1] leader,           # IN   (n,)
+    const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     uint8_t[::1] state,                  # OUT  (n,)
@@ -354,7 +368,7 @@ def start_partitions(
 def start_replicas(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     uint8_t[::1] replica_state,          # OUT  (s,)

@@ -5,7 +5,8 @@ The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
-from kframe.prefetch cimport ask_for_replicas, far_apart
+from kframe.column cimport broker_t
+from kframe.prefetch cimport ask_for_assigned, ask_for_replicas, far_apart
 from kframe.scan cimport contains
 
 cdef enum:
@@ -21,7 +22,7 @@ cdef enum:
 def size_hosts(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     int32_t[::1] last,                   # SCRATCH (b,)
     int64_t[::1] offsets,                # OUT  (b + 1,) where the bytes of each broker's rows stand
 ):
@@ -46,7 +47,7 @@ def size_hosts(
 def index_hosts(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     const int64_t[::1] offsets,          # IN   (b + 1,) where the bytes of each broker's rows stand
     int32_t[::1] last,                   # SCRATCH (b,)
     int64_t[::1] put,                    # SCRATCH (b,)
@@ -103,14 +104,17 @@ def list_hosted(
     const uint8_t[::1] chosen,           # IN   (b,) 1 for the brokers asked for
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     int32_t[::1] hosted,                 # OUT  (sum of replica_count of rows,) row of each replica on such a broker
     int32_t[::1] places,                 # OUT  (sum of replica_count of rows,) its place in the row's list
 ):
     """List the replicas of some rows that the chosen brokers host; return how many. Cost O(k * r)."""
     cdef Py_ssize_t i, k, row, found = 0
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
+            if far:
+                ask_for_assigned(rows, i, slot_start, replica_count, replica)
             row = rows[i]
             for k in range(slot_start[row], slot_start[row] + replica_count[row]):
                 if chosen[replica[k]]:
@@ -126,8 +130,8 @@ def list_strays(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
     int32_t[::1] rows,                   # OUT  (n,)
 ):
@@ -153,7 +157,7 @@ def list_recipients(
     const int32_t[::1] rows,             # IN   (k,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] allowed,          # IN   (b,) 1 for brokers that may be told
     int skip_flags,                      # IN   replicas with any of these ReplicaFlag bits are not told
@@ -212,7 +216,7 @@ def assign_replicas(
     const uint8_t[::1] flags,            # IN   (m,) ReplicaFlag bits
     const int32_t[::1] slot_start,       # IN   (n,) each row owns slots for its new list and its old one
     int16_t[::1] replica_count,          # OUT  (n,)
-    int32_t[::1] replica,                # OUT  (s,)
+    broker_t[::1] replica,               # OUT  (s,)
     uint8_t[::1] replica_state,          # OUT  (s,)
     uint8_t[::1] replica_flags,          # OUT  (s,)
     int32_t[::1] old_replica,            # OUT  (the longest old list,) scratch
@@ -263,7 +267,7 @@ def copy_assignments(
     const int32_t[::1] rows,             # IN   (k,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const int32_t[::1] broker_ids,       # IN   (b,) what to write for each broker index
     int kept_flags,                      # IN   ReplicaFlag bits to copy
@@ -290,7 +294,7 @@ def mark_reassigned(
     int compared_flags,                  # IN   the bits that count
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     uint8_t[::1] differs,                # OUT  (k,) 1 where the row has another list, or other flags
 ):
@@ -312,12 +316,12 @@ def mark_reassigned(
 
 
 def count_by_broker(
-    const int32_t[::1] leader,           # IN   (n,)
+    const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     int32_t[::1] leads,                  # OUT  (b,) partitions that the broker leads
     int32_t[::1] preferred,              # OUT  (b,) partitions whose first replica it is
     int32_t[::1] hosts,                  # OUT  (b,) replicas on it

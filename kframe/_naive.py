@@ -46,7 +46,7 @@ DEBUG: Final = False
 
 
 def choose_leaders(
-    kind: int, rows: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32,
+    kind: int, rows: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
     replica_flags: UInt8, live: UInt8, unclean_allowed: UInt8, leader: Int32,
 ) -> int:  # fmt: skip
     """The first candidate that is online and in sync; in an OFFLINE election perhaps the first that is online."""
@@ -68,7 +68,7 @@ def choose_leaders(
 
 
 def mark_dead_isr(
-    rows: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32,
+    rows: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
     replica_flags: UInt8, live: UInt8, dead: UInt8,
 ) -> int:  # fmt: skip
     """A row is marked if none of its ISR members is online."""
@@ -84,7 +84,7 @@ def mark_dead_isr(
 
 def plan_elections(
     kind: int, recovery_supported: bool, rows: Int32, leader: Int32, old_epoch: Int32, old_recovery: UInt8,
-    slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, replica_flags: UInt8,
+    slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8,
     live: UInt8, shutting_down: UInt8, leader_epoch: Int32, recovery: UInt8, isr_offsets: Int32, isr_values: Int32,
 ) -> int:  # fmt: skip
     """Each row's ISR by its kind of election, the next leader epoch, and RECOVERING where an outsider was elected."""
@@ -111,8 +111,9 @@ def plan_elections(
 
 
 def plan_removals(
-    broker: int, rows: Int32, old_leader: Int32, slot_start: Int32, isr_count: Int16, isr: Int32, changed: Int32,
-    leader: Int32, isr_offsets: Int32, isr_values: Int32,
+    broker: int, rows: Int32, old_leader: Int16, old_epoch: Int32, old_recovery: UInt8, partition_epoch: Int32,
+    slot_start: Int32, isr_count: Int16, isr: Int16, changed: Int32, leader: Int32, leader_epoch: Int32,
+    recovery: UInt8, expected: Int32, isr_offsets: Int32, isr_values: Int32,
 ) -> int:  # fmt: skip
     """The broker leaves every ISR that it is in, but the last member of one stays; whom it led has no leader."""
     found = 0
@@ -122,6 +123,8 @@ def plan_removals(
         if broker in members:
             changed[found] = row
             leader[found] = NO_LEADER if old_leader[row] == broker else old_leader[row]
+            leader_epoch[found], recovery[found] = old_epoch[row] + 1, old_recovery[row]
+            expected[found] = partition_epoch[row]
             remaining = members if len(members) == 1 else [member for member in members if member != broker]
             _append(found, remaining, isr_offsets, isr_values)
             found += 1
@@ -129,7 +132,7 @@ def plan_removals(
 
 
 def list_hosted(
-    rows: Int32, chosen: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32, hosted: Int32, places: Int32
+    rows: Int32, chosen: UInt8, slot_start: Int32, replica_count: Int16, replica: Int16, hosted: Int32, places: Int32
 ) -> int:
     """Row and place of every replica on a chosen broker, row by row."""
     found = 0
@@ -142,7 +145,7 @@ def list_hosted(
 
 
 def list_recipients(
-    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int32, replica_flags: UInt8, allowed: UInt8,
+    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, allowed: UInt8,
     skip_flags: int, brokers: Int32, told: Int32,
 ) -> int:  # fmt: skip
     """A pair for each replica that is on an allowed broker and carries none of the flags to skip."""
@@ -168,7 +171,7 @@ def group_by_broker(brokers: Int32, rows: Int32, offsets: Int32, grouped: Int32,
 
 
 def assign_replicas(
-    rows: Int32, offsets: Int32, values: Int32, flags: UInt8, slot_start: Int32, replica_count: Int16, replica: Int32,
+    rows: Int32, offsets: Int32, values: Int32, flags: UInt8, slot_start: Int32, replica_count: Int16, replica: Int16,
     replica_state: UInt8, replica_flags: UInt8, old_replica: Int32, old_state: UInt8, old_flags: UInt8, departed: Int32,
 ) -> int:  # fmt: skip
     """The new list first, then who left it; states go with their replicas."""
@@ -190,7 +193,7 @@ def assign_replicas(
 
 
 def copy_assignments(
-    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int32, replica_flags: UInt8, broker_ids: Int32,
+    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, broker_ids: Int32,
     kept_flags: int, values: Int32, flags: UInt8,
 ) -> int:  # fmt: skip
     """One row's list after another's, by broker id, with those flags that are asked for."""
@@ -203,7 +206,7 @@ def copy_assignments(
 
 def mark_reassigned(
     rows: Int32, offsets: Int32, values: Int32, flags: UInt8, compared_flags: int, slot_start: Int32,
-    replica_count: Int16, replica: Int32, replica_flags: UInt8, differs: UInt8,
+    replica_count: Int16, replica: Int16, replica_flags: UInt8, differs: UInt8,
 ) -> int:  # fmt: skip
     """A row differs by its brokers, their order, or a flag that counts."""
     for i, row in enumerate(rows.tolist()):
@@ -223,7 +226,7 @@ def check_moves(positions: Int32, states: UInt8, allowed: int, valid: UInt8) -> 
 
 
 def list_leaderless(
-    topic: Int32, leader: Int32, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, replica: Int32,
+    topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, replica: Int16,
     replica_flags: UInt8, live: UInt8, deleting: UInt8, rows: Int32,
 ) -> int:  # fmt: skip
     """Rows with a state whose leader is not online; those that are gone or queued for deletion do not count."""
@@ -239,8 +242,8 @@ def list_leaderless(
 
 
 def list_strays(
-    topic: Int32, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int32,
-    isr: Int32, deleting: UInt8, rows: Int32,
+    topic: Int32, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16,
+    isr: Int16, deleting: UInt8, rows: Int32,
 ) -> int:  # fmt: skip
     """Rows with a state whose ISR names who is not assigned; what is gone or queued for deletion does not count."""
     found = 0
@@ -265,7 +268,7 @@ def list_in_states(topic: Int32, state: UInt8, wanted: int, deleting: UInt8, row
 
 
 def start_partitions(
-    leader: Int32, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, replica: Int32,
+    leader: Int16, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, replica: Int16,
     replica_flags: UInt8, live: UInt8, state: UInt8,
 ) -> int:  # fmt: skip
     """New without leadership, Online with an online leader, else Offline."""
@@ -283,7 +286,7 @@ def start_partitions(
 
 
 def start_replicas(
-    slot_start: Int32, replica_count: Int16, replica: Int32, replica_flags: UInt8, live: UInt8, replica_state: UInt8
+    slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8, replica_state: UInt8
 ) -> int:
     """Online where the replica is online, else ReplicaDeletionIneligible."""
     found = 0
@@ -296,7 +299,7 @@ def start_replicas(
 
 
 def count_by_broker(
-    leader: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32,
+    leader: Int16, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
     leads: Int32, preferred: Int32, hosts: Int32, in_sync: Int32,
 ) -> int:  # fmt: skip
     """Per broker: the rows that it leads, that prefer it, that it hosts, and whose ISR it is in."""
@@ -319,8 +322,8 @@ def count_by_broker(
 
 def store_states(
     rows: Int32, new_leader: Int32, new_leader_epoch: Int32, new_recovery: UInt8, new_partition_epoch: Int32,
-    new_controller_epoch: Int32, isr_offsets: Int32, isr_values: Int32, slot_start: Int32, leader: Int32,
-    leader_epoch: Int32, recovery: UInt8, partition_epoch: Int32, controller_epoch: Int32, isr_count: Int16, isr: Int32,
+    new_controller_epoch: Int32, isr_offsets: Int32, isr_values: Int32, slot_start: Int32, leader: Int16,
+    leader_epoch: Int32, recovery: UInt8, partition_epoch: Int32, controller_epoch: Int32, isr_count: Int16, isr: Int16,
 ) -> int:  # fmt: skip
     """Each row gets what stands beside it."""
     for i, row in enumerate(rows.tolist()):
@@ -334,8 +337,8 @@ def store_states(
 
 
 def tally_rows(
-    rows: Int32, topic: Int32, partition_epoch: Int32, state: UInt8, leader: Int32, slot_start: Int32,
-    replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, replica_flags: UInt8, deleting: UInt8,
+    rows: Int32, topic: Int32, partition_epoch: Int32, state: UInt8, leader: Int16, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8, deleting: UInt8,
     deletion_started: UInt8, counted: UInt8, totals: Int64,
 ) -> int:  # fmt: skip
     """A row counts as led, offline or imbalanced (bits 0 to 2), and each total for the rows that have its bit."""
@@ -364,16 +367,16 @@ def _slots(row: int, slot_start: Int32, counts: Int16) -> list[int]:
     return list(range(start, start + int(counts[row])))
 
 
-def _values(column: Int32, slots: list[int]) -> list[int]:
+def _values(column: Int16, slots: list[int]) -> list[int]:
     return [int(column[slot]) for slot in slots]
 
 
-def _slot_online(slot: int, replica: Int32, replica_flags: UInt8, live: UInt8) -> bool:
+def _slot_online(slot: int, replica: Int16, replica_flags: UInt8, live: UInt8) -> bool:
     """Whether an assigned replica is online: its broker is live and its log directory is not offline."""
     return bool(live[replica[slot]]) and not replica_flags[slot] & ReplicaFlag.OFFLINE_DIR
 
 
-def _broker_online(broker: int, assigned: list[int], replica: Int32, replica_flags: UInt8, live: UInt8) -> bool:
+def _broker_online(broker: int, assigned: list[int], replica: Int16, replica_flags: UInt8, live: UInt8) -> bool:
     """Whether a leader or ISR member is online; one that is not assigned is judged by its broker alone."""
     if broker < 0:
         return False

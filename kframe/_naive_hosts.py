@@ -5,7 +5,7 @@ from __future__ import annotations
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 
 
-def size_hosts(slot_start: Int32, replica_count: Int16, replica: Int32, last: Int32, offsets: Int64) -> int:
+def size_hosts(slot_start: Int32, replica_count: Int16, replica: Int16, last: Int32, offsets: Int64) -> int:
     """Bytes of each broker's rows, added up."""
     sizes = list(map(len, _steps_by_broker(slot_start, replica_count, replica, last)))
     offsets[:] = [sum(sizes[:broker]) for broker in range(len(sizes) + 1)]
@@ -13,7 +13,7 @@ def size_hosts(slot_start: Int32, replica_count: Int16, replica: Int32, last: In
 
 
 def index_hosts(
-    slot_start: Int32, replica_count: Int16, replica: Int32, offsets: Int64, last: Int32, put: Int64, steps: UInt8
+    slot_start: Int32, replica_count: Int16, replica: Int16, offsets: Int64, last: Int32, put: Int64, steps: UInt8
 ) -> int:
     """The rows that each broker hosts, broker by broker, as steps."""
     for broker, one in enumerate(_steps_by_broker(slot_start, replica_count, replica, last)):
@@ -22,7 +22,7 @@ def index_hosts(
     return int(replica_count.sum())
 
 
-def _steps_by_broker(slot_start: Int32, replica_count: Int16, replica: Int32, last: Int32) -> list[bytearray]:
+def _steps_by_broker(slot_start: Int32, replica_count: Int16, replica: Int16, last: Int32) -> list[bytearray]:
     on = [bytearray() for _ in last]
     last[:] = 0
     for row in range(len(slot_start)):

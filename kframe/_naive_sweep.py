@@ -82,8 +82,8 @@ class _Row:
 
 
 def tally_failures(
-    first: int, last: int, topic: Int32, leader: Int32, partition_epoch: Int32, slot_start: Int32,
-    replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, registered: UInt8, rack: Int32,
+    first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, rack: Int32,
     deleting: UInt8, min_insync: Int32, unclean: UInt8, totals: Int32, brokers: Int32, racks: Int32, leads: Int32,
     broker_leads: Int32, rack_leads: Int32,
 ) -> int:  # fmt: skip
@@ -114,8 +114,8 @@ def tally_failures(
 
 
 def tally_pairs(
-    first: int, last: int, topic: Int32, leader: Int32, partition_epoch: Int32, slot_start: Int32,
-    replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, registered: UInt8, rack: Int32,
+    first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, rack: Int32,
     deleting: UInt8, min_insync: Int32, unclean: UInt8, room: Int32, pairs: Int32, lead_key: Int64, lead_change: Int8,
 ) -> int:  # fmt: skip
     """Fates of each row when two brokers fail, and how they differ from the sum of what each does; ``rack`` and
@@ -142,8 +142,8 @@ def tally_pairs(
 
 
 def _rows(
-    first: int, last: int, topic: Int32, leader: Int32, partition_epoch: Int32, slot_start: Int32,
-    replica_count: Int16, isr_count: Int16, replica: Int32, isr: Int32, registered: UInt8, min_insync: Int32,
+    first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, min_insync: Int32,
     unclean: UInt8,
 ) -> Iterator[tuple[int, _Row]]:  # fmt: skip
     up = frozenset(broker for broker, here in enumerate(registered.tolist()) if here)

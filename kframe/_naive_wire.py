@@ -138,7 +138,7 @@ def frame_sections(
     return len(section_items)
 
 
-def _name_leaders(section: int, rows: Int32, leader: Int32, told_size: Int32, most: int, named: Int32) -> list[int]:
+def _name_leaders(section: int, rows: Int32, leader: Int16, told_size: Int32, most: int, named: Int32) -> list[int]:
     """Mark the brokers that a section names; return them."""
     leaders = dict.fromkeys(int(leader[row]) for row in rows if leader[row] != NO_LEADER)
     fresh = [broker for broker in leaders if told_size[broker] > 0][:most]
@@ -149,7 +149,7 @@ def _name_leaders(section: int, rows: Int32, leader: Int32, told_size: Int32, mo
 def measure_leaders(
     section_start: Int32,
     rows: Int32,
-    leader: Int32,
+    leader: Int16,
     told_size: Int32,
     most: int,
     compact: bool,
@@ -167,7 +167,7 @@ def measure_leaders(
 def write_leaders(
     section_start: Int32,
     rows: Int32,
-    leader: Int32,
+    leader: Int16,
     told_size: Int32,
     told_brokers: Int32,
     told: bytes,
@@ -197,7 +197,7 @@ def _flagged(row: int, slot_start: Int32, replica_count: Int16, replica_flags: U
 
 
 def _offline(
-    row: int, slot_start: Int32, replica_count: Int16, replica: Int32, replica_flags: UInt8, live: UInt8
+    row: int, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8
 ) -> list[int]:
     """Slots of the row's replicas that are not online."""
     slots = range(int(slot_start[row]), int(slot_start[row]) + int(replica_count[row]))
@@ -239,7 +239,7 @@ def write_leader_and_isr(
     rows: Int32,
     version: int,
     partition: Int32,
-    leader: Int32,
+    leader: Int16,
     leader_epoch: Int32,
     controller_epoch: Int32,
     partition_epoch: Int32,
@@ -247,8 +247,8 @@ def write_leader_and_isr(
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
-    replica: Int32,
-    isr: Int32,
+    replica: Int16,
+    isr: Int16,
     replica_flags: UInt8,
     broker_ids: Int32,
     entry_size: Int32,
@@ -309,7 +309,7 @@ def size_update_metadata(
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
-    replica: Int32,
+    replica: Int16,
     replica_flags: UInt8,
     live: UInt8,
     entry_size: Int32,
@@ -329,15 +329,15 @@ def write_update_metadata(
     version: int,
     topic: Int32,
     partition: Int32,
-    leader: Int32,
+    leader: Int16,
     leader_epoch: Int32,
     controller_epoch: Int32,
     partition_epoch: Int32,
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
-    replica: Int32,
-    isr: Int32,
+    replica: Int16,
+    isr: Int16,
     replica_flags: UInt8,
     broker_ids: Int32,
     live: UInt8,

@@ -13,8 +13,8 @@ def gather(
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
-    replica: Int32,
-    isr: Int32,
+    replica: Int16,
+    isr: Int16,
     replica_flags: UInt8,
     live: UInt8,
     offsets: Int32,
@@ -38,7 +38,7 @@ def copy_rows(
     rows: Int32,
     topic: Int32,
     partition: Int32,
-    leader: Int32,
+    leader: Int16,
     leader_epoch: Int32,
     values: Int32,
 ) -> None: ...
@@ -52,7 +52,7 @@ def choose(
     shown: tuple[Int32, Int32, UInt8, UInt8],
     rows: Int32,
     unclean_allowed: UInt8,
-    numbers: Int32,
+    numbers: Int16,
     marks: UInt8,
     leader: Int32,
 ) -> int: ...

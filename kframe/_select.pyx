@@ -7,11 +7,17 @@ See ``selector.h`` for what a native selector is and sees. Twins: ``tests/plug/n
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport INT32_MIN, int16_t, int32_t, uint8_t, uint32_t
 
+from kframe.column cimport broker_t
 from kframe.prefetch cimport ask_for_row, ask_for_slots, far_apart
 from kframe.selector cimport (
     KFRAME_INITIAL, KFRAME_NO_LEADER, KFRAME_PREFERRED, KFRAME_REASSIGN, KFRAME_SELECT_SIGNATURE, kframe_election,
     kframe_select,
 )
+
+#: Candidates are written for a batch, or for a native selector as columns have them.
+ctypedef fused index_t:
+    broker_t
+    int32_t
 
 cdef enum:
     REMOVING = 2
@@ -60,8 +66,8 @@ cdef void begin(
 
 
 cdef inline void show_lists(
-    kframe_election *election, const int32_t[::1] candidates, const uint8_t[::1] eligible, const uint8_t[::1] in_sync,
-    const int32_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_start, int32_t isr_count,
+    kframe_election *election, const broker_t[::1] candidates, const uint8_t[::1] eligible, const uint8_t[::1] in_sync,
+    const broker_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_start, int32_t isr_count,
 ) noexcept nogil:
     """Let the election, whose ``candidate_count`` is set, point at a row's lists."""
     cdef bint some = election.candidate_count > 0
@@ -84,14 +90,14 @@ def elect(
     ends the process.
     """
     cdef const int32_t[::1] offsets = batch.candidates.offsets
-    cdef const int32_t[::1] candidates = batch.candidates.values
+    cdef const broker_t[::1] candidates = batch.candidates.values.astype("i2")
     cdef const uint8_t[::1] eligible = batch.eligible
     cdef const uint8_t[::1] in_sync = batch.in_sync
     cdef const int32_t[::1] isr_offsets = batch.isr.offsets
-    cdef const int32_t[::1] isr = batch.isr.values
+    cdef const broker_t[::1] isr = batch.isr.values.astype("i2")
     cdef const int32_t[::1] topic = batch.topic
     cdef const int32_t[::1] partition = batch.partition
-    cdef const int32_t[::1] old_leader = batch.leader
+    cdef const broker_t[::1] old_leader = batch.leader.astype("i2")
     cdef const int32_t[::1] leader_epoch = batch.leader_epoch
     cdef const uint8_t[::1] unclean_allowed = batch.unclean_allowed
     cdef const int32_t[::1] broker_ids = batch.broker_ids
@@ -124,7 +130,7 @@ def elect(
     return found
 
 
-cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t stop, int32_t wanted) noexcept nogil:
+cdef inline bint contains(const broker_t[::1] values, Py_ssize_t start, Py_ssize_t stop, int32_t wanted) noexcept nogil:
     cdef Py_ssize_t at
     for at in range(start, stop):
         if values[at] == wanted:
@@ -134,9 +140,9 @@ cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_
 
 cdef inline Py_ssize_t read_row(
     int kind, Py_ssize_t row, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
-    const int16_t[::1] isr_count, const int32_t[::1] replica, const int32_t[::1] isr, const uint8_t[::1] replica_flags,
-    const uint8_t[::1] live, Py_ssize_t put, int32_t[::1] candidates, uint8_t[::1] eligible, uint8_t[::1] in_sync,
-    bint *clean,
+    const int16_t[::1] isr_count, const broker_t[::1] replica, const broker_t[::1] isr,
+    const uint8_t[::1] replica_flags, const uint8_t[::1] live, Py_ssize_t put, index_t[::1] candidates,
+    uint8_t[::1] eligible, uint8_t[::1] in_sync, bint *clean,
 ) noexcept nogil:
     """Write the row's candidates from ``put`` on; return where they end."""
     cdef Py_ssize_t at, start = slot_start[row], stop = start + replica_count[row], isr_stop = start + isr_count[row]
@@ -158,8 +164,8 @@ cdef inline Py_ssize_t read_row(
 
 
 cdef inline Py_ssize_t first_isr(
-    Py_ssize_t start, Py_ssize_t stop, const int32_t[::1] candidates, const uint8_t[::1] eligible, Py_ssize_t kept,
-    int32_t[::1] isr_values,
+    Py_ssize_t start, Py_ssize_t stop, const index_t[::1] candidates, const uint8_t[::1] eligible, Py_ssize_t kept,
+    index_t[::1] isr_values,
 ) noexcept nogil:
     """Write the ISR that a new partition will get from ``kept`` on; return where it ends."""
     cdef Py_ssize_t at
@@ -176,8 +182,8 @@ def gather(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] live,             # IN   (b,)
     int32_t[::1] offsets,                # OUT  (k + 1,) of the candidates
@@ -216,7 +222,7 @@ def gather(
 
 cdef inline bint lawful_position(
     int kind, Py_ssize_t row, int32_t position, bint unclean, const int32_t[::1] slot_start,
-    const int16_t[::1] isr_count, const int32_t[::1] replica, const int32_t[::1] isr,
+    const int16_t[::1] isr_count, const broker_t[::1] replica, const broker_t[::1] isr,
     const uint8_t[::1] replica_flags, const uint8_t[::1] live, int32_t *broker,
 ) noexcept nogil:
     """Whether the candidate at ``position``, which exists, may lead; and who it is. Read from the columns, whatever has
@@ -238,7 +244,7 @@ def copy_rows(
     const int32_t[::1] rows,             # IN   (k,)
     const int32_t[::1] topic,            # IN   (n,)
     const int32_t[::1] partition,        # IN   (n,)
-    const int32_t[::1] leader,           # IN   (n,)
+    const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] leader_epoch,     # IN   (n,)
     int32_t[:, ::1] values,              # OUT  (4, k) topic, partition, leader, leader_epoch of each row
 ):
@@ -264,18 +270,19 @@ def choose(
     object shown,                        # IN   (broker_ids, _rack, _live, _shutting_down), copies for the selector
     const int32_t[::1] rows,             # IN   (k,)
     const uint8_t[::1] unclean_allowed,  # IN   (k,) 1 where an out-of-sync leader is permitted; OFFLINE only
-    int32_t[:, ::1] numbers,             # SCRATCH (2, most replicas) candidates and ISR of a row
+    broker_t[:, ::1] numbers,            # SCRATCH (2, most replicas) candidates and ISR of a row
     uint8_t[:, ::1] marks,               # SCRATCH (2, most replicas) eligible, in_sync
     int32_t[::1] leader,                 # OUT  (k,) broker index or NO_LEADER
 ):
     """``gather``, ``elect`` and ``count_unlawful`` row by row, with no batch in between; return how many choices break
     a safety rule: if any does, ``leader`` is not to be used. Trusts its caller as ``elect`` does."""
-    cdef const int32_t[::1] slot_start = p.slot_start, replica = p.replica, isr = p.isr
+    cdef const int32_t[::1] slot_start = p.slot_start
+    cdef const broker_t[::1] replica = p.replica, isr = p.isr, old_leader = p.leader
     cdef const int32_t[::1] ids = shown[0], broker_rack = shown[1]
-    cdef const int32_t[::1] topic = p.topic, partition = p.partition, old_leader = p.leader, epoch = p.leader_epoch
+    cdef const int32_t[::1] topic = p.topic, partition = p.partition, epoch = p.leader_epoch
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
     cdef const uint8_t[::1] flags = p.replica_flags, shown_live = shown[2], leaving = shown[3]
-    cdef int32_t[::1] candidates = numbers[0], members = numbers[1]
+    cdef broker_t[::1] candidates = numbers[0], members = numbers[1]
     cdef uint8_t[::1] eligible = marks[0], in_sync = marks[1]
     cdef Py_ssize_t i, row, kept, unlawful = 0
     cdef int32_t position

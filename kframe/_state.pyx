@@ -6,6 +6,7 @@ written.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
+from kframe.column cimport broker_t
 from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH, ask_for_slots, far_apart
 
 cdef enum:
@@ -33,13 +34,13 @@ def store_states(
     const int32_t[::1] isr_offsets,          # IN   (k + 1,) where each row's ISR stands in isr_values
     const int32_t[::1] isr_values,           # IN   (m,) broker indexes
     const int32_t[::1] slot_start,           # IN   (n,)
-    int32_t[::1] leader,                     # OUT  (n,)
+    broker_t[::1] leader,                    # OUT  (n,)
     int32_t[::1] leader_epoch,               # OUT  (n,)
     uint8_t[::1] recovery,                   # OUT  (n,)
     int32_t[::1] partition_epoch,            # OUT  (n,)
     int32_t[::1] controller_epoch,           # OUT  (n,)
     int16_t[::1] isr_count,                  # OUT  (n,)
-    int32_t[::1] isr,                        # OUT  (s,)
+    broker_t[::1] isr,                       # OUT  (s,)
 ):
     """Write leadership and ISR of each row; return how many rows. Cost O(k + m)."""
     cdef Py_ssize_t i, k, row, start
@@ -49,8 +50,10 @@ def store_states(
                 row = rows[i + AHEAD]
                 KFRAME_PREFETCH(&leader[row])
                 KFRAME_PREFETCH(&leader_epoch[row])
+                KFRAME_PREFETCH(&recovery[row])
                 KFRAME_PREFETCH(&partition_epoch[row])
                 KFRAME_PREFETCH(&controller_epoch[row])
+                KFRAME_PREFETCH(&isr_count[row])
                 if slot_start[row] < isr.shape[0]:
                     KFRAME_PREFETCH(&isr[slot_start[row]])
             row = rows[i]
@@ -67,7 +70,7 @@ def store_states(
 
 
 cdef inline uint8_t preferred_misses(
-    const int32_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_count, int32_t preferred, int32_t leader, bint adding
+    const broker_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_count, int32_t preferred, int32_t leader, bint adding
 ) noexcept nogil:
     cdef Py_ssize_t k
     if not adding:
@@ -83,12 +86,12 @@ def tally_rows(
     const int32_t[::1] topic,            # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
     const uint8_t[::1] state,            # IN   (n,)
-    const int32_t[::1] leader,           # IN   (n,)
+    const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
     const uint8_t[::1] deletion_started,  # IN  (t,) 1 for those whose deletion has started

@@ -16,6 +16,9 @@ order of the bits below. INOUT arrays are added to.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
 
+from kframe.column cimport broker_t
+from kframe.scan cimport contains
+
 cdef enum:
     NO_LEADER = -1
     NO_STATE = -1
@@ -53,16 +56,8 @@ cdef struct Fate:
     int bits
 
 
-cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t wanted) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(start, start + count):
-        if values[k] == wanted:
-            return True
-    return False
-
-
 cdef inline Row row_of(
-    Py_ssize_t row, const int32_t[::1] topic, const int32_t[::1] leader, const int32_t[::1] partition_epoch,
+    Py_ssize_t row, const int32_t[::1] topic, const broker_t[::1] leader, const int32_t[::1] partition_epoch,
     const int32_t[::1] slot_start, const int16_t[::1] replica_count, const int16_t[::1] isr_count,
     const uint8_t[::1] registered, const int32_t[::1] min_insync, const uint8_t[::1] unclean,
 ) noexcept nogil:
@@ -87,7 +82,7 @@ cdef inline bint lives(
 
 
 cdef inline Fate fate_of(
-    Row one, const int32_t[::1] replica, const int32_t[::1] isr, const uint8_t[::1] registered,
+    Row one, const broker_t[::1] replica, const broker_t[::1] isr, const uint8_t[::1] registered,
     const int32_t[::1] rack, int32_t a, int32_t b, int32_t failed_rack,
 ) noexcept nogil:
     """What becomes of a row when brokers ``a`` and ``b`` (or NOBODY) and one rack (or NOBODY) fail together.
@@ -137,7 +132,7 @@ cdef inline Fate fate_of(
 
 
 cdef inline int bits_before(
-    Row one, Fate untouched, const int32_t[::1] isr, const uint8_t[::1] registered
+    Row one, Fate untouched, const broker_t[::1] isr, const uint8_t[::1] registered
 ) noexcept nogil:
     """How the row stands before anything is tried. Without a leader and a live ISR, ``untouched`` found it as it is."""
     if one.was_offline:
@@ -150,7 +145,7 @@ cdef inline int bits_before(
 
 
 cdef inline int32_t named(
-    Row one, Py_ssize_t k, const int32_t[::1] replica, const int32_t[::1] isr, const uint8_t[::1] registered
+    Row one, Py_ssize_t k, const broker_t[::1] replica, const broker_t[::1] isr, const uint8_t[::1] registered
 ) noexcept nogil:
     """The registered broker that a row names in place ``k``, each once: its replicas, its ISR, its leader; or -1."""
     cdef int32_t broker
@@ -190,13 +185,13 @@ def tally_failures(
     Py_ssize_t first,                    # IN   rows first .. last - 1 are counted
     Py_ssize_t last,                     # IN
     const int32_t[::1] topic,            # IN   (n,)
-    const int32_t[::1] leader,           # IN   (n,)
+    const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] registered,       # IN   (b,)
     const int32_t[::1] rack,             # IN   (b,)
     const uint8_t[::1] deleting,         # IN   (t,)
@@ -245,7 +240,7 @@ def tally_failures(
 
 
 cdef inline void tally_racks(
-    Row one, Fate none, const int32_t[::1] replica, const int32_t[::1] isr, const uint8_t[::1] registered,
+    Row one, Fate none, const broker_t[::1] replica, const broker_t[::1] isr, const uint8_t[::1] registered,
     const int32_t[::1] rack, int32_t[:, ::1] racks, int32_t[:, ::1] rack_leads,
 ) noexcept nogil:
     """Count the failure of each rack that a row names, once."""
@@ -270,13 +265,13 @@ def tally_pairs(
     Py_ssize_t first,                    # IN   rows first .. last - 1 are counted
     Py_ssize_t last,                     # IN
     const int32_t[::1] topic,            # IN   (n,)
-    const int32_t[::1] leader,           # IN   (n,)
+    const broker_t[::1] leader,          # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const int16_t[::1] isr_count,        # IN   (n,)
-    const int32_t[::1] replica,          # IN   (s,)
-    const int32_t[::1] isr,              # IN   (s,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] registered,       # IN   (b,)
     const int32_t[::1] rack,             # IN   (b,)
     const uint8_t[::1] deleting,         # IN   (t,)

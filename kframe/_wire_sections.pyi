@@ -1,6 +1,6 @@
 """See ``_wire_sections.pyx``, where shapes and what is IN or OUT stand with every argument."""
 
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.model.columns import Int16, Int32, Int64, UInt8
 
 def fit_sections(
     offsets: Int32,
@@ -42,7 +42,7 @@ def frame_sections(
 def measure_leaders(
     section_start: Int32,
     rows: Int32,
-    leader: Int32,
+    leader: Int16,
     told_size: Int32,
     most: int,
     compact: bool,
@@ -52,7 +52,7 @@ def measure_leaders(
 def write_leaders(
     section_start: Int32,
     rows: Int32,
-    leader: Int32,
+    leader: Int16,
     told_size: Int32,
     told_brokers: Int32,
     told: bytes,

@@ -19,6 +19,7 @@ whether these carry their id.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from kframe.column cimport broker_t
 from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH
 from kframe.wire_bytes cimport (
     length_size,
@@ -184,7 +185,7 @@ cdef inline Py_ssize_t put_topic(
 def measure_leaders(
     const int32_t[::1] section_start,  # IN   (s+1,)
     const int32_t[::1] rows,           # IN   (k,)
-    const int32_t[::1] leader,         # IN   (n,)
+    const broker_t[::1] leader,        # IN   (n,)
     const int32_t[::1] told_size,      # IN   (b,)    bytes that tell of each broker, 0 for one not to be named
     Py_ssize_t most,                   # IN           no more of them lead rows than this, which ends a search early
     bint compact,                      # IN
@@ -206,7 +207,7 @@ def measure_leaders(
 
 
 cdef inline Py_ssize_t name_leaders(
-    const int32_t[::1] rows, Py_ssize_t start, Py_ssize_t end, const int32_t[::1] leader,
+    const int32_t[::1] rows, Py_ssize_t start, Py_ssize_t end, const broker_t[::1] leader,
     const int32_t[::1] told_size, Py_ssize_t most, Py_ssize_t section, int32_t[::1] named, int64_t* size,
 ) noexcept nogil:
     """Mark the brokers that a section names, and add up their bytes; return how many."""
@@ -228,7 +229,7 @@ cdef inline Py_ssize_t name_leaders(
 def write_leaders(
     const int32_t[::1] section_start,  # IN   (s+1,)
     const int32_t[::1] rows,           # IN   (k,)
-    const int32_t[::1] leader,         # IN   (n,)
+    const broker_t[::1] leader,        # IN   (n,)
     const int32_t[::1] told_size,      # IN   (b,)    as for measure_leaders
     const int32_t[::1] told_brokers,   # IN   (q,)    the brokers that may be named, ascending by id
     const uint8_t[::1] told,           # IN           what tells of them, one after another

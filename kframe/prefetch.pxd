@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
+from kframe.column cimport broker_t
+
 # How many rows ahead to ask for columns that are read out of order: a broker's rows lie far apart. Measured: without it
 # copying takes half as long again, and 8 to 16 are alike.
 cdef enum:
@@ -25,7 +27,8 @@ cdef inline bint far_apart(const int32_t[::1] rows, const int32_t[::1] slot_star
 
 cdef inline void ask_for_slots(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
-    const int16_t[::1] isr_count, const int32_t[::1] replica, const int32_t[::1] isr, const uint8_t[::1] replica_flags,
+    const int16_t[::1] isr_count, const broker_t[::1] replica, const broker_t[::1] isr,
+    const uint8_t[::1] replica_flags,
 ) noexcept nogil:
     """Ask for what is read of the row ``AHEAD`` further on, and for where its successors' slots are."""
     cdef Py_ssize_t row
@@ -43,7 +46,7 @@ cdef inline void ask_for_slots(
 
 cdef inline void ask_for_isr(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] isr_count,
-    const int32_t[::1] isr, const int32_t[::1] leader,
+    const broker_t[::1] isr, const broker_t[::1] leader,
 ) noexcept nogil:
     """The same for who only looks at leaders and ISRs."""
     cdef Py_ssize_t row
@@ -57,11 +60,39 @@ cdef inline void ask_for_isr(
             KFRAME_PREFETCH(&isr[row])
 
 
+cdef inline void ask_for_epochs(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] leader_epoch, const uint8_t[::1] recovery,
+    const int32_t[::1] partition_epoch,
+) noexcept nogil:
+    """Beside ``ask_for_isr`` for who also looks at the epochs of a state."""
+    cdef Py_ssize_t row
+    if i + AHEAD < rows.shape[0]:
+        row = rows[i + AHEAD]
+        KFRAME_PREFETCH(&leader_epoch[row])
+        KFRAME_PREFETCH(&recovery[row])
+        KFRAME_PREFETCH(&partition_epoch[row])
+
+
+cdef inline void ask_for_assigned(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
+    const broker_t[::1] replica,
+) noexcept nogil:
+    """The same for who only looks at whom rows are assigned to."""
+    cdef Py_ssize_t row
+    if i + 2 * AHEAD < rows.shape[0]:
+        row = rows[i + 2 * AHEAD]
+        KFRAME_PREFETCH(&slot_start[row])
+        KFRAME_PREFETCH(&replica_count[row])
+        row = slot_start[rows[i + AHEAD]]
+        if row < replica.shape[0]:
+            KFRAME_PREFETCH(&replica[row])
+
+
 cdef inline void ask_for_replicas(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
-    const int32_t[::1] replica, const uint8_t[::1] replica_flags,
+    const broker_t[::1] replica, const uint8_t[::1] replica_flags,
 ) noexcept nogil:
-    """The same for who only looks at assignments."""
+    """The same for who also looks at the flags."""
     cdef Py_ssize_t row
     if i + 2 * AHEAD < rows.shape[0]:
         row = rows[i + 2 * AHEAD]
@@ -90,7 +121,7 @@ cdef inline void ask_for_flags(
 
 cdef inline void ask_for_row(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] topic, const int32_t[::1] partition,
-    const int32_t[::1] leader, const int32_t[::1] leader_epoch,
+    const broker_t[::1] leader, const int32_t[::1] leader_epoch,
 ) noexcept nogil:
     """Beside ``ask_for_slots`` for who also looks at what a row has one of."""
     cdef Py_ssize_t row

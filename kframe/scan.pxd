@@ -3,18 +3,26 @@
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from kframe.column cimport broker_t
 from kframe.prefetch cimport KFRAME_PREFETCH
 
 cdef enum:
     BLOCK = 64
     WORD = 8
+    VECTOR = 16
+
+# How many brokers that cannot lead are looked for one by one; so few are found faster so than by a table of all.
+cdef enum:
+    FEW = 8
 
 # How many bytes ahead a scan asks for memory: the processor by itself does not look beyond a page of 4,096.
 cdef enum:
     BEYOND = 8192
 
 
-cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t wanted) noexcept nogil:
+cdef inline bint contains(
+    const broker_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t wanted,
+) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(start, start + count):
         if values[k] == wanted:
@@ -22,10 +30,42 @@ cdef inline bint contains(const int32_t[::1] values, Py_ssize_t start, Py_ssize_
     return False
 
 
-cdef inline Py_ssize_t skip_led(Py_ssize_t row, const int32_t[::1] leader, const uint8_t[::1] live) noexcept nogil:
-    """The first row from ``row`` on whose leader is nobody, or on a broker that is not live; blocks of rows without
-    such are passed over with no branch in them."""
+cdef inline int list_away(const uint8_t[::1] live, broker_t[FEW] away) noexcept nogil:
+    """Write down NO_LEADER and who is not live; return how many, more than FEW if they do not fit."""
+    cdef Py_ssize_t broker
+    cdef int count = 1
+    away[0] = -1
+    for broker in range(live.shape[0]):
+        if not live[broker]:
+            if count == FEW:
+                return FEW + 1
+            away[count] = <broker_t>broker
+            count += 1
+    return count
+
+
+cdef inline bint names_any(const broker_t *leader, const broker_t *away, int count) noexcept nogil:
+    """Whether one of VECTOR leaders is among ``away``."""
+    cdef broker_t hit = 0
+    cdef int a, k
+    for a in range(count):
+        for k in range(VECTOR):
+            hit |= leader[k] == away[a]
+    return hit != 0
+
+
+cdef inline Py_ssize_t skip_led(
+    Py_ssize_t row, const broker_t[::1] leader, const uint8_t[::1] live, const broker_t *away, int count,
+) noexcept nogil:
+    """The first row from ``row`` on whose leader is nobody, or on a broker that is not live; rows without such are
+    passed over with no branch for each. ``away`` and ``count`` are as ``list_away`` has left them."""
     cdef Py_ssize_t k
+    if count <= FEW:
+        while row + VECTOR <= leader.shape[0] and not names_any(&leader[row], away, count):
+            row += VECTOR
+        while row < leader.shape[0] and leader[row] >= 0 and live[leader[row]]:
+            row += 1
+        return row
     cdef int32_t signs
     cdef uint8_t led
     while row + BLOCK <= leader.shape[0]:

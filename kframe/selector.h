@@ -26,22 +26,25 @@ enum kframe_election_kind {
     KFRAME_INITIAL = 4
 };
 
+/* A broker: its index in the broker tables. */
+typedef int16_t kframe_broker;
+
 typedef struct kframe_election {
     uint32_t size;                       /* bytes of this struct, as the calling kframe knows it */
     int32_t kind;                        /* enum kframe_election_kind */
     int32_t candidate_count;
     int32_t isr_count;
-    const int32_t *candidates;           /* [candidate_count] assigned brokers, preferred first */
+    const kframe_broker *candidates;     /* [candidate_count] assigned brokers, preferred first */
     const uint8_t *eligible;             /* [candidate_count] 1 where the candidate may lead as far as liveness goes */
     const uint8_t *in_sync;              /* [candidate_count] 1 where the candidate is in the ISR */
-    const int32_t *isr;                  /* [isr_count] brokers in the ISR, in stored order */
+    const kframe_broker *isr;            /* [isr_count] brokers in the ISR, in stored order */
     const int32_t *broker_ids;           /* [broker_count] */
     const int32_t *broker_rack;          /* [broker_count] rack number, -1 where the broker names none */
     const uint8_t *broker_live;          /* [broker_count] 1 where registered and not shutting down */
     const uint8_t *broker_shutting_down; /* [broker_count] 1 where registered and in controlled shutdown */
     const int32_t *topic;                /* [1] number of the topic in this cluster */
     const int32_t *partition;            /* [1] */
-    const int32_t *leader;               /* [1] broker that leads now, or KFRAME_NO_LEADER */
+    const kframe_broker *leader;         /* [1] broker that leads now, or KFRAME_NO_LEADER */
     const int32_t *leader_epoch;         /* [1] */
     int32_t broker_count;
     uint32_t seed;                       /* the only randomness to use; the same for every partition of a batch */

@@ -1,6 +1,6 @@
 """``kframe/selector.h`` for Cython: ``from kframe.selector cimport kframe_election``."""
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t
 
 cdef extern from "kframe/selector.h" nogil:
     const char *KFRAME_SELECT_SIGNATURE
@@ -13,22 +13,24 @@ cdef extern from "kframe/selector.h" nogil:
         KFRAME_CONTROLLED_SHUTDOWN
         KFRAME_INITIAL
 
+    ctypedef int16_t kframe_broker
+
     ctypedef struct kframe_election:
         uint32_t size
         int32_t kind
         int32_t candidate_count
         int32_t isr_count
-        const int32_t *candidates
+        const kframe_broker *candidates
         const uint8_t *eligible
         const uint8_t *in_sync
-        const int32_t *isr
+        const kframe_broker *isr
         const int32_t *broker_ids
         const int32_t *broker_rack
         const uint8_t *broker_live
         const uint8_t *broker_shutting_down
         const int32_t *topic
         const int32_t *partition
-        const int32_t *leader
+        const kframe_broker *leader
         const int32_t *leader_epoch
         int32_t broker_count
         uint32_t seed

@@ -7,6 +7,8 @@
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
+from kframe.column cimport broker_t
+
 cdef enum:
     OFFLINE_DIR = 4
 
@@ -84,7 +86,7 @@ cdef inline Py_ssize_t put_name(
 
 
 cdef inline Py_ssize_t put_brokers(
-    uint8_t[::1] out, Py_ssize_t at, const int32_t[::1] broker_ids, const int32_t[::1] column,
+    uint8_t[::1] out, Py_ssize_t at, const int32_t[::1] broker_ids, const broker_t[::1] column,
     Py_ssize_t start, Py_ssize_t count, bint compact,
 ) noexcept nogil:
     """Array of the ids of the broker indexes that stand in ``count`` slots."""
@@ -105,7 +107,7 @@ cdef inline Py_ssize_t count_flagged(
 
 
 cdef inline Py_ssize_t put_flagged(
-    uint8_t[::1] out, Py_ssize_t at, const int32_t[::1] broker_ids, const int32_t[::1] replica,
+    uint8_t[::1] out, Py_ssize_t at, const int32_t[::1] broker_ids, const broker_t[::1] replica,
     const uint8_t[::1] replica_flags, Py_ssize_t start, Py_ssize_t count, uint8_t flag, bint compact,
 ) noexcept nogil:
     """Array of the ids of those replicas that carry ``flag``, in assignment order."""
@@ -118,13 +120,13 @@ cdef inline Py_ssize_t put_flagged(
 
 
 cdef inline bint is_offline(
-    const int32_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live, Py_ssize_t slot,
+    const broker_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live, Py_ssize_t slot,
 ) noexcept nogil:
     return live[replica[slot]] == 0 or (replica_flags[slot] & OFFLINE_DIR) != 0
 
 
 cdef inline Py_ssize_t count_offline(
-    const int32_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
+    const broker_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
     Py_ssize_t start, Py_ssize_t count,
 ) noexcept nogil:
     cdef Py_ssize_t k, found = 0
@@ -134,7 +136,7 @@ cdef inline Py_ssize_t count_offline(
 
 
 cdef inline Py_ssize_t put_offline(
-    uint8_t[::1] out, Py_ssize_t at, const int32_t[::1] broker_ids, const int32_t[::1] replica,
+    uint8_t[::1] out, Py_ssize_t at, const int32_t[::1] broker_ids, const broker_t[::1] replica,
     const uint8_t[::1] replica_flags, const uint8_t[::1] live, Py_ssize_t start, Py_ssize_t count, bint compact,
 ) noexcept nogil:
     """Array of the ids of those replicas that are not online, in assignment order."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Partitions
 
 DIGEST_BYTES: Final = 8
 #: Row columns of partitions that an answer covers; where a row keeps its slots is nobody's business.
@@ -42,9 +43,16 @@ def digest_of_cluster(cluster: ClusterState, *more: str) -> str:
     replicas, isr, slots = p.lists("replica", rows), p.lists("isr", rows), p.slots_of(rows)
     return digest_of([
         *more, "\n".join(topics.names), brokers.ids, brokers.registered, brokers.shutting_down,
-        *(getattr(p, name)[rows] for name in _ROW_COLUMNS), replicas.offsets, replicas.values, isr.offsets, isr.values,
+        *(_row_values(p, name, rows) for name in _ROW_COLUMNS),
+        replicas.offsets, replicas.values, isr.offsets, isr.values,
         p.replica_state[slots], p.replica_flags[slots],
     ])  # fmt: skip
+
+
+def _row_values(p: Partitions, name: str, rows: Int32) -> NDArray[Any]:
+    """What rows have one of; broker indexes are digested as they are read, not as they are kept."""
+    values: NDArray[Any] = p.leaders_of(rows) if name == "leader" else getattr(p, name)[rows]
+    return values
 
 
 def _data(part: NDArray[Any] | bytes | memoryview | str) -> Any:

@@ -16,7 +16,7 @@ from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.changes import WriteCode
-from kframe.model.columns import Bool, Int16, Int32, Ragged, members, repeated
+from kframe.model.columns import Bool, Int16, Int32, Ragged
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
@@ -25,6 +25,7 @@ from kframe.model.events import (
     ReassignmentRequested,
 )
 from kframe.model.ids import NO_LEADER, NO_STATE
+from kframe.model.lists import members, repeated
 from kframe.model.tables import Targets, TopicTable
 from kframe.model.topics import metric_name
 

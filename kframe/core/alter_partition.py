@@ -9,9 +9,10 @@ import numpy as np
 from kframe.core.context import Context, Operation, stale
 from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, StoredStates
-from kframe.model.columns import Bool, Int16, Int32, Ragged, last_of_equal, members, same_lists
+from kframe.model.columns import Bool, Int16, Int32, Ragged
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
+from kframe.model.lists import last_of_equal, members, same_lists
 
 #: From this version of AlterPartition on, topics are named by id and a replica that may not join has its own error.
 _TOPIC_IDS_SINCE = 2
@@ -166,6 +167,6 @@ def _unsound(context: Context, sender: int, rows: Int32, isr: Ragged) -> Bool:
 def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:
     p = context.cluster.partitions
     return StoredStates(
-        rows, known, p.leader[rows], p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
+        rows, known, p.leaders_of(rows), p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
         p.recovery[rows], p.lists("isr", rows),
     )  # fmt: skip

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.core.context import Context
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, distinct, members, offsets_of
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, offsets_of
 from kframe.model.ids import ReplicaFlag
+from kframe.model.lists import distinct, members
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 
@@ -77,7 +78,7 @@ def give(context: Context, rows: Int32, assignments: Assignments) -> Int32:
 def current(partitions: Partitions, rows: Int32) -> Assignments:
     """The assignments of ``rows`` as they stand."""
     slots, offsets = partitions.slots_of(rows), offsets_of(partitions.replica_count[rows])
-    return Assignments(Ragged(offsets, partitions.replica[slots]), partitions.replica_flags[slots] & _MOVING)
+    return Assignments(Ragged(offsets, partitions.hosts_of(slots)), partitions.replica_flags[slots] & _MOVING)
 
 
 def reassigns(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int32:

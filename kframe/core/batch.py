@@ -42,9 +42,9 @@ class RequestBatch:
 
     def add_stop_replica(self, brokers: Int32, rows: Int32, delete: bool) -> None:
         """Tell ``brokers[i]`` to stop, and perhaps delete, its replica of ``rows[i]``; the leader epoch is today's."""
-        partitions, topics = self._cluster.partitions, self._cluster.topics
+        partitions = self._cluster.partitions
         leader_epoch = np.where(partitions.partition_epoch[rows] == NO_STATE, NO_EPOCH, partitions.leader_epoch[rows])
-        leader_epoch[topics.deleting[partitions.topic[rows]] != 0] = EPOCH_DURING_DELETE
+        leader_epoch[self._cluster.doomed(rows)] = EPOCH_DURING_DELETE
         self._stopping.append((brokers, rows, leader_epoch.astype(np.int32, copy=False), delete))
 
     def add_metadata(self, brokers: NDArray[Any], rows: NDArray[Any]) -> None:

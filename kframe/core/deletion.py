@@ -224,7 +224,7 @@ def _rows(context: Context, indexes: Int32) -> Int32:
 
 def _of_queued(context: Context, replicas: Replicas) -> Replicas:
     cluster = context.cluster
-    return replicas.where(cluster.topics.deleting[cluster.partitions.topic[replicas.rows]] != 0)
+    return replicas.where(cluster.doomed(replicas.rows))
 
 
 def _topics_of(context: Context, replicas: Replicas) -> list[int]:

@@ -46,7 +46,7 @@ def elect_leaders(context: Context, request: ElectionRequested) -> Operation[Ele
     p = cluster.partitions
     rows, unknown = _resolve(context, request)
     codes = np.zeros(len(rows), np.int16)
-    deleting = cluster.topics.deleting[p.topic[rows]] != 0
+    deleting = cluster.doomed(rows)
     stateless = p.partition_epoch[rows] == NO_STATE
     settled = ~deleting & ~stateless & _already_valid(context, request.election_type, rows)
     codes[deleting] = ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -6,9 +6,10 @@ import numpy as np
 
 from kframe.core.context import Context, Operation, ask
 from kframe.model.asks import ReadReassignments, WriteReassignments
-from kframe.model.columns import Int32, Ragged, same_lists
+from kframe.model.columns import Int32, Ragged
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsLeft
+from kframe.model.lists import same_lists
 from kframe.model.tables import Targets
 
 _NONE = np.empty(0, np.int32)

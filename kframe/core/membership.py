@@ -83,7 +83,7 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     the brokers that way, they are told who is left.
     """
     cluster = context.cluster
-    doomed = cluster.topics.deleting[cluster.partitions.topic[replicas.rows]] != 0
+    doomed = cluster.doomed(replicas.rows)
     kept = replicas.where(~doomed)
     yield from partition_machine.move(context, _leaderless(context), PartitionState.OFFLINE)
     moves = yield from partition_machine.trigger_online(context)
@@ -119,8 +119,8 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     yield from context.announce(indexes, context.told_rows())
     yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
     begun = yield from partition_machine.trigger_online(context)
-    yield from reassignment.resume_on(context, indexes)
     yield from reassignment.begin_led(context, begun.initialised)
+    yield from reassignment.resume_on(context, indexes)
     yield from moves.relieve(context)
     yield from deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
 

@@ -25,11 +25,14 @@ from kframe.core.left_moves import forget_stored, locate, strike
 from kframe.core.replica_machine import Replicas
 from kframe.model.asks import ReadReassignments
 from kframe.model.changes import StateChange
-from kframe.model.columns import Bool, Int32, Ragged, members, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.config import STRICT_MOVES
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.lists import members
 
 _NONE = np.empty(0, np.int32)
+#: What carries one of these does not lead once a move is over.
+_UNFIT = int(ReplicaFlag.OFFLINE_DIR | ReplicaFlag.REMOVING)
 
 
 def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operation[Int32]:
@@ -49,6 +52,9 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
     unstored = yield from _change_assignments(context, rows, assignments)
     refused, rows = np.concatenate([refused, unstored]), rows[~np.isin(rows, unstored)]
     p.reassigning[rows] = 1
+    if context.config[STRICT_MOVES]:
+        yield from _lead_first(context, rows)
+        rows = rows[p.reassigning[rows] != 0]
     complete = ~is_moving(context, rows) | targets_in_sync(context, rows)
     failed = yield from _begin(context, rows[~complete])
     lost = yield from _complete(context, rows[complete])
@@ -74,7 +80,7 @@ def resume(context: Context, rows: Int32) -> Operation[None]:
     """
     rows = np.sort(rows)
     if context.config[STRICT_MOVES]:
-        rows = rows[context.cluster.topics.deleting[context.cluster.partitions.topic[rows]] == 0]
+        rows = rows[~context.cluster.doomed(rows)]
     yield from reassign(context, rows, current(context.cluster.partitions, rows))
 
 
@@ -96,9 +102,19 @@ def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     yield from resume(context, rows[done])
 
 
+def _lead_first(context: Context, rows: Int32) -> Operation[None]:
+    """Give those of ``rows`` their first leader that have none, since their assignment may name who lives now. Kafka
+    tries that when next a broker comes or goes."""
+    p = context.cluster.partitions
+    fresh = rows[(p.partition_epoch[rows] == NO_STATE) & (p.state[rows] == PartitionState.NEW)]
+    begun = yield from partition_machine.move(context, fresh, PartitionState.ONLINE)
+    yield from begin_led(context, begun.initialised)
+
+
 def begin_led(context: Context, rows: Int32) -> Operation[None]:
     """``rows`` have got their first leader. A move that was stored before that begins, once asked, and ends if the
-    first ISR is its target: Kafka leaves it until the next failover, since no ISR will change any more."""
+    first ISR is its target: Kafka leaves it until the next failover, since no ISR will change any more. It comes before
+    moves go on that wait for a broker: to these, replicas that nobody has begun are none that could come online."""
     moving = rows[context.cluster.partitions.reassigning[rows] != 0]
     if len(moving) and context.config[STRICT_MOVES]:
         replica_machine.call_new(context, _fresh(context, moving))
@@ -198,7 +214,9 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     """Phase B: the target is in sync; make it the assignment, give it a leader, and drop the others.
 
     What never had a leader fails half-way, as in Kafka: its target is the assignment, but it is still under way. So
-    does, before anything is told or stopped, what would end without any replica.
+    does, before anything is told or stopped, what would end without any replica. Where nobody of the target can lead,
+    its brokers or log directories being dead, Kafka drops the others all the same, and with them the last good logs;
+    once asked the move waits.
     """
     empty: Bool = current(context.cluster.partitions, rows).target().replicas.counts == 0
     context.log_refused("Partition", rows[empty], "keeps its replicas: it is to be reassigned to none at all")
@@ -211,6 +229,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
     if context.config[STRICT_MOVES]:
         yield from _hand_over(context, rows)
+        rows = yield from _unstuck(context, rows)
     departed = give(context, rows, current(p, rows).reached())
     lost_dirs.note(context, behind(context, rows, departed))
     context.gauges.touch(rows)
@@ -233,16 +252,28 @@ def _hand_over(context: Context, rows: Int32) -> Operation[None]:
     """Let the target lead, and take who is to leave out of the ISRs, before leaders hear of the target alone.
 
     Kafka tells them first: they acknowledge (acks=all) without the others, who are in the stored ISR and may be elected
-    if the role is lost in between. Rows for which the target has no leader to offer go Kafka's way.
+    if the role is lost in between. Rows for which the target has no leader to offer stay as they are.
     """
-    p, unfit = context.cluster.partitions, int(ReplicaFlag.OFFLINE_DIR | ReplicaFlag.REMOVING)
+    p = context.cluster.partitions
     rows = rows[p.partition_epoch[rows] != NO_STATE]
-    waiting = rows[~led_by_target(context, rows, unfit)]
+    waiting = rows[~led_by_target(context, rows, _UNFIT)]
     yield from partition_machine.move(context, waiting, PartitionState.ONLINE, leadership.REASSIGN)
-    leaving = _flagged(context, rows[led_by_target(context, rows, unfit)], ReplicaFlag.REMOVING)
-    brokers = p.replica[leaving.slots(p)]
+    leaving = _flagged(context, rows[led_by_target(context, rows, _UNFIT)], ReplicaFlag.REMOVING)
+    brokers = p.hosts_of(leaving.slots(p))
     for broker in np.unique(brokers).tolist():
         yield from replica_machine.leave_isrs(context, broker, leaving.rows[brokers == broker])
+
+
+def _unstuck(context: Context, rows: Int32) -> Operation[Int32]:
+    """``rows`` without those that would lose replicas while nobody of their target leads; of those it is told."""
+    p = context.cluster.partitions
+    stuck = rows[(p.partition_epoch[rows] != NO_STATE) & ~led_by_target(context, rows, _UNFIT)]
+    stuck = np.unique(_flagged(context, stuck, ReplicaFlag.REMOVING).rows)
+    context.log_refused("Partition", stuck, "keeps its replicas for now: nobody of those that it moves to can lead")
+    if len(stuck) == 0:
+        return rows
+    yield from announce(context, stuck)
+    return np.setdiff1d(rows, stuck, assume_unique=True).astype(np.int32)
 
 
 def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
@@ -278,7 +309,7 @@ def announce(context: Context, rows: Int32) -> Operation[Int32]:
     adding = int(ReplicaFlag.ADDING)
     tell_replicas(context, batch, raised, context.cluster.brokers.registered, adding, is_new=False)
     arriving = _flagged(context, raised, ReplicaFlag.ADDING)
-    brokers = p.replica[arriving.slots(p)]
+    brokers = p.hosts_of(arriving.slots(p))
     batch.add_leader_and_isr(brokers, arriving.rows, np.unique(arriving.rows), is_new=True)
     yield from context.send(batch)
     return raised
@@ -303,14 +334,25 @@ def _raise(context: Context, rows: Int32) -> Operation[Int32]:
         if len(remaining) == 0:
             break
         change = StateChange(
-            remaining, p.leader[remaining], p.leader_epoch[remaining] + np.int32(1), p.recovery[remaining],
-            p.lists("isr", remaining), p.partition_epoch[remaining], context.controller_epoch,
+            remaining, p.leaders_of(remaining), p.leader_epoch[remaining] + np.int32(1), p.recovery[remaining],
+            _in_sync(context, remaining), p.partition_epoch[remaining], context.controller_epoch,
         )  # fmt: skip
         result = yield from context.write(change)
         raised.append(remaining[result.accepted])
         remaining, _ = yield from context.refresh(remaining[stale(result)])
     found: Int32 = np.sort(np.concatenate([rows[:0], *raised]))
     return found
+
+
+def _in_sync(context: Context, rows: Int32) -> Ragged:
+    """The ISRs of ``rows``; once asked without who is not assigned, as far as others are left. Before inter-broker
+    protocol 2.7-IV2 a leader writes ISRs by itself, and may take in who has just fallen out of the assignment."""
+    p = context.cluster.partitions
+    isr = p.lists("isr", rows)
+    if not context.config[STRICT_MOVES]:
+        return isr
+    stays = members(isr, p.lists("replica", rows)) | (isr.values == p.leaders_of(rows)[isr.owners])
+    return isr if stays.all() else isr.keep(stays | ~isr.any(stays)[isr.owners])
 
 
 def _fresh(context: Context, rows: Int32) -> Replicas:

@@ -15,8 +15,9 @@ from kframe.core.context import Context, Operation, ask
 from kframe.core.left_moves import forget_stored, locate, strike
 from kframe.core.reassignment import behind, lead_by_target, raise_epochs, stop
 from kframe.model.asks import ReadReassignments, WriteReassignments
-from kframe.model.columns import Bool, Int32, Ragged, distinct, members, same_lists
+from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.ids import ReplicaState
+from kframe.model.lists import distinct, members, same_lists
 from kframe.model.tables import Targets
 
 

@@ -138,8 +138,7 @@ def call_new(context: Context, replicas: Replicas) -> None:
 
 def _brokers(context: Context, replicas: Replicas) -> Int32:
     p = context.cluster.partitions
-    brokers: Int32 = p.replica[replicas.slots(p)]
-    return brokers
+    return p.hosts_of(replicas.slots(p))
 
 
 def _tell_each(
@@ -171,13 +170,16 @@ def _bring_online(context: Context, replicas: Replicas, slots: Int32, batch: Req
     p = context.cluster.partitions
     known = p.replica_state[slots] != ReplicaState.NEW
     told, where = (replicas, slots) if known.all() else (replicas.where(known), slots[known])
-    _tell_each(context, batch, told, p.replica[where], is_new=False)
+    _tell_each(context, batch, told, p.hosts_of(where), is_new=False)
     p.replica_state[slots] = ReplicaState.ONLINE
 
 
 def _take_offline(context: Context, replicas: Replicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
     """Stop the replicas, ``slots`` beside them, and take them out of their ISRs, broker by broker in Kafka's order."""
-    brokers, hosts = context.cluster.brokers, context.cluster.partitions.replica[slots]
+    brokers, hosts = context.cluster.brokers, context.cluster.partitions.hosts_of(slots)
+    if len(hosts) and bool((hosts == hosts[0]).all()):
+        yield from _take_broker_offline(context, int(hosts[0]), replicas, batch)
+        return
     offsets, count = np.empty(len(brokers) + 1, np.int32), len(replicas)
     rows, origin = np.empty(count, np.int32), np.empty(count, np.int32)
     kernels.group_by_broker(hosts, replicas.rows, offsets, rows, origin)
@@ -196,7 +198,7 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
         batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
     stated = p.partition_epoch[replicas.rows] != NO_STATE
     left = yield from leave_isrs(context, broker, replicas.where(stated).rows)
-    kept = cluster.topics.deleting[p.topic[left]] == 0
+    kept = ~cluster.doomed(left)
     told = left if kept.all() else left[kept]
     others = cluster.brokers.registered.copy()
     others[broker] = 0
@@ -227,8 +229,9 @@ def leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
             remaining = remaining[:0]
             break
         lost = change.rows[~result.accepted & ~stale(result)]
-        deleting = context.cluster.topics.deleting[context.cluster.partitions.topic[lost]] != 0
-        context.log_refused("Replica of", lost[~deleting], "stays as it is: storage has no state for its partition")
+        context.log_refused(
+            "Replica of", lost[~context.cluster.doomed(lost)], "stays as it is: storage has no state for its partition"
+        )
         raced = change.rows[stale(result)]
         remaining, _ = yield from context.refresh(raced)
         unreadable = np.setdiff1d(raced, remaining).astype(np.int32)
@@ -244,14 +247,15 @@ def leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
 
 def _plan_removal(context: Context, broker: int, rows: Int32) -> StateChange:
     p = context.cluster.partitions
-    changed, leader = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+    changed, leader, leader_epoch, expected = (np.empty(len(rows), np.int32) for _ in range(4))
+    recovery = np.empty(len(rows), np.uint8)
     offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(p.isr_count[rows].sum()), np.int32)
     count = kernels.plan_removals(
-        broker, rows, p.leader, p.slot_start, p.isr_count, p.isr, changed, leader, offsets, values
-    )
-    changed = changed[:count]
+        broker, rows, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.slot_start, p.isr_count, p.isr,
+        changed, leader, leader_epoch, recovery, expected, offsets, values,
+    )  # fmt: skip
     isr = Ragged(offsets[: count + 1], values[: offsets[count]])
     return StateChange(
-        changed, leader[:count], p.leader_epoch[changed] + np.int32(1), p.recovery[changed], isr,
-        p.partition_epoch[changed], context.controller_epoch,
+        changed[:count], leader[:count], leader_epoch[:count], recovery[:count], isr, expected[:count],
+        context.controller_epoch,
     )  # fmt: skip

@@ -158,7 +158,7 @@ def choose_natively(
     row has one of where we keep them, as const, since copying those takes longer than choosing."""
     brokers = cluster.brokers
     allowed = unclean_allowed if kind == ElectionKind.OFFLINE else np.zeros(len(rows), np.uint8)
-    numbers, marks = np.empty((2, REPLICAS_MAX), np.int32), np.empty((2, REPLICAS_MAX), np.uint8)
+    numbers, marks = np.empty((2, REPLICAS_MAX), np.int16), np.empty((2, REPLICAS_MAX), np.uint8)
     return _select.choose(
         call.function, call.user_data, int(kind), _seed(kind, cluster.partitions, rows), cluster.partitions,
         brokers.live, (brokers.ids.copy(), brokers.racks()[1].copy(), brokers.live, brokers.shutting_down.copy()), rows,

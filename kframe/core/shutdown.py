@@ -45,11 +45,7 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     brokers.shutting_down[broker] = 1
     hosted = replica_machine.hosted_by(context, context.mask(np.array([broker], np.int32)))
     rows = hosted.rows
-    acted = (
-        (p.replica_count[rows] > 1)
-        & (p.partition_epoch[rows] != NO_STATE)
-        & (cluster.topics.deleting[p.topic[rows]] == 0)
-    )
+    acted = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.doomed(rows)
     hosted = hosted.where(acted)
     led = p.leader[hosted.rows] == broker
     followed = hosted.where(~led)

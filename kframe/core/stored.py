@@ -36,7 +36,8 @@ def _store(
     partition_epoch: Int32, controller_epoch: Int32,
 ) -> None:  # fmt: skip
     p = cluster.partitions
-    p.ensure_capacity(rows, isr.counts)
+    if not (isr.counts <= p.isr_count[rows]).all():
+        p.ensure_capacity(rows, isr.counts)
     kernels.store_states(
         rows, leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr.offsets, isr.values,
         p.slot_start, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.controller_epoch, p.isr_count, p.isr,

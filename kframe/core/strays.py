@@ -12,9 +12,10 @@ import numpy as np
 from kframe import kernels
 from kframe.core import alter_partition, reassignment, replica_machine
 from kframe.core.context import Context, Operation
-from kframe.model.columns import Bool, Int32, Ragged, members
+from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import AlterPartitionRequested
+from kframe.model.lists import members
 
 
 def expel_all(context: Context) -> Operation[None]:
@@ -42,7 +43,7 @@ def correct(context: Context, rows: Int32, wanted: Ragged) -> Operation[None]:
     if not context.config[STRICT_MOVES] or len(rows) == 0:
         return
     misled = rows[wanted.any(~members(wanted, p.lists("replica", rows)))]
-    misled = np.unique(misled[context.cluster.topics.deleting[p.topic[misled]] == 0]).astype(np.int32)
+    misled = np.unique(misled[~context.cluster.doomed(misled)]).astype(np.int32)
     yield from _expel(context, misled)
     yield from reassignment.announce(context, misled)
 

@@ -26,8 +26,8 @@ class Touched:
         self._everything = True
 
     def add(self, entries: NDArray[Any]) -> None:
-        """Count these anew."""
-        if self._everything or len(entries) == 0:
+        """Count these anew. The same ones once more, as of rows that go offline and come online, are counted once."""
+        if self._everything or len(entries) == 0 or (self._parts and np.array_equal(self._parts[-1], entries)):
             return
         self._parts.append(entries)
         self._waiting += len(entries)

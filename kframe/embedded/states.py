@@ -97,7 +97,7 @@ class StateColumns:
         offsets = np.zeros(len(rows) + 1, np.int32)
         offsets[1:][found] = isr.counts
         np.cumsum(offsets, out=offsets)
-        leader = partitions.leader[source]
+        leader = partitions.leaders_of(source)
         table = _broker_table(self.cluster.brokers, cluster.brokers, (leader, isr.values))
         return StoredStates(
             rows=rows,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Int64, UInt8
+from kframe.errors import InputError
+from kframe.model.columns import BROKERS_MAX, Bool, Int32, Int64, UInt8
 from kframe.model.ids import NO_BROKER_EPOCH
 
 
@@ -74,7 +75,10 @@ class Brokers:
         return names, numbers
 
     def index_of(self, broker_ids: Iterable[int]) -> Int32:
-        """Indexes of broker ids; an id not seen before gets the next index, unregistered."""
+        """Indexes of broker ids; an id not seen before gets the next index, unregistered.
+
+        Raises InputError, and names none of them, if the cluster would have more than BROKERS_MAX.
+        """
         wanted = broker_ids if isinstance(broker_ids, np.ndarray) else np.array(list(broker_ids), np.int64)
         known = self.look_up(wanted)
         if bool((known >= 0).all()):
@@ -142,6 +146,8 @@ class Brokers:
         return twin
 
     def _extend(self, fresh: list[int]) -> None:
+        if len(self) + len(fresh) > BROKERS_MAX:
+            raise InputError("broker ids", f"{len(self) + len(fresh):,} different ones", f"at most {BROKERS_MAX:,}")
         for broker_id in fresh:
             self._index[broker_id] = len(self._index)
         count = len(fresh)

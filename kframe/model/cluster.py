@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.brokers import Brokers
-from kframe.model.columns import Int32, Int64, Partitions, Ragged, positions_within
+from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, positions_within
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
 from kframe.model.topics import Topics
@@ -70,6 +70,14 @@ class ClusterState:
         """``topic-partition`` of a row."""
         partitions = self.partitions
         return f"{self.topics.names[partitions.topic[row]]}-{int(partitions.partition[row])}"
+
+    def doomed(self, rows: NDArray[Any]) -> Bool:
+        """Which of ``rows`` are of topics that are queued for deletion."""
+        deleting = self.topics.deleting
+        if not deleting.any():  # mostly: then nobody's topic need be looked up
+            return np.zeros(len(rows), np.bool_)
+        doomed: Bool = deleting[self.partitions.topic[rows]] != 0
+        return doomed
 
     def view(self, row: int) -> PartitionView:
         """One row as an object."""

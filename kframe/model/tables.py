@@ -9,8 +9,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, last_of_equal, members, offsets_of, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import ReplicaFlag
+from kframe.model.lists import last_of_equal, members
 
 Item = TypeVar("Item")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32
+from kframe.model.columns import Bool, Int16, Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_LEADER, NO_STATE
@@ -155,7 +155,7 @@ def _led_by_preferred(real: ClusterState, rows: Int32) -> Bool:
     return led
 
 
-def _ids(cluster: ClusterState, indexes: Int32) -> Int32:
+def _ids(cluster: ClusterState, indexes: Int16) -> Int32:
     ids: Int32 = np.append(cluster.brokers.ids, NO_LEADER)[indexes]
     return ids
 

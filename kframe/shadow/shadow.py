@@ -11,7 +11,7 @@ from kframe.core import stored
 from kframe.model.brokers import Registration
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, same_lists
+from kframe.model.columns import Bool, Int32
 from kframe.model.config import UNCLEAN, ControllerConfig
 from kframe.model.events import (
     BrokerDefaultsChanged,
@@ -27,6 +27,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
+from kframe.model.lists import same_lists
 from kframe.model.ports import Store
 from kframe.shadow.inputs import (
     BrokersAre,

@@ -60,6 +60,8 @@ class Ledger:
         """What was promised in a leader epoch below this may be lost."""
         self.lossy: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """Members of the ISR whose log was lost while they were in it, or about to be."""
+        self.gone: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        """Whose log was ever lost."""
         self.haunted: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic, (broker, partition) of the logs that brokers still had of its earlier life when that ended."""
         self.lives: Counter[str] = Counter()
@@ -74,6 +76,9 @@ class Ledger:
     def state_written(self, written: StateWritten) -> None:
         """A state was stored; who left the ISR has to catch up before it is in it again."""
         key, before, after = written.key, written.before, written.after
+        for member in self.gone.get(key, ()):
+            if member in after.isr and member not in (before.isr if before else ()) and self._overrated(after, member):
+                self.lossy[key].add(member)
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
@@ -84,6 +89,7 @@ class Ledger:
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
         """A broker's logs of these partitions are gone for good."""
         for key in keys:
+            self.gone[key].add(broker_id)
             row = self._world.ensemble.rows.get(key)
             if row is not None and (broker_id in row.isr or broker_id in self._proposed(row)):
                 self.lossy[key].add(broker_id)
@@ -94,6 +100,13 @@ class Ledger:
         leader = self._world.brokers.get(row.leader)
         partition = None if leader is None else leader.model.partitions.get(row.key)
         return () if partition is None else partition.maximal_isr
+
+    def _overrated(self, row: Row, member: int) -> bool:
+        """Whether the leader took a member in for what it had asked for before its log was lost."""
+        leader, log = self._world.brokers.get(row.leader), self.log(member, row.key)
+        partition = None if leader is None else leader.model.partitions.get(row.key)
+        known = None if partition is None else partition.replicas.get(member)
+        return known is not None and known.end > (0 if log is None else log.end)
 
     def _look_at_isr(self, row: Row) -> None:
         lossy = self.lossy.get(row.key)
@@ -114,7 +127,7 @@ class Ledger:
         """A topic has ended, and all that was promised about it."""
         self.lives[name] += 1
         for key in [(name, partition) for partition in partitions]:
-            for kept in (self.promises, self.committed, self.reads, self.floor, self.lossy):
+            for kept in (self.promises, self.committed, self.reads, self.floor, self.lossy, self.gone):
                 kept.pop(key, None)
         left = {
             (one.broker_id, (name, partition))

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import InputError, SnapshotError
-from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, members, offsets_of, repeated
+from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
+from kframe.model.lists import members, repeated
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.snapshot import Snapshot, named_brokers

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, UInt8, distinct_rows, offsets_of
+from kframe.model.columns import Int32, Ragged, UInt8, offsets_of
+from kframe.model.lists import distinct_rows
 from kframe.model.requests import BrokerRows, ControlRequests, Occasion
 from kframe.spark.part import ClusterFacts
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Ragged, members, ragged_positions
+from kframe.model.columns import Bool, Ragged, ragged_positions
 from kframe.model.ids import NO_STATE, RecoveryState
+from kframe.model.lists import members
 from kframe.snapshot.checks import partition_faults
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
 from kframe.spark.rows import partition_facts

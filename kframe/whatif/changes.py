@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, same_lists
+from kframe.model.columns import Bool, Int32, Partitions, Ragged
+from kframe.model.lists import same_lists
 from kframe.whatif.standing import Standing
 
 #: Rows turned into Python objects at a time, where somebody wants to read them.

@@ -13,10 +13,11 @@ from kframe.embedded import Api
 from kframe.errors import ConfigError
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Int64, UInt8, distinct_rows
+from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
+from kframe.model.lists import distinct_rows
 from kframe.model.ports import BrokerQueue, Clock, MayAct, Notify, Store
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable

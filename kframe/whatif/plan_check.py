@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged, members, offsets_of, repeated, same_lists
+from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
+from kframe.model.lists import members, repeated, same_lists
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
 from kframe.whatif.lists import loads

@@ -19,9 +19,10 @@ from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, members, offsets_of, same_lists
+from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, offsets_of
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
+from kframe.model.lists import members, same_lists
 from kframe.model.tables import Targets
 from kframe.whatif.lists import loads
 from kframe.whatif.moves import Moves
@@ -148,7 +149,7 @@ class _Reassignment:
         names = map(cluster.topics.names.__getitem__, p.topic[rows].tolist())
         partitions = tuple(zip(names, p.partition[rows].tolist(), strict=True))
         change = StateChange(
-            rows, p.leader[rows], p.leader_epoch[rows], np.full(len(rows), RecoveryState.RECOVERED, np.uint8), isr,
+            rows, p.leaders_of(rows), p.leader_epoch[rows], np.full(len(rows), RecoveryState.RECOVERED, np.uint8), isr,
             p.partition_epoch[rows], self._study.controller_epoch,
         )  # fmt: skip
         response: AlterPartitionResponse = self._study.call(

@@ -95,7 +95,7 @@ def seed(url: str, partitions: int) -> None:
         cluster = store.load()
         rows, p = np.arange(len(cluster), dtype=np.int32), cluster.partitions
         change = _change(
-            rows, p.replica[p.slot_start], 0, p.lists("replica", rows), np.full(len(rows), NO_STATE, np.int32)
+            rows, p.hosts_of(p.slot_start), 0, p.lists("replica", rows), np.full(len(rows), NO_STATE, np.int32)
         )
         assert store.write_states(cluster, change).accepted.all()
 
@@ -110,7 +110,7 @@ def load(url: str) -> dict[str, Any]:
         figures = {"load_seconds": loaded, "load_longest_stall_seconds": stalls.longest}
         figures["load_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         rows, p = np.arange(len(cluster), dtype=np.int32), cluster.partitions
-        change = _change(rows, p.leader.copy(), 1, p.lists("isr", rows), p.partition_epoch.copy())
+        change = _change(rows, p.leaders_of(rows), 1, p.lists("isr", rows), p.partition_epoch.copy())
         with Stalls() as stalls:
             begun = time.perf_counter()
             result = store.write_states(cluster, change)

@@ -17,17 +17,17 @@ PARTITIONS, BROKERS = 1_200, 40
 #: Bytes a row that a kernel must touch in a cluster of RF 3, counted by hand: what is read, then what is written.
 BYTES_A_ROW = {
     # rows, slot_start, both counts, replica and isr, flags; the leader.
-    "choose_leaders": 4 + 4 + 2 + 2 + 12 + 12 + 3 + 4,
+    "choose_leaders": 4 + 4 + 2 + 2 + 6 + 6 + 3 + 4,
     # flags and leader: of healthy rows nothing else is looked at.
-    "list_leaderless": 3 + 4,
+    "list_leaderless": 3 + 2,
     # state alone.
     "list_in_states": 1,
     # slot_start, replica_count, replica, flags; replica_state.
-    "start_replicas": 4 + 2 + 12 + 3 + 3,
+    "start_replicas": 4 + 2 + 6 + 3 + 3,
     # slot_start, replica_count, replica; a step to each replica's row, a byte where rows are as near as here.
-    "index_hosts": 4 + 2 + 12 + 3,
+    "index_hosts": 4 + 2 + 6 + 3,
     # rows, slot_start, isr_offsets and values, five new columns; six columns, isr.
-    "store_states": 4 + 4 + 4 + 12 + (4 + 4 + 1 + 4 + 4) + (4 + 4 + 1 + 4 + 4 + 2) + 12,
+    "store_states": 4 + 4 + 4 + 12 + (4 + 4 + 1 + 4 + 4) + (2 + 4 + 1 + 4 + 4 + 2) + 6,
     # is_new, rows, size, two addresses; an entry, read and written: fixed, is_new, recovery, end, four lengths, ids.
     "copy_entries": 1 + 4 + 4 + 8 + 8 + 2 * (20 + 1 + 1 + 1 + 4 + 24),
 }
@@ -81,7 +81,7 @@ def test_of_one_brokers_rows_whole_lines_are_counted() -> None:
     lines = {(name, int(row) * size // LINE_BYTES)
              for name, size in (("slot_start", 4), ("replica_count", 2)) for row in ground.rows}  # fmt: skip
     slots = [3 * int(row) + place for row in ground.rows for place in range(3)]
-    lines |= {("replica", slot * 4 // LINE_BYTES) for slot in slots}
+    lines |= {("replica", slot * 2 // LINE_BYTES) for slot in slots}
     beside = 4 * ground.k + 2 * 12 * ground.k + BROKERS
     assert ground.bytes_of("list_hosted", call) == LINE_BYTES * len(lines) + beside
 

@@ -12,8 +12,8 @@ def gather(
     slot_start: Int32,
     replica_count: Int16,
     isr_count: Int16,
-    replica: Int32,
-    isr: Int32,
+    replica: Int16,
+    isr: Int16,
     replica_flags: UInt8,
     live: UInt8,
     offsets: Int32,
@@ -49,9 +49,10 @@ def gather(
     return len(seen)
 
 
-def copy_rows(rows: Int32, topic: Int32, partition: Int32, leader: Int32, leader_epoch: Int32, values: Int32) -> None:
+def copy_rows(rows: Int32, topic: Int32, partition: Int32, leader: Int16, leader_epoch: Int32, values: Int32) -> None:
     """See ``kframe._select.copy_rows``."""
-    for line, column in enumerate((topic, partition, leader, leader_epoch)):
+    columns: tuple[Int16 | Int32, ...] = (topic, partition, leader, leader_epoch)
+    for line, column in enumerate(columns):
         for i, row in enumerate(rows.tolist()):
             values[line, i] = column[row]
 

@@ -13,7 +13,7 @@ from kframe.model.events import BrokerModified, BrokersChanged
 from kframe.model.ids import ReplicaState
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, assigned, kinds, quiet, state_of
-from tests.core.moving import move
+from tests.core.moving import leave
 
 
 def told_metadata(driver: Driver) -> list[tuple[int, list[str]]]:
@@ -109,10 +109,27 @@ def test_broker_whose_registration_could_not_be_read_is_born_when_it_can() -> No
 def test_a_move_that_was_stored_before_there_was_a_leader_ends() -> None:
     """Found by the simulator, seed 2054: the first ISR is the whole target, so that no leader ever proposes another. In
     Kafka it goes on up to the next failover: golden trace ``reassign-errors``."""
-    driver = quiet({"t": [PartitionSpec((9,))]}, (1, 3), kframe_reassignment_strict=True)
-    move(driver, 3, 1)
+    driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
+    leave(driver, [(("t", 0), (3, 1))])
     assert assigned(driver.stored("t-0")) == ((3, 1, 9), (3, 1), (9,))
-    driver.start_broker(9)
+    driver.start_broker(1)
+    driver.start_broker(3)
     driver.handle(BrokersChanged())
     assert assigned(driver.stored("t-0")) == ((3, 1), (), ())
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.ONLINE)
+
+
+def test_a_move_that_waits_for_its_first_leader_and_for_the_same_broker() -> None:
+    """Found by the simulator, seeds 14167 and 28863: the broker is of the target, too. The move ended as one that waits
+    for the broker, before it had begun as one that waits for a leader, so that nobody knew of its new replicas: when
+    one of them died it stayed in the ISR, and when it came back it was told nothing."""
+    driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
+    leave(driver, [(("t", 0), (3, 1, 9))])
+    for broker_id in (1, 3, 9):
+        driver.start_broker(broker_id)
+    driver.handle(BrokersChanged())
+    assert assigned(driver.stored("t-0")) == ((3, 1, 9), (), ())
+    assert driver.known("t-0").replica_states == (ReplicaState.ONLINE,) * 3
+    driver.ensemble.unregister_brokers([1])
+    driver.handle(BrokersChanged())
+    assert driver.stored("t-0").isr == (3, 9)

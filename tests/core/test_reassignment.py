@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kframe.embedded import Api
@@ -13,7 +15,7 @@ from kframe.model.events import (
     ListReassignmentsRequested,
     StopReplicaAnswered,
 )
-from kframe.model.ids import ReplicaState
+from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
@@ -310,3 +312,48 @@ def test_reassignment_is_halted_deletion() -> None:
     assert topics.deletion_halted.tolist() == [1]
     catch_up(driver, (1, 4, 5, 6))
     assert (driver.known("t-0").replicas, topics.deletion_started.tolist()) == ((4, 5, 6), [1])
+
+
+# -- targets that cannot lead
+
+
+def _dies(driver: Driver) -> None:
+    driver.ensemble.unregister_brokers([4])
+    driver.handle(BrokersChanged())
+
+
+def _loses_its_directory(driver: Driver) -> None:
+    driver.cluster.flag_replicas(0, driver.cluster.brokers.index_of([4]), ReplicaFlag.OFFLINE_DIR)
+
+
+@pytest.mark.parametrize("befalls", [_dies, _loses_its_directory])
+def test_nothing_is_dropped_while_nobody_of_the_target_can_lead_once_asked(befalls: Callable[[Driver], None]) -> None:
+    """Found by the simulator, seed 42098: the leader had taken the target into the ISR a moment after it was gone.
+    Kafka ends the move, and with it the last good logs; the partition has no leader and counts as Online."""
+    driver = quiet({"t": [RESTED]}, kframe_reassignment_strict=True)
+    move(driver, 4)
+    befalls(driver)
+    catch_up(driver, (1, 2, 3, 4))
+    assert assigned(driver.stored("t-0")) == ((4, 1, 2, 3), (4,), (1, 2, 3))
+    assert (driver.stored("t-0").leader, driver.stored("t-0").isr, stops(driver)) == (1, (1, 2, 3, 4), [])
+
+
+def test_a_move_that_waited_for_its_target_to_live_ends_when_it_does() -> None:
+    driver = quiet({"t": [RESTED]}, kframe_reassignment_strict=True)
+    move(driver, 4)
+    _dies(driver)
+    catch_up(driver, (1, 2, 3, 4))
+    driver.start_broker(4)
+    driver.handle(BrokersChanged())
+    assert assigned(driver.stored("t-0")) == ((4,), (), ())
+    assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (4, (4,))
+
+
+def test_what_never_had_a_leader_is_led_where_it_is_moved_once_asked() -> None:
+    """Found by the simulator, seed 51644: its only broker is gone. Kafka answers with an error, and tries those that
+    have joined the assignment when next a broker comes or goes: golden trace ``reassign-errors``."""
+    driver = quiet({"t": [PartitionSpec((9,))]}, (1, 3), kframe_reassignment_strict=True)
+    assert move(driver, 3, 1) == [NONE]
+    assert assigned(driver.stored("t-0")) == ((3, 1), (), ())
+    assert state_of(driver.stored("t-0"))[:2] == (3, (3, 1))
+    assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.ONLINE)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from kframe.embedded import Api
-from kframe.model.asks import WriteAssignments
+from kframe.model.asks import WriteAssignments, WriteStates
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, Elect, ReassignmentRequested
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from tests.core.driver import Driver, assigned, quiet, state_of
+from tests.core.moving import move
 
 DEAD = 9
 BROKERS = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
@@ -85,3 +86,14 @@ def test_who_is_left_hears_of_a_move_that_ends_without_a_leader(strict: bool) ->
     assert (assigned(driver.stored("t-0")), driver.stored("t-0").leader) == (((1, DEAD), (), ()), -1)
     told = [(one, entry["leader_epoch"]) for one, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()]
     assert told == ([(1, driver.stored("t-0").leader_epoch)] if strict else [])
+
+
+def test_a_leader_takes_in_who_has_just_fallen_out_of_the_assignment() -> None:
+    """Found by the simulator, seed 47689: a move was overridden, and before its leader was told it wrote an ISR by
+    itself with a replica of the first target. Kafka writes on what it then reads."""
+    moving = PartitionSpec((4, 1, 2), 1, (1, 2), 5, adding_replicas=(4,))
+    driver = quiet({"t": [moving]}, kframe_reassignment_strict=True)
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 4)))
+    move(driver, 3, 1, 2)
+    assert assigned(driver.stored("t-0")) == ((3, 1, 2), (3,), ())
+    assert (driver.stored("t-0").isr, driver.stored("t-0").leader) == ((1, 2), 1)

@@ -172,7 +172,7 @@ def bulk_change(cluster: ClusterState) -> StateChange:
     partitions = cluster.partitions
     expected = np.where(rows % 3 == 0, 5, partitions.partition_epoch).astype(np.int32)
     isr = partitions.lists("isr", rows)
-    return StateChange(rows, partitions.leader.copy(), partitions.leader_epoch + 1, partitions.recovery.copy(), isr,
+    return StateChange(rows, partitions.leaders_of(rows), partitions.leader_epoch + 1, partitions.recovery.copy(), isr,
                        expected, 1)  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kframe import _hosting, _naive
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.model.columns import Int16, Int32, Int64, UInt8
 from tests.worlds import clusters
 
 #: The last row that takes so many bytes as a first step, and the next.
@@ -19,7 +19,7 @@ EDGES = (127, 128, 2**14 - 1, 2**14, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 -
 
 
 def index(
-    kernels: ModuleType, slot_start: Int32, counts: np.ndarray, replica: Int32, brokers: int
+    kernels: ModuleType, slot_start: Int32, counts: np.ndarray, replica: Int16, brokers: int
 ) -> tuple[Int64, UInt8]:
     last, put, offsets = np.full(brokers, 7, np.int32), np.full(brokers, 7, np.int64), np.full(brokers + 1, 7, np.int64)
     size = kernels.size_hosts(slot_start, counts, replica, last, offsets)
@@ -51,7 +51,7 @@ def test_rows_come_out_as_they_went_in(cluster: ClusterState) -> None:
 @pytest.mark.parametrize("rows", [127, 128, 2**14 - 1, 2**14, 40_000])
 def test_rows_far_apart_take_more_bytes(rows: int) -> None:
     """The only replica of broker 1 stands in the last row, all others on broker 0."""
-    replica = np.zeros(rows + 1, np.int32)
+    replica = np.zeros(rows + 1, np.int16)
     replica[-1] = 1
     starts, counts = np.arange(rows + 1, dtype=np.int32), np.ones(rows + 1, np.int16)
     offsets, steps = index(_hosting, starts, counts, replica, 2)
@@ -74,7 +74,7 @@ def test_steps_of_any_size_are_read(rows: list[int]) -> None:
 
 
 def test_nothing_is_no_special_case() -> None:
-    nothing = np.empty(0, np.int32)
+    nothing, nobody = np.empty(0, np.int32), np.empty(0, np.int16)
     for kernels in (_hosting, _naive):
-        offsets, steps = index(kernels, nothing, np.empty(0, np.int16), nothing, 0)
+        offsets, steps = index(kernels, nothing, nobody, nobody, 0)
         assert (offsets.tolist(), steps.tolist(), read(kernels, steps)) == ([0], [], [])

@@ -138,7 +138,12 @@ CASES: Final[Mapping[str, Case]] = {
         {"leader": "chosen_leader"},
     ),
     "plan_removals": Case(
-        {"changed": _k, "leader": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members}, {}
+        {
+            **dict.fromkeys(("changed", "leader", "leader_epoch", "recovery", "expected"), _k),
+            "isr_offsets": lambda world: _k(world) + 1,
+            "isr_values": _members,
+        },
+        {},
     ),
     "list_hosted": Case({"hosted": _replicas, "places": _replicas}, {}),
     "list_recipients": Case({"brokers": _replicas, "told": _replicas}, {"allowed": "allowed_brokers"}),

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.core.stored import apply, reload
-from kframe.errors import ShapeError
+from kframe.errors import InputError, ShapeError
 from kframe.model.brokers import Brokers, Endpoint, Registration
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
+from kframe.model.columns import BROKERS_MAX, Int32, Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.topics import UNSET, ZERO_TOPIC_ID, Topics, topic_name_problem
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy
@@ -34,6 +34,18 @@ def test_a_broker_keeps_the_index_that_it_was_first_given() -> None:
     assert (len(brokers), 20 in brokers, 99 in brokers, brokers.find(20), brokers.find(99)) == (3, True, False, 2, None)
     assert brokers.ids_of([2, -1, 0]) == [20, -1, 10]
     assert brokers.index_of([]).tolist() == []
+
+
+def test_no_cluster_names_more_brokers_than_columns_can_number() -> None:
+    brokers = Brokers()
+    brokers.index_of(np.arange(BROKERS_MAX - 1, dtype=np.int64) * 3)
+    with pytest.raises(InputError, match="found 32,768 different ones, expected at most 32,767"):
+        brokers.index_of([1, 2])
+    assert (len(brokers), 1 in brokers) == (BROKERS_MAX - 1, False)
+    cluster = ClusterState()
+    cluster.brokers = brokers
+    cluster.add_topics(["t"], np.array([1], np.int32), Ragged.of([[int(index)] for index in brokers.index_of([1])]))
+    assert cluster.partitions.replicas_of(0).tolist() == [BROKERS_MAX - 1]
 
 
 @pytest.mark.parametrize("times", [1, 50], ids=["one by one", "by a table of all ids"])
@@ -208,7 +220,7 @@ def test_what_is_stored_comes_back(cluster: ClusterState, data: st.DataObject) -
     rows = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).astype(np.int32)
     found = p.partition_epoch[rows] != NO_STATE
     stored = StoredStates(
-        rows, found, p.leader[rows], p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
+        rows, found, p.leaders_of(rows), p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
         p.recovery[rows], p.lists("isr", rows),
     )  # fmt: skip
     wiped = cluster.copy()

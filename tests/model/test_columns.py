@@ -10,21 +10,9 @@ from hypothesis import strategies as st
 from kframe.errors import ShapeError
 from kframe.model import columns
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import (
-    COLUMNS,
-    REPLICAS_MAX,
-    Int32,
-    Partitions,
-    Ragged,
-    distinct,
-    distinct_rows,
-    last_of_equal,
-    members,
-    ragged_positions,
-    repeated,
-    same_lists,
-)
+from kframe.model.columns import COLUMNS, REPLICAS_MAX, Int32, Partitions, Ragged, ragged_positions
 from kframe.model.ids import ReplicaFlag
+from kframe.model.lists import distinct, distinct_rows, last_of_equal, members, repeated, same_lists
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_int32, c_uint8, c_uint32, c_void_p
+from ctypes import POINTER, c_int16, c_int32, c_uint8, c_uint32, c_void_p
 from typing import Any
 
 from kframe._select import INVALID_POSITION
@@ -18,17 +18,17 @@ class Election(ctypes.Structure):
         ("kind", c_int32),
         ("candidate_count", c_int32),
         ("isr_count", c_int32),
-        ("candidates", POINTER(c_int32)),
+        ("candidates", POINTER(c_int16)),
         ("eligible", POINTER(c_uint8)),
         ("in_sync", POINTER(c_uint8)),
-        ("isr", POINTER(c_int32)),
+        ("isr", POINTER(c_int16)),
         ("broker_ids", POINTER(c_int32)),
         ("broker_rack", POINTER(c_int32)),
         ("broker_live", POINTER(c_uint8)),
         ("broker_shutting_down", POINTER(c_uint8)),
         ("topic", POINTER(c_int32)),
         ("partition", POINTER(c_int32)),
-        ("leader", POINTER(c_int32)),
+        ("leader", POINTER(c_int16)),
         ("leader_epoch", POINTER(c_int32)),
         ("broker_count", c_int32),
         ("seed", c_uint32),
@@ -52,10 +52,10 @@ def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) ->
             kind=int(batch.kind),
             candidate_count=last - first,
             isr_count=len(isr),
-            candidates=(c_int32 * len(candidates))(*candidates),
+            candidates=(c_int16 * len(candidates))(*candidates),
             eligible=(c_uint8 * len(candidates))(*batch.eligible[first:last].tolist()),
             in_sync=(c_uint8 * len(candidates))(*batch.in_sync[first:last].tolist()),
-            isr=(c_int32 * len(isr))(*isr),
+            isr=(c_int16 * len(isr))(*isr),
             broker_ids=(c_int32 * len(batch.broker_ids))(*batch.broker_ids.tolist()),
             broker_rack=(c_int32 * len(batch.broker_ids))(*batch.broker_rack.tolist()),
             broker_live=(c_uint8 * len(batch.broker_ids))(*batch.broker_live.tolist()),
@@ -63,7 +63,7 @@ def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) ->
             broker_count=len(batch.broker_ids),
             topic=(c_int32 * 1)(batch.topic[i]),
             partition=(c_int32 * 1)(batch.partition[i]),
-            leader=(c_int32 * 1)(batch.leader[i]),
+            leader=(c_int16 * 1)(batch.leader[i]),
             leader_epoch=(c_int32 * 1)(batch.leader_epoch[i]),
             seed=batch.seed,
             unclean_allowed=int(batch.unclean_allowed[i]),

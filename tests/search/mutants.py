@@ -79,7 +79,7 @@ MUTANTS: dict[str, Mutant] = {
         leadership._plan, (("isr = Ragged(isr.offsets,", "leader_epoch -= 1; isr = Ragged(isr.offsets,"),), "I8", 2
     ),
     "leaving the ISR raises no leader epoch": Mutant(
-        replica_machine._plan_removal, (("p.leader_epoch[changed] + np.int32(1)", "p.leader_epoch[changed]"),), "I8", 2
+        replica_machine._plan_removal, (("leader_epoch[:count]", "p.leader_epoch[changed[:count]]"),), "I8", 2
     ),
     "the last member leaves the ISR": Mutant(
         replica_machine._plan_removal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from kframe.broker.messages import (
@@ -10,12 +11,12 @@ from kframe.broker.messages import (
 )
 from kframe.errors import ErrorCode
 from kframe.sim import World
-from kframe.sim.invariants import records, rest, topics
+from kframe.sim.invariants import records, requests, rest, topics
 from kframe.sim.watch import (
     Answered,
     Led,
 )
-from tests.sim.at_rest import KEY, edit, letter, promise, state, topic, write
+from tests.sim.at_rest import KEY, edit, letter, metadata, promise, state, topic, write
 
 
 def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_after(world: World) -> None:
@@ -91,3 +92,39 @@ def test_the_last_isr_of_a_doomed_topic_may_be_unread(
     monkeypatch.setattr(world.ensemble, "record_names", lambda path: ["t"] if doomed else [])
     edit(world, leader=leader, partition_epoch=7)
     assert (rest.context_is_storage(world.watch, None) is None) is spared
+
+
+@pytest.mark.parametrize(
+    ("leaves", "isr", "spared"), [(True, (2, 3), True), (True, (1, 2, 3), False), (False, (2, 3), False)]
+)
+def test_who_is_shutting_down_is_told_nothing_of_topics_made_since(
+    world: World, leaves: bool, isr: tuple[int, ...], spared: bool
+) -> None:
+    """Seeds 30548 and 30633: the first LeaderAndIsr of a broker that had nothing came when it was shutting down, and
+    left out what had been made meanwhile."""
+    cluster = world.controllers[0].loop.controller.cluster
+    p, index = cluster.partitions, cluster.brokers.find(1)
+    cluster.brokers.shutting_down[index] = leaves
+    for start in p.slot_start:
+        p.isr[start : start + len(isr)] = cluster.brokers.look_up(np.array(isr))
+    p.isr_count[:] = len(isr)
+    epoch = world.brokers[1].registration.broker_epoch
+    world.watch.started.clear()
+    requests.first_is_metadata(world.watch, letter(world, metadata(world)))
+    sent = letter(world, LeaderAndIsr(1000, 1, epoch, {}, {}, ()))
+    assert (requests.first_is_metadata(world.watch, sent) is None) is spared
+
+
+@pytest.mark.parametrize(("believed", "had_it", "spared"), [(1, True, True), (0, True, False), (1, False, False)])
+def test_who_lost_its_log_when_its_leader_had_heard_that_it_was_whole_is_no_witness(
+    world: World, believed: int, had_it: bool, spared: bool
+) -> None:
+    """Seed 41907: a log directory died while the Fetch that took its broker into the ISR was under way."""
+    write(world, 1, 3)
+    promise(world)
+    joins = state(world, isr=(1, 3, 2))._replace(before=world.ensemble.rows[KEY]._replace(isr=(1, 3)))
+    world.brokers[1].model.partitions[KEY].replicas[2].end = believed
+    if had_it:
+        world.watch.ledger.gone[KEY].add(2)
+    world.watch.ledger.state_written(joins)
+    assert (records.in_sync_is_complete(world.watch, joins) is None) is spared

@@ -98,7 +98,7 @@ def test_sections_and_groups_are_as_full_as_can_be(
 
 #: Broker 3 is not to be named; the others are told in the order 2, 0, 1.
 TOLD = np.array([3, 1, 2, 0], np.int32)
-LEADER = np.array([3, 0, 3, -1, 0, 1, 2], np.int32)
+LEADER = np.array([3, 0, 3, -1, 0, 1, 2], np.int16)
 
 
 def tails(kernels: Any, length_change: int = 0) -> tuple[list[int], bytes, list[int], int]:

@@ -42,15 +42,17 @@ def first_is_metadata(watch: Watch, post: Post) -> str | None:
 
 
 def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
-    """Partitions with a state that a broker hosts, as the controller knows. Left out are doomed topics, and
-    replicas that are being added: those are told as new when their move goes on."""
+    """Partitions with a state that a broker hosts, as the controller knows. Left out are doomed topics; replicas that
+    are being added, which are told as new when their move goes on; and of a broker that is shutting down what it is not
+    in sync with: of topics made since then it is told nothing."""
     cluster = process.loop.controller.cluster  # type: ignore[attr-defined]
-    p = cluster.partitions
+    p, index = cluster.partitions, cluster.brokers.find(broker_id)
+    leaves = index is not None and cluster.brokers.shutting_down[index] != 0
     found = set()
     for row in (p.partition_epoch != NO_STATE).nonzero()[0].tolist():
         if p.topic[row] >= 0 and not cluster.topics.deleting[p.topic[row]]:
             one = read_row(cluster, row)
-            if broker_id in one.replicas and broker_id not in one.adding:
+            if broker_id in (one.isr if leaves else one.replicas) and broker_id not in one.adding:
                 found.add(one.key)
     return found
 

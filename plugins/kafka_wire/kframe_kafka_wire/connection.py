@@ -20,6 +20,10 @@ from kframe_kafka_wire.security import Credentials, Tls
 
 #: Bytes that are made room for at a time: a reply takes memory as it comes, not as its length claims.
 _CHUNK: Final = 2**18
+#: Bytes that are asked for at least, so that one call brings the size of a reply and the reply: most are short.
+_SHORT: Final = 2**12
+#: A time limit of the socket that is off by so little is left as it is: to set it is a system call, too.
+_LIMIT_SHARE: Final = 0.01
 #: Brokers give no other answer to what they cannot read.
 _WHY_WORDLESS: Final = (
     ": it ends, does not know the version of a request, or expects TLS or SASL "
@@ -55,6 +59,10 @@ class Connection:
         self._socket: socket.socket | None = None
         self._shut = False
         self._deadline = 0.0
+        self._limit_s = 0.0
+        """What the socket waits for at most; 0: not known."""
+        self._ahead = b""
+        """What has come beyond what was asked for."""
 
     def open(self, timeout_ms: int) -> None:
         """Connect, speak TLS and log in, all within ``timeout_ms``. Raises OSError and WireError, Refused where it
@@ -105,7 +113,7 @@ class Connection:
             self._socket.close()
 
     def _take(self, connection: socket.socket) -> None:
-        self._socket = connection
+        self._socket, self._limit_s = connection, 0.0
         if self._shut:
             raise ConnectionAbortedError("shut while connecting")
 
@@ -154,11 +162,11 @@ class Connection:
         connection = self._usable()
         if isinstance(connection, ssl.SSLSocket):
             for chunk in chunks:
-                connection.settimeout(self._left())
+                self._limit(connection)
                 connection.sendall(chunk)
             return
         while chunks:
-            connection.settimeout(self._left())
+            self._limit(connection)
             sent = connection.sendmsg(chunks[:_BUFFERS])
             while chunks and sent >= len(chunks[0]):
                 sent -= len(chunks.pop(0))
@@ -166,16 +174,23 @@ class Connection:
                 chunks[0] = chunks[0][sent:]
 
     def _receive(self, length: int) -> bytes:
-        connection, received, got = self._usable(), bytearray(), 0
-        while got < length:
-            connection.settimeout(self._left())
-            piece = connection.recv(min(length - got, _CHUNK))
+        connection, received = self._usable(), bytearray(self._ahead)
+        while (got := len(received)) < length:
+            self._limit(connection)
+            piece = connection.recv(min(max(length - got, _SHORT), _CHUNK))
             if not piece:
                 told = f"the broker closed the connection after {got} bytes of {length}"
                 raise ConnectionResetError(told if got else f"{told}{_WHY_WORDLESS}")
             received += piece
-            got += len(piece)
-        return bytes(received)
+        self._ahead = bytes(received[length:])
+        return bytes(received[:length])
+
+    def _limit(self, connection: socket.socket) -> None:
+        """Let the next call on the socket take what is left of the time, within a hundredth."""
+        left = self._left()
+        if abs(left - self._limit_s) > left * _LIMIT_SHARE:
+            connection.settimeout(left)
+            self._limit_s = left
 
     def _usable(self) -> socket.socket:
         if self._socket is None or self._shut:

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8, distinct_rows
+from kframe.model.columns import Int32, UInt8
+from kframe.model.lists import distinct_rows
 from kframe.model.requests import ControlRequests
 
 LEADER_AND_ISR: Final = 4

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kframe_kafka_wire.channel import pause_ms
+from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.testing.fake_broker import APIS, Deed, FakeBroker, answered, settings
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.process import until
@@ -313,7 +314,9 @@ def test_an_error_for_the_whole_comes_without_partitions(make_world: Callable[..
     world.stop(t=True)
     world.settle()
     assert world.heard == [
-        LeaderAndIsrAnswered(1, ErrorCode.STALE_BROKER_EPOCH, (), 1, world.cluster.partitions.leader),
+        LeaderAndIsrAnswered(
+            1, ErrorCode.STALE_BROKER_EPOCH, (), 1, world.cluster.partitions.leaders_of(np.arange(len(world.cluster)))
+        ),
         UpdateMetadataAnswered(1, ErrorCode.STALE_CONTROLLER_EPOCH),
     ]
     assert world.came == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
@@ -333,3 +336,26 @@ def test_requests_longer_than_a_socket_takes_at_once(make_world: Callable[..., W
     assert len(raw) > 1_900_000
     told = [(topic.topic_name, len(topic.partition_states)) for topic in request.body.topic_states]
     assert told == [(f"a-topic-with-a-name-{n}", 100) for n in range(600)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 1000])
+def test_replies_are_read_in_whatever_pieces_they_come(size: int) -> None:
+    """Byte by byte, across the borders of replies, or all of them with the first."""
+    replies = [b"first", b"2", bytes(range(200))]
+    sent = b"".join(struct.pack(">i", len(one)) + one for one in replies)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = Connection(Target("127.0.0.1", server.getsockname()[1], None, None, "1"))
+        connection.open(10_000)
+        broker, _ = server.accept()
+
+        def tell() -> None:
+            broker.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for first in range(0, len(sent), size):
+                broker.sendall(sent[first : first + size])
+
+        teller = threading.Thread(target=tell)
+        teller.start()
+        assert [connection.exchange([b"any"], 200, 10_000) for _ in replies] == replies
+        teller.join()
+        connection.close()
+        broker.close()

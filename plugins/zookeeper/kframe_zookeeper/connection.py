@@ -90,9 +90,11 @@ class Connection:
         """Data and stat of nodes, None where there is none."""
         return read_nodes(self.session, [self.root + path for path in paths])
 
-    def results(self, paths: Sequence[str], first: int = NODES_FIRST) -> Iterator[tuple[int, Results]]:
+    def results(
+        self, paths: Sequence[str], first: int = NODES_FIRST, *, one_first: bool = False
+    ) -> Iterator[tuple[int, Results]]:
         """The same by answers, in columns; the first requests leave at once. See ``read_results``."""
-        return read_results(self.session, [self.root + path for path in paths], first)
+        return read_results(self.session, [self.root + path for path in paths], first, one_first=one_first)
 
     def node(self, path: str) -> Node | None:
         """Data and stat of one node, or None."""

@@ -6,6 +6,8 @@ for most of a load it is the server that works, and here the rest is done meanwh
 from __future__ import annotations
 
 import gc
+import math
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -45,6 +47,8 @@ class _Load:
         self.cluster = ClusterState()
         self._connection, self._memory = connection, memory
         self._parts: list[TopicPart] = []
+        self._waiting: deque[TopicPart] = deque()
+        """Topics whose states were asked for, but which are not in ``cluster`` yet."""
         self._arming: list[Arming] = []
         # Before anything is read or watched, so that no change is missed.
         self._zxid, memory.follows = connection.watches.seen(), True
@@ -52,12 +56,12 @@ class _Load:
         memory.note_changes(changes)
         names.sort()
         brokers = begin_registrations(connection, broker_ids)
-        topics, settings = read_parts(connection, memory, names), begin_settings(connection, names)
+        topics, self._settings = read_parts(connection, memory, names), begin_settings(connection, names)
+        self._names = names
         registered, there = registrations(memory, broker_ids, brokers)
         self._arming.append(connection.watches.begin_arming(there, Watched.DATA, self._zxid))
         self.cluster.brokers.register(registered)
         self._take_states(topics)
-        self._take_settings(names, settings)
         for arming in self._arming:
             connection.watches.await_armed(arming)
         warn_of_doubled(self._parts)
@@ -72,6 +76,7 @@ class _Load:
         if session.has_multi_read:
             for request, reply in session.ask(self._reads(topics)):
                 results = Results.split(reply, request.count)
+                self._add_waiting(int(request.rows[-1]))
                 reload(cluster, stored_of(self._memory, cluster, request.rows, state_rows(results)))
                 written.append((request.rows, results.mzxid))
             cluster.written_at = np.full(len(cluster), WRITTEN_LATELY)
@@ -79,27 +84,43 @@ class _Load:
                 cluster.written_at[rows] = zxid
         else:
             added = [self._add(part) for part in topics]
+            self._take_settings()
             every = np.concatenate([np.empty(0, np.int32), *added])
             reload(cluster, stored_states(self._connection, self._memory, cluster, every))
 
     def _reads(self, topics: Iterator[TopicPart]) -> Iterator[StateRead]:
-        """The requests for all states, made when there is room for them; each part of the topics when it is needed."""
-        root = f"{self._connection.root}{paths.TOPICS}/"
+        """The requests for all states, made when there is room for them; each part of the topics when it is needed.
+
+        What can wait is done while the server has something to do: topics are taken over when the first of their
+        states have come, and settings when the last request has left.
+        """
+        root, session = f"{self._connection.root}{paths.TOPICS}/", self._connection.session
+        first = len(self.cluster)
         for part in topics:
-            rows, counts = self._add(part), part.table.partition_counts
+            self._waiting.append(part)
+            counts = part.table.partition_counts
             topic = np.repeat(np.arange(len(part.table), dtype=np.int32), counts)
+            rows = np.arange(first, first + len(topic), dtype=np.int32)
             names = PathNames.of_names(root, part.table.names)
-            yield from state_reads(self._connection.session, names, topic, positions_within(counts), rows)
+            yield from state_reads(session, names, topic, positions_within(counts), rows)
+            first += len(topic)
+        self._add_waiting()
+        self._take_settings()
+
+    def _add_waiting(self, row: float = math.inf) -> None:
+        """Take over topics in their order until there is this row, or all of them."""
+        while self._waiting and len(self.cluster) <= row:
+            self._add(self._waiting.popleft())
 
     def _add(self, part: TopicPart) -> Int32:
-        """Take over topics; return their rows."""
+        """Take over topics; return their rows, which follow on the last one."""
         self._parts.append(part)
         self._arming.append(self._connection.watches.begin_arming(part.there, Watched.DATA, self._zxid))
         return self.cluster.add_table(part.table)
 
-    def _take_settings(self, names: Sequence[str], answers: Iterator[tuple[int, Results]]) -> None:
+    def _take_settings(self) -> None:
         topics = self.cluster.topics
-        for name, one in settings_in(self._memory, names, answers, topics):
+        for name, one in settings_in(self._memory, self._names, self._settings, topics):
             index = topics.find(name)
             topics.unclean[index], topics.min_insync[index] = one.unclean, one.min_insync
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
@@ -302,24 +303,30 @@ class _PathRead(MultiRead):
         return tuple(_PathRead(part, self._operation, self._fence) for part in parts)
 
 
-def read_results(session: Session, paths: Sequence[str], first: int = NODES_FIRST) -> Iterator[tuple[int, Results]]:
+def read_results(
+    session: Session, paths: Sequence[str], first: int = NODES_FIRST, *, one_first: bool = False
+) -> Iterator[tuple[int, Results]]:
     """Data and stat of nodes, chroot included in ``paths``: of each answer the number of its first path and its
     results, in order. The first requests leave at once. Raises StoreError.
 
     Nodes may be of any length: ``first`` of them are asked for at once, and then so many as the longest seen allows.
+    With ``one_first`` only one such request leaves before anything is known of their length: one more wait, but fewer
+    answers.
     """
     if session.has_multi_read:
-        return _Growing(session, paths, first).results()
+        return _Growing(session, paths, first, one_first=one_first).results()
     return iter([(0, Results.of_singles(get_each(session, paths)))])
 
 
 class _Growing:
     """Reads of nodes, of which each request may hold more than those before."""
 
-    def __init__(self, session: Session, paths: Sequence[str], first: int) -> None:
+    def __init__(self, session: Session, paths: Sequence[str], first: int, *, one_first: bool) -> None:
         self._most, self._longest = first, NODE_BYTES_LEAST
         self._session, self._paths = session, paths
-        self._answers = session.ask(self._requests())
+        requests = self._requests()
+        self._answers = session.ask(islice(requests, 1) if one_first else requests)
+        self._later: Iterator[_PathRead] = requests if one_first else iter(())
 
     def _requests(self) -> Iterator[_PathRead]:
         asked = 0
@@ -331,10 +338,13 @@ class _Growing:
     def results(self) -> Iterator[tuple[int, Results]]:
         """The number of the first path and the results of each answer."""
         begun = 0
-        for request, reply in self._answers:
+        while answer := next(self._answers, None):
+            request, reply = answer
             results = Results.split(reply, request.count)
             self._longest = max(self._longest, int(results.data_length.max(initial=0)))
             self._most = max(1, min(STATES_MOST, ANSWER_BYTES // (2 * self._longest)))
+            if begun == 0:
+                self._answers = chain(self._answers, self._session.ask(self._later))
             yield begun, results
             begun += request.count
 

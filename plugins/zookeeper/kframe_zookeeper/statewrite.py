@@ -14,8 +14,9 @@ import numpy as np
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from kframe.model.changes import WriteCode, WriteResult
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, same_lists
+from kframe.model.columns import Bool, Int32, Ragged, UInt8
 from kframe.model.ids import NO_STATE
+from kframe.model.lists import same_lists
 from kframe_zookeeper._jute_write import write_states
 from kframe_zookeeper.multiread import PathNames, StateRows, read_nodes, read_states
 from kframe_zookeeper.multiwrite import LOST, UNTRIED, Fates, Writes, require, write_all, write_once

@@ -74,10 +74,11 @@ def read_parts(connection: Connection, memory: Memory, names: Sequence[str]) -> 
     """The topics that are there and can be read, in the order of ``names``, as answers come.
 
     Their versions are remembered. A name that is no topic's is left out and reported like a topic that cannot be read.
-    The first requests leave at once.
+    The first request leaves at once, the others when it has told how long topics are: each answer costs some work of
+    its own, however few topics it has.
     """
     where = [paths.topic_path(name) for name in names]
-    answers = connection.results(where)
+    answers = connection.results(where, one_first=True)
     return (
         _part(memory, names[first : first + len(results.code)], where[first : first + len(results.code)], results)
         for first, results in answers

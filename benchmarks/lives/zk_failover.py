@@ -1,0 +1,314 @@
+r"""Time a cluster controller from outside: a real ZooKeeper, many partitions, brokers that only answer.
+
+The brokers register in ZooKeeper, take the controller's connections, read every LeaderAndIsr, UpdateMetadata and
+StopReplica and answer success at once. What is timed needs no word from the controller:
+
+    failover        /controller appears in ZooKeeper  ->  the last byte of the last control request has arrived
+    broker-failure  a broker's registration vanishes  ->  the same
+
+so Kafka's own controller and any other are measured by the same clock at the same work. What the brokers take they
+drop in the kernel where that can be done (Linux): they share the machine with what is timed, and need no copy.
+
+    python -m benchmarks.lives.zk_failover --jars JARS --partitions 100000 --brokers 10
+    python -m benchmarks.lives.zk_failover --jars JARS --partitions 100000 --brokers 10 --lives 3 --in-turn \
+        --controller 'kframe controller run --zookeeper {zookeeper} --id {id} --listener PLAINTEXT://127.0.0.1:{port}'
+
+JARS is a folder with Kafka 3.9.1's jars. ``--lives`` of each controller follow on one another on one server, in turn
+with those of Kafka's own where that is asked for (``--in-turn``). A life is a process of its own. At its end it is
+killed, its records in ZooKeeper are deleted, the failed broker registers anew and the states of its partitions become
+what they were: every life finds the same cluster. ``--warm COMMAND`` is run on the server before the first of them;
+``--first COMMAND`` before each one, so that what the server needs by itself is measured at that moment: the JSON
+objects that it prints are told with the life that follows. Prints one JSON object a measurement, with the processor
+seconds that the server's own compiler took until all was quiet: a server that still compiles is not what it is after
+some days (where there is a /proc to tell). All on loopback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import random
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from benchmarks.lives.stand_in import LEADER_AND_ISR, StandInBroker
+from benchmarks.lives.znodes import FAILING, count_relying_on, mend_topics, populate
+
+KAFKA = "kafka-3.9.1"  # what the records call its own controller
+CONTROLLER_ID = 1000
+COMPILERS = ("C1 Compiler", "C2 Compiler")  # threads of a JVM
+QUIET_SECONDS = 4.0  # an event may be over when no broker has heard anything for this long,
+QUIET_SHARE = 1.0  # or for as long as the event has taken so far, whichever is longer
+
+
+def free_port() -> int:
+    """A port on which nobody listens now, and which no outgoing connection is given, not even one to itself."""
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
+def start_java(jars: Path, main: str, config: str, folder: Path, name: str, heap: str) -> subprocess.Popen[bytes]:
+    """Run a class of ``jars`` with a properties file; its log is beside that."""
+    properties = folder / f"{name}.properties"
+    properties.write_text(config)
+    log4j = folder / "log4j.properties"
+    log4j.write_text(
+        "log4j.rootLogger=WARN, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+        "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
+        "log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
+    )
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            ["java", f"-Xmx{heap}", f"-Dlog4j.configuration=file:{log4j}", "-cp", f"{jars}/*", main, str(properties)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def wait_until_settled(brokers: list[StandInBroker], since: float, limit: float, settled: Callable[[], bool]) -> float:
+    """The time at which the last byte came, once all brokers have gone quiet and ``settled`` agrees that it is over."""
+    while time.time() - since < limit:
+        last = max(broker.last_byte_at for broker in brokers)
+        if last > since and time.time() - last > max(QUIET_SECONDS, QUIET_SHARE * (last - since)) and settled():
+            return last
+        time.sleep(0.05)
+    raise TimeoutError(f"the controller was not done within {limit:.0f} s")
+
+
+@dataclass(frozen=True)
+class Life:
+    """One life of one controller: ``command`` starts it, None stands for Kafka's own."""
+
+    name: str
+    command: str | None
+    number: int
+
+    def about(self, arguments: argparse.Namespace) -> dict[str, Any]:
+        """What each of its measurements says."""
+        return {
+            "controller": self.name,
+            "life": self.number,
+            "partitions": arguments.partitions,
+            "brokers": arguments.brokers,
+            "replication_factor": arguments.replication_factor,
+        }
+
+
+def lives(arguments: argparse.Namespace) -> Iterator[Life]:
+    """All of them, in turn where there are two controllers."""
+    controllers: list[tuple[str, str | None]] = []
+    if arguments.controller is None or arguments.in_turn:
+        controllers.append((KAFKA, None))
+    if arguments.controller is not None:
+        controllers.append((arguments.name, arguments.controller))
+    return (Life(*one, number) for number in range(arguments.lives) for one in controllers)
+
+
+def compiling(server: int) -> float:
+    """Processor seconds that the compiler threads of a JVM, a process, have taken so far; 0 where nobody tells."""
+    ticks = 0
+    for thread in Path(f"/proc/{server}/task").glob("*"):
+        with suppress(OSError):  # it has ended
+            name, _, numbers = (thread / "stat").read_text().rpartition(")")
+            if name.partition("(")[2].startswith(COMPILERS):
+                ticks += sum(map(int, numbers.split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def report(
+    name: str, about: dict[str, Any], seconds: float, compiled: float, brokers: list[StandInBroker]
+) -> None:  # fmt: skip
+    """Print one measurement, and count what brokers receive anew."""
+    received = {
+        "compiler_seconds": round(max(compiled, 0.0), 2),  # a thread that ends takes its time with it
+        "bytes": sum(broker.bytes_received for broker in brokers),
+        "requests": sum(sum(broker.requests.values()) for broker in brokers),
+    }
+    print(json.dumps({"bench": name, "seconds": round(seconds, 3)} | about | received), flush=True)
+    forget(brokers)
+
+
+def forget(brokers: list[StandInBroker]) -> None:
+    """What they have received; only while nobody sends."""
+    for broker in brokers:
+        broker.bytes_received, broker.requests = 0, {}
+
+
+def main() -> int:
+    """Measure all lives."""
+    arguments = _arguments()
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
+    folder = Path(tempfile.mkdtemp(prefix="zk-failover-"))
+    zookeeper = f"127.0.0.1:{free_port()}"
+    server = start_zookeeper(arguments, folder, zookeeper.rpartition(":")[2])
+    client: KazooClient | None = None
+    try:
+        client = KazooClient(zookeeper, timeout=60)
+        client.start(60)
+        started = time.time()
+        populate(client, arguments.partitions, arguments.brokers, arguments.replication_factor)
+        print(f"populated {arguments.partitions} partitions in {time.time() - started:.1f} s", file=sys.stderr)
+        if arguments.warm is not None:
+            subprocess.run(shlex.split(arguments.warm.format(zookeeper=zookeeper)), check=True, stdout=sys.stderr)
+        brokers = [StandInBroker(i) for i in range(arguments.brokers)]
+        for broker in brokers:
+            register(client, broker)
+        elected_at: list[float] = []
+        client.DataWatch("/controller", lambda data, stat: elected_at.append(time.time()) if data else None)
+        for place, life in enumerate(lives(arguments)):
+            if place:
+                bury(arguments, client, brokers)
+            about = life.about(arguments)
+            print(f"{arguments.partitions:,} partitions, {life.name}, life {life.number + 1}", file=sys.stderr)
+            for found in first_of_all(arguments, zookeeper):
+                print(json.dumps(found | about), flush=True)
+            elected_at.clear()
+            place_of_its_own = folder / f"{life.name}-{life.number}"
+            live(arguments, place_of_its_own, zookeeper, server.pid, life, client, brokers, elected_at)
+        return 0
+    finally:
+        if client is not None:
+            client.stop()
+        server.kill()
+        server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def register(client: KazooClient, broker: StandInBroker) -> None:
+    """A broker starts."""
+    client.create(f"/brokers/ids/{broker.broker_id}", broker.registration(), ephemeral=True)
+
+
+def first_of_all(arguments: argparse.Namespace, zookeeper: str) -> list[dict[str, Any]]:
+    """What the command for the beginning of each life has to say."""
+    if arguments.first is None:
+        return []
+    command = shlex.split(arguments.first.format(zookeeper=zookeeper))
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def live(
+    arguments: argparse.Namespace,
+    folder: Path,
+    zookeeper: str,
+    server: int,
+    life: Life,
+    client: KazooClient,
+    brokers: list[StandInBroker],
+    elected_at: list[float],
+) -> None:
+    """One life from its start to its end; ``elected_at`` gets the time at which it has become controller."""
+    folder.mkdir()
+    forget(brokers)
+    process = start_controller(arguments, folder, zookeeper, life.command)
+    try:
+        while not elected_at:
+            if process.poll() is not None:
+                raise RuntimeError((folder / "controller.log").read_text()[-2000:])
+            time.sleep(0.01)
+        measure(arguments, life.about(arguments), server, client, brokers, elected_at[0])
+    finally:
+        process.kill()
+        process.wait()
+
+
+def bury(arguments: argparse.Namespace, client: KazooClient, brokers: list[StandInBroker]) -> None:
+    """Nobody is controller, and the cluster is what it was before the controller of this life came."""
+    for path in ("/controller", f"/brokers/ids/{CONTROLLER_ID}"):
+        with suppress(NoNodeError):
+            client.delete(path)
+    register(client, brokers[FAILING])
+    mend_topics(client, arguments.partitions, arguments.brokers, arguments.replication_factor)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jars", type=Path, required=True)
+    parser.add_argument("--name", default="other", help="what the records call the other controller")
+    parser.add_argument("--partitions", type=int, default=100_000)
+    parser.add_argument("--brokers", type=int, default=10)
+    parser.add_argument("--replication-factor", type=int, default=3)
+    parser.add_argument(
+        "--controller", help="command of another controller; {zookeeper}, {id} and {port} are filled in"
+    )
+    parser.add_argument("--in-turn", action="store_true", help="Kafka's own, too, on the same server")
+    parser.add_argument("--lives", type=int, default=1, help="of each controller")
+    parser.add_argument("--warm", help="command that is run before the first life; {zookeeper} is filled in")
+    parser.add_argument("--first", help="command that is run before each life; {zookeeper} is filled in")
+    parser.add_argument("--heap", default="3g", help="heap of each JVM")
+    parser.add_argument("--limit", type=float, default=900, help="seconds for one event")
+    return parser.parse_args()
+
+
+def start_zookeeper(arguments: argparse.Namespace, folder: Path, port: str) -> subprocess.Popen[bytes]:
+    """A server of its own."""
+    config = (
+        f"dataDir={folder}/zookeeper\nclientPort={port}\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\n"
+        "admin.enableServer=false\nmaxSessionTimeout=60000\n"
+    )
+    main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+    return start_java(arguments.jars, main_class, config, folder, "zookeeper", arguments.heap)
+
+
+def start_controller(
+    arguments: argparse.Namespace, folder: Path, zookeeper: str, command: str | None
+) -> subprocess.Popen[bytes]:
+    """Kafka's, or the one of ``command``."""
+    port = free_port()
+    if command is None:
+        config = (
+            f"broker.id={CONTROLLER_ID}\nlisteners=PLAINTEXT://127.0.0.1:{port}\nzookeeper.connect={zookeeper}\n"
+            f"log.dirs={folder}/log\nauto.leader.rebalance.enable=false\n"
+        )
+        return start_java(arguments.jars, "kafka.Kafka", config, folder, "controller", arguments.heap)
+    words = shlex.split(command.format(zookeeper=zookeeper, id=CONTROLLER_ID, port=port))
+    with (folder / "controller.log").open("wb") as log:
+        return subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
+
+
+def measure(
+    arguments: argparse.Namespace,
+    about: dict[str, Any],
+    server: int,
+    client: KazooClient,
+    brokers: list[StandInBroker],
+    elected_at: float,
+) -> None:
+    """Wait for the end of the failover that began at ``elected_at``, then fail a broker; report both."""
+
+    def all_told() -> bool:
+        return all(LEADER_AND_ISR in broker.requests for broker in brokers)
+
+    def nobody_relies_on_it() -> bool:
+        return not count_relying_on(client, arguments.partitions)
+
+    compiled = compiling(server)
+    done_at = wait_until_settled(brokers, elected_at, arguments.limit, all_told)
+    report("failover", about, done_at - elected_at, compiling(server) - compiled, brokers)
+    left = [broker for broker in brokers if broker.broker_id != FAILING]
+    compiled, failed_at = compiling(server), time.time()
+    client.delete(f"/brokers/ids/{FAILING}")
+    done_at = wait_until_settled(left, failed_at, arguments.limit, nobody_relies_on_it)
+    report("broker-failure", about, done_at - failed_at, compiling(server) - compiled, brokers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

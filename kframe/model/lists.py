@@ -1,0 +1,76 @@
+"""Questions about lists that stand one after another (``Ragged``), answered for all of them at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.columns import Bool, Int32, Ragged
+
+
+def members(lists: Ragged, others: Ragged) -> Bool:
+    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``.
+
+    A pass for each place of the longest list in ``others``, over what is not found yet: lists are short.
+    """
+    found = np.zeros(len(lists.values), np.bool_)
+    starts, left = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
+    place, asked = 0, np.flatnonzero(left)
+    while len(asked):
+        found[asked] = lists.values[asked] == others.values[starts[asked] + place]
+        place += 1
+        asked = asked[~found[asked] & (left[asked] > place)]
+    return found
+
+
+def last_of_equal(keys: NDArray[Any]) -> Int32:
+    """Beside each key the position of the last one that is equal to it."""
+    if bool((keys[1:] > keys[:-1]).all()):
+        return np.arange(len(keys), dtype=np.int32)
+    place, owner = np.unique(keys[::-1], return_index=True)[1], np.unique(keys, return_inverse=True)[1]
+    last: Int32 = (len(keys) - 1 - place)[owner].astype(np.int32)
+    return last
+
+
+def repeated(lists: Ragged) -> Bool:
+    """Beside ``lists.values``: whether the same value stands earlier in its list.
+
+    A pass for each distance within the longest list: lists are short.
+    """
+    found = np.zeros(len(lists.values), np.bool_)
+    within = np.arange(len(found), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
+    distance, asked = 1, np.flatnonzero(within)
+    while len(asked):
+        found[asked] |= lists.values[asked] == lists.values[asked - distance]
+        distance += 1
+        asked = asked[within[asked] >= distance]
+    return found
+
+
+def distinct(lists: Ragged) -> Ragged:
+    """Each list with only the first of its equal values."""
+    return lists.keep(~repeated(lists))
+
+
+def distinct_rows(rows: Int32, count: int) -> Int32:
+    """The values that occur in ``rows``, all below ``count``, ascending."""
+    if len(rows) * 64 < count:
+        ordered = np.sort(rows)  # faster than np.unique, which hashes
+        return np.asarray(ordered[np.append(ordered[1:] != ordered[:-1], True)[: len(rows)]], np.int32)
+    named = np.zeros(count, np.bool_)
+    named[rows] = True
+    return np.flatnonzero(named).astype(np.int32)
+
+
+def same_lists(left: Ragged, right: Ragged) -> Bool:
+    """Whether list ``i`` of both has the same values in the same order, for every ``i``."""
+    same: Bool = left.counts == right.counts
+    if not same.all():
+        both = np.flatnonzero(same)
+        same[both] = same_lists(left.take(both), right.take(both))
+        return same
+    differ = np.flatnonzero(left.values != right.values)
+    same[np.searchsorted(left.offsets, differ, side="right") - 1] = False
+    return same

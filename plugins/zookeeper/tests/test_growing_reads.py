@@ -1,0 +1,62 @@
+"""Nodes of unknown length are asked for a few first, and then as many as fit into an answer."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from kframe_zookeeper import _naive_jute
+from kframe_zookeeper.fence import Fence
+from kframe_zookeeper.multiread import ANSWER_BYTES, read_results
+from kframe_zookeeper.requests import END, Reply
+from kframe_zookeeper.session import Session
+
+COUNT, LENGTH = 500, 1_000
+FIT = ANSWER_BYTES // (2 * LENGTH)
+
+
+class Scripted(Session):
+    """Answers every read with a node of ``LENGTH`` bytes, whose version is its number, as soon as it is waited for."""
+
+    def __init__(self) -> None:
+        self.fence, self.has_multi_read = Fence(), True
+        self.sent: list[int] = []
+        self._answered = 0
+
+    def submit(self, request: Any) -> Any:
+        self.sent.append(request.count)
+        return request
+
+    def wait(self, result: Any) -> Reply:
+        numbers = range(self._answered, self._answered + result.count)
+        self._answered += result.count
+        head = _naive_jute.HEADER.pack(4, False, 0) + struct.pack(">i", LENGTH) + bytes(LENGTH)
+        stats = (_naive_jute.STAT.pack(1, 2, 0, 0, number, 0, 0, 0, LENGTH, 0, 3) for number in numbers)
+        return Reply(np.frombuffer(b"".join(head + stat for stat in stats) + END, np.uint8), 0)
+
+
+@pytest.mark.parametrize(
+    "one_first, at_once, sent",
+    [
+        (False, [16] * 4, [*[16] * 5, FIT, COUNT - 80 - FIT]),  # the fifth leaves before the first is looked at
+        (True, [16], [16, FIT, COUNT - 16 - FIT]),
+    ],
+)
+def test_what_is_asked_for_grows(one_first: bool, at_once: list[int], sent: list[int]) -> None:
+    session = Scripted()
+    answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, one_first=one_first)
+    assert session.sent == at_once
+    numbers = [first + place for first, results in answers for place in range(len(results.code))]
+    assert session.sent == sent
+    assert numbers == list(range(COUNT))
+
+
+@pytest.mark.parametrize("one_first", [False, True])
+def test_answers_come_in_order(one_first: bool) -> None:
+    session = Scripted()
+    answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, one_first=one_first)
+    versions = [int(version) for _, results in answers for version in results.version]
+    assert versions == list(range(COUNT))
+    assert list(read_results(session, [], one_first=one_first)) == []
