@@ -36,6 +36,8 @@ PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard plugins/*/setup.py))
 # Plugins' tests may use what other plugins offer for tests.
 PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
+# ARGS may pick tests of one kind only; pytest ends with 5 where it has found none.
+NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
 # Those with tests that start servers.
 REAL := test-real-kafka_wire test-real-zookeeper
 KERNELS := $(wildcard kframe/_*.pyx)
@@ -65,7 +67,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-real $(REAL) test-debug check fuzz sanitize search sim bench bench-suite \
+.PHONY: setup kernels demo test test-release test-quick test-started test-real $(REAL) test-debug check fuzz sanitize search sim bench bench-suite \
 	bench-peers bench-compare limits roofline plots mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
@@ -123,24 +125,29 @@ fuzz: setup
 mutants: setup
 	$(PY) -m tests.mutants $(ARGS)
 
-# The checkers and the debug suite keep one core busy each, so two run beside each other, and each says what it has to
-# say when it is done; one that fails lets the other end. The release suite has the machine to itself: real brokers and
-# controllers in it live by sessions and timeouts. In one recipe, so that this holds whatever -j says.
+# The checkers and the tests that start nothing keep one core busy each, on either build of the kernels, so two run
+# beside each other, and each says what it has to say when it is done; one that fails lets the other end. What starts servers, brokers or Spark has the
+# machine to itself: those live by sessions and timeouts. In one recipe, so that this holds whatever -j says.
 test: setup
-	@$(MAKE) --no-print-directory -j2 --output-sync=target check test-debug
-	@$(MAKE) --no-print-directory test-release
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-debug check test-quick
+	@$(MAKE) --no-print-directory test-started
 
-test-release: setup
-	$(PY) -m pytest $(ARGS)
+test-release: test-quick test-started
+
+test-quick: setup
+	$(PY) -m pytest -m 'not real' $(ARGS) $(NONE_IS_FINE)
+
+test-started: setup
+	$(PY) -m pytest -m real $(ARGS) $(NONE_IS_FINE)
 
 # Spark starts none of these. ARGS picks some: ARGS="-k secured". Two at a time, because they wait more than they work;
 # what each has said is shown when it is over.
 test-real: setup
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target --keep-going $(REAL)
 
-# With the settings of the whole tree, whose conftest.py marks these tests. Exit code 5: ARGS picks none of the plugin's.
+# With the settings of the whole tree, whose conftest.py marks these tests.
 $(REAL): test-real-%: setup
-	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m real plugins/$* --durations=25 $(ARGS) $(if $(ARGS),|| [ $$? = 5 ])
+	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m real plugins/$* --durations=25 $(ARGS) $(NONE_IS_FINE)
 
 # Python files are copied afresh, lest a deleted module live on in the copy.
 test-debug: setup build/debug/.settings
@@ -148,7 +155,7 @@ test-debug: setup build/debug/.settings
 	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "debug build of $$plugin"; \
 		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
-	$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_LEAVES_OUT) $(ARGS)
+	$(DEBUG_ENV) $(PY) -m pytest -p no:cacheprovider $(DEBUG_LEAVES_OUT) $(ARGS) $(NONE_IS_FINE)
 	$(if $(ARGS),,$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_REAL))
 
 # ASan wants to be there first, and Python's own allocator to stand aside, lest it see one block where there are many.

@@ -244,7 +244,7 @@ class Ensemble:
             server.stop()
 
     def leader(self) -> ServerHandle:
-        """The server that leads; waits until one does. Raises RuntimeError if none does within 30 s."""
+        """The server that leads; waits until one does. Raises RuntimeError if none does."""
         found: list[ServerHandle] = []
 
         def look() -> bool:
