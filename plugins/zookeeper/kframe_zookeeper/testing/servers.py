@@ -33,6 +33,9 @@ _STARTS_MAX: Final = 3
 #: What a server says, once, when it is started.
 _STARTED: Final = "ZooKeeper audit is disabled."
 _LOGGED: Final = ("defaultLogLevel=warn", "log.org.apache.zookeeper.audit.ZKAuditProvider=info", "showDateTime=true")
+#: A member whose vote was lost says it again within a second; by default it would wait twice as long each time, up to a
+#: minute.
+_VOTES_ANEW: Final = "-Dzookeeper.fastleader.maxNotificationInterval=1000"
 
 
 def jars() -> Path:
@@ -175,12 +178,10 @@ class ServerHandle(Process):
             return ""
 
     def _properties(self) -> list[str]:
-        logged = [f"-Dorg.slf4j.simpleLogger.{key}" for key in _LOGGED]
-        return (
-            [*logged, f"-Djava.security.auth.login.config={self.folder / 'jaas.conf'}"]
-            if self.options.users
-            else logged
-        )
+        properties = [_VOTES_ANEW, *(f"-Dorg.slf4j.simpleLogger.{key}" for key in _LOGGED)]
+        if self.options.users:
+            properties.append(f"-Djava.security.auth.login.config={self.folder / 'jaas.conf'}")
+        return properties
 
     def _write_files(self) -> None:
         """Write ``zoo.cfg`` and what it names."""
@@ -252,7 +253,8 @@ class Ensemble:
             return bool(found)
 
         if not until(look):
-            raise RuntimeError("no server of the ensemble leads")
+            said = "\n".join(f"{server.address}: {server.log[-2000:]}" for server in self.servers if server.pid)
+            raise RuntimeError(f"no server of the ensemble leads; they said:\n{said}")
         return found[0]
 
     def followers(self) -> list[ServerHandle]:
