@@ -70,7 +70,11 @@ class Store(Protocol):
         """
 
     def read_brokers(self) -> tuple[Registration, ...]:
-        """All registrations. Arms the watch on them."""
+        """All registrations. Arms the watch on them.
+
+        One that can be read no longer, of the broker epoch that it had when it was read last, is given as it was then:
+        its broker lives. Others that cannot be read are left out and reported.
+        """
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Create or compare-and-set each row of ``change``; rows fare independently of each other."""

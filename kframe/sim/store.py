@@ -73,6 +73,7 @@ class SimStore(MemoryStore):
         self._contact_ms = 0.0
         self._expired = False
         self._heard: deque[tuple[int, WatchEvent]] = deque()
+        self._registrations_read: set[tuple[int, int]] = set()
 
     # -- the session
 
@@ -140,6 +141,7 @@ class SimStore(MemoryStore):
         """A new session, in which nothing of the old one holds."""
         self._expired = False
         self._follows_brokers = False
+        self._registrations_read.clear()
         self._start_session()
         self.claimed_epoch = -1
         self._notify(SessionExpired())
@@ -208,17 +210,23 @@ class SimStore(MemoryStore):
             result = plain(self, *args)
         finally:
             self._records, self._states, self._topics = now
-        if not self._ensemble.broken:
-            return result
+        if name == "read_brokers":
+            return tuple(one for one in result if self._reads_broker(one.broker_id, one.broker_epoch))
         if name == "load":
             return self._without_broken(result)
+        if not self._ensemble.broken:
+            return result
         if name == "read_topics":
             readable = self._ensemble.readable(result.names)
             self._forget_versions(result.names, readable)
             return result.take(np.array(readable, np.int64))
-        if name == "read_brokers":
-            return tuple(one for one in result if broker_path(one.broker_id) not in self._ensemble.broken)
         return result
+
+    def _reads_broker(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether this registration can be read, or could be before in this session: then it is taken as it was."""
+        if broker_path(broker_id) not in self._ensemble.broken:
+            self._registrations_read.add((broker_id, broker_epoch))
+        return (broker_id, broker_epoch) in self._registrations_read
 
     def _forget_versions(self, names: Sequence[str], readable: Sequence[int]) -> None:
         """What could not be read was not read: nobody may write over it."""
@@ -232,9 +240,10 @@ class SimStore(MemoryStore):
             index for index in range(len(names)) if index not in readable and cluster.topics.find(names[index]) == index
         ]
         cluster.drop_topics(np.array(broken, np.int32))
-        for index in np.flatnonzero(cluster.brokers.registered).tolist():
-            if broker_path(int(cluster.brokers.ids[index])) in self._ensemble.broken:
-                cluster.brokers.unregister(np.array([index], np.int32))
+        brokers = cluster.brokers
+        for index in np.flatnonzero(brokers.registered).tolist():
+            if not self._reads_broker(int(brokers.ids[index]), int(brokers.broker_epoch[index])):
+                brokers.unregister(np.array([index], np.int32))
         return cluster
 
     # -- a server that lags behind

@@ -145,3 +145,15 @@ def test_what_can_be_read_at_last_is_taken_up_without_a_failover(which: int) -> 
     result = play_plan(replace(options, producers=()), plan)
     assert result.violations == ()
     assert result.played["malform"] == result.played["drop_controller"] == 1
+
+
+def test_a_broker_whose_registration_is_spoilt_is_not_taken_for_dead() -> None:
+    """Seed 56291: it was, and what it had been sent as a dead broker came to it after what it was sent since."""
+    options, _ = plan_of(7)
+    world = World(replace(options, producers=(), controllers=1), [Action(1_000.0, "malform", {"which": 1, "pick": 0})])
+    seen: list[tuple[bool, int]] = []
+    world.scheduler.after(
+        1_500.0, lambda: seen.append((bool(world.ensemble.broken), len(world.controllers[0].store.read_brokers())))
+    )
+    assert world.run().violations == ()
+    assert seen == [(True, len(options.brokers))]

@@ -133,8 +133,11 @@ def begin_registrations(connection: Connection, broker_ids: Sequence[str]) -> It
 def registrations(
     memory: Memory, broker_ids: Sequence[str], answers: Iterator[tuple[int, Results]]
 ) -> tuple[tuple[Registration, ...], list[str]]:
-    """The registrations in these nodes, by broker id, and the paths of all nodes of brokers, to be watched."""
-    found, there = [], []
+    """The registrations in these nodes, by broker id, and the paths of all nodes of brokers, to be watched.
+
+    One that can be read no longer is taken as it was: its broker lives as long as the node does.
+    """
+    there, now = [], dict[str, Registration]()
     nodes = (results.node(i) for _, results in answers for i in range(len(results.code)))
     for name, node in zip(broker_ids, nodes, strict=True):
         path = f"{paths.BROKER_IDS}/{name}"
@@ -142,11 +145,17 @@ def registrations(
             continue  # gone since we read the list, of which the watch on it tells, or no broker
         there.append(path)
         try:
-            found.append(decode_broker(name, node.data, node.czxid))
+            now[path] = decode_broker(name, node.data, node.czxid)
             memory.mend(path)
         except ZnodeError as error:
-            memory.quarantine(path, error)
-    return tuple(sorted(found, key=lambda one: one.broker_id)), there
+            known = memory.registered.get(path)
+            if known is not None and known.broker_epoch == node.czxid:
+                now[path] = known
+                memory.quarantine(path, error, "is taken as it was")
+            else:
+                memory.quarantine(path, error)
+    memory.registered = now
+    return tuple(sorted(now.values(), key=lambda one: one.broker_id)), there
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kframe.errors import ZnodeError
+from kframe.model.brokers import Registration
 from kframe_zookeeper.znodes import Extra
 
 _log = logging.getLogger("kframe.zookeeper")
@@ -30,6 +31,8 @@ class Memory:
         self.topics: dict[str, SeenTopic] = {}
         self.writing_topics = threading.Lock()
         """Held from before a write of topics until their new versions stand in ``topics``."""
+        self.registered: dict[str, Registration] = {}
+        """Registrations of brokers as they were last read, by path."""
         self.broken: dict[str, str] = {}
         """Nodes that cannot be read, by path, with the reason. Nothing is done about them but this."""
         self._changes_seen: set[str] = set()
@@ -41,11 +44,11 @@ class Memory:
         self._changes_seen = there
         return fresh
 
-    def quarantine(self, path: str, problem: ZnodeError) -> None:
-        """Leave a node out because it cannot be read, and say so once."""
+    def quarantine(self, path: str, problem: ZnodeError, becomes: str = "is left out") -> None:
+        """Note that a node cannot be read, and say once what becomes of it."""
         reason = str(problem)
         if self.broken.get(path) != reason:
-            _log.error("%s is left out: %s", path, reason)
+            _log.error("%s %s: %s", path, becomes, reason)
         self.broken[path] = reason
 
     def mend(self, path: str) -> None:

@@ -55,6 +55,19 @@ def test_what_cannot_be_read_is_left_out_and_reported(worlds: Callable[..., ZooK
     assert paths.broker_path(2) not in store.quarantined()
 
 
+def test_a_registration_that_can_be_read_no_longer_is_taken_as_it_was(worlds: Callable[..., ZooKeeperWorld]) -> None:
+    world = worlds(small_cluster())
+    store = opened(world)
+    path, before = paths.broker_path(2), store.read_brokers()
+    world.operator.set(path, b'{"version":1')
+    assert store.read_brokers() == before == store.read_brokers(), "its broker lives"
+    assert set(store.quarantined()) == {path}
+    world.operator.delete(path)
+    world.operator.create(path, b"{", ephemeral=True)
+    assert [one.broker_id for one in store.read_brokers()] == [1, 3], "another registration, of which nothing is known"
+    assert [one.broker_id for one in opened(world).read_brokers()] == [1, 3]
+
+
 def test_states_are_loaded_with_the_transactions_that_wrote_them(worlds: Callable[..., ZooKeeperWorld]) -> None:
     world = worlds(small_cluster())
     names = [("orders", number) for number in range(3)]
