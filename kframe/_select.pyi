@@ -10,49 +10,43 @@ def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) ->
 def gather(
     kind: int,
     rows: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    isr_count: Int16,
-    replica: Int16,
-    isr: Int16,
-    replica_flags: UInt8,
+    p: Partitions,
     live: UInt8,
+    allowed: UInt8,
     offsets: Int32,
     candidates: Int32,
+    may_lead: UInt8,
+    first: Int16,
+) -> int: ...
+def mark(
+    kind: int,
+    rows: Int32,
+    p: Partitions,
+    live: UInt8,
     eligible: UInt8,
     in_sync: UInt8,
-    isr_offsets: Int32,
-    isr_values: Int32,
-    clean: UInt8,
-) -> int: ...
+) -> None: ...
 def count_unlawful(
     kind: int,
-    offsets: Int32,
-    candidates: Int32,
-    eligible: UInt8,
-    in_sync: UInt8,
-    unclean_allowed: UInt8,
+    rows: Int32,
+    p: Partitions,
+    live: UInt8,
+    allowed: UInt8,
+    first: Int16,
     leader: Int32,
 ) -> int: ...
-def copy_rows(
-    rows: Int32,
-    topic: Int32,
-    partition: Int32,
-    leader: Int16,
-    leader_epoch: Int32,
-    values: Int32,
-) -> None: ...
+def take_first(offsets: Int32, values: Int32, mask: UInt8, out: Int32) -> bool: ...
+def seed_of(kind: int, rows: Int32, topic: Int32, partition: Int32, leader_epoch: Int32) -> int: ...
 def choose(
     function: int,
     user_data: int,
     kind: int,
-    seed: int,
     p: Partitions,
     live: UInt8,
     shown: tuple[Int32, Int32, UInt8, UInt8],
     rows: Int32,
-    unclean_allowed: UInt8,
-    numbers: Int16,
+    allowed: UInt8,
+    brokers: Int16,
     marks: UInt8,
     leader: Int32,
 ) -> int: ...

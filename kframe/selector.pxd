@@ -7,6 +7,7 @@ cdef extern from "kframe/selector.h" nogil:
 
     enum:
         KFRAME_NO_LEADER
+        KFRAME_OFFLINE_DIR
         KFRAME_OFFLINE
         KFRAME_REASSIGN
         KFRAME_PREFERRED
@@ -21,19 +22,26 @@ cdef extern from "kframe/selector.h" nogil:
         int32_t candidate_count
         int32_t isr_count
         const kframe_broker *candidates
-        const uint8_t *eligible
-        const uint8_t *in_sync
+        const uint8_t *candidate_flags
         const kframe_broker *isr
         const int32_t *broker_ids
         const int32_t *broker_rack
         const uint8_t *broker_live
         const uint8_t *broker_shutting_down
-        const int32_t *topic
-        const int32_t *partition
-        const kframe_broker *leader
-        const int32_t *leader_epoch
+        const int32_t *topics
+        const int32_t *partitions
+        const kframe_broker *leaders
+        const int32_t *leader_epochs
+        int32_t row
         int32_t broker_count
         uint32_t seed
         uint8_t unclean_allowed
 
     ctypedef int32_t (*kframe_select)(const kframe_election *, void *) noexcept nogil
+
+    bint kframe_eligible(const kframe_election *, int32_t)
+    bint kframe_in_sync(const kframe_election *, int32_t)
+    int32_t kframe_topic(const kframe_election *)
+    int32_t kframe_partition(const kframe_election *)
+    int32_t kframe_leader(const kframe_election *)
+    int32_t kframe_leader_epoch(const kframe_election *)

@@ -9,30 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe import _select
+from kframe.errors import ShapeError
+from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
-from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.model.ids import ElectionKind
 
 
-def take_first(lists: Ragged, mask: Bool, out: Int32) -> None:
+def take_first(lists: Ragged, mask: NDArray[Any], out: Int32) -> None:
     """Write into ``out`` (k,) the first value of each list for which ``mask`` holds; leave it alone where none does.
 
-    ``mask`` stands beside ``lists.values``.
+    ``mask`` stands beside ``lists.values``. Raises ShapeError if these do not fit together.
     """
-    hits = np.flatnonzero(mask)
-    before = np.zeros(len(mask) + 1, np.int32)
-    np.cumsum(mask, out=before[1:])
-    bounds = before[lists.offsets]  # how many hits stand before each list, and in all
-    found = bounds[1:] > bounds[:-1]
-    first = bounds[:-1]
-    if found.all():
-        out[:] = lists.values[hits[first]]
-    else:
-        out[found] = lists.values[hits[first[found]]]
+    hits = np.ascontiguousarray(mask if mask.dtype == np.uint8 else mask.astype(np.bool_).view(np.uint8))
+    fits = len(hits) == len(lists.values) and len(out) == len(lists)
+    if not (fits and _select.take_first(lists.offsets, lists.values, hits, out)):
+        raise ShapeError(f"{len(lists)} lists of {len(lists.values)} values, a mask of {len(mask)} for {len(out)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +44,7 @@ class FirstInSync:
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
         """See LeaderSelector."""
-        eligible = batch.eligible != 0
-        take_first(batch.candidates, eligible & (batch.in_sync != 0), leader)
-        unclean = (batch.unclean_allowed != 0) & (leader == NO_LEADER)
-        if unclean.any():
-            take_first(batch.candidates, eligible & np.repeat(unclean, batch.candidates.counts), leader)
+        take_first(batch.candidates, batch.may_lead, leader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +55,7 @@ class Preferred:
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
         """See LeaderSelector."""
-        candidates = batch.candidates
-        take_first(candidates, candidates.first & (batch.eligible != 0) & (batch.in_sync != 0), leader)
+        take_first(batch.candidates, batch.may_lead, leader)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,7 @@ class Brokers:
             self.broker_epoch[index] = registration.broker_epoch
         self.registered[indexes] = 1
         self.shutting_down[indexes] = 0
+        self.racks()  # while all that it is made of has just been touched: an election should not wait for it
         return indexes
 
     def unregister(self, indexes: Int32) -> None:

@@ -14,13 +14,19 @@ class ElectionBatch:
     """``k`` partitions that need a leader. Every array is read-only; brokers are dense indexes.
 
     ``candidates`` are the assigned replicas in Kafka's candidate order (the target replicas in a REASSIGN election);
-    ``eligible`` and ``in_sync`` stand beside ``candidates.values``: 1 where the strategy's liveness rule holds, and
-    where the replica is in the ISR. In an INITIAL election there is no ISR yet: ``isr`` is the one that the partition
-    will get, which is all of its eligible candidates. ``unclean_allowed`` is 1 where no candidate is both eligible and
-    in sync and an out-of-sync leader is permitted; it is 0 everywhere but in OFFLINE elections.
+    beside ``candidates.values`` stand ``may_lead``: 1 where the safety rules let the candidate lead, and what that
+    comes of: ``eligible``, 1 where the strategy's liveness rule holds, and ``in_sync``, 1 where the replica is in the
+    ISR. It has to be eligible and in sync, or eligible where ``unclean_allowed``; in a PREFERRED election the first.
+    In an INITIAL election there is no ISR yet: ``isr`` is the one that the partition will get, which is all of its
+    eligible candidates. ``unclean_allowed`` is 1 where no candidate is both eligible and in sync and an out-of-sync
+    leader is permitted; it is 0 everywhere but in OFFLINE elections.
+
+    A selector that is asked to elect gets a batch that copies a part out of the columns when it is first asked for:
+    after it has returned, no further ones can be read.
 
     Shapes: ``rows``, ``topic``, ``partition``, ``leader``, ``leader_epoch``, ``unclean_allowed`` (k,); ``candidates``
-    and ``isr`` k lists; ``eligible`` and ``in_sync`` (len(candidates.values),); the ``broker_`` arrays (b,).
+    and ``isr`` k lists; ``may_lead``, ``eligible`` and ``in_sync`` (len(candidates.values),); the ``broker_`` arrays
+    (b,).
     """
 
     kind: ElectionKind
@@ -30,6 +36,7 @@ class ElectionBatch:
     candidates: Ragged
     eligible: UInt8
     in_sync: UInt8
+    may_lead: UInt8
     isr: Ragged
     leader: Int32
     leader_epoch: Int32
@@ -48,7 +55,7 @@ class ElectionBatch:
     """The only randomness that a selector may use: equal batches have equal seeds."""
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.candidates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,8 @@ def _only(batch: ElectionBatch, position: int) -> ElectionBatch:
     return replace(
         batch, **columns, topic=np.ones(1, np.int32), topic_names=("", batch.topic_names[batch.topic[position]]),
         candidates=batch.candidates.take(np.array([position])), isr=batch.isr.take(np.array([position])),
-        eligible=batch.eligible[slots], in_sync=batch.in_sync[slots], seed=batch.seed ^ 0x5AFF,
+        eligible=batch.eligible[slots], in_sync=batch.in_sync[slots], may_lead=batch.may_lead[slots],
+        seed=batch.seed ^ 0x5AFF,
     )  # fmt: skip
 
 
@@ -185,6 +186,7 @@ def _nobody_eligible(batch: ElectionBatch) -> ElectionBatch:
         batch,
         eligible=nobody,
         in_sync=nobody if initial else batch.in_sync,
+        may_lead=nobody,
         isr=Ragged.empty(len(batch)) if initial else batch.isr,
         broker_live=np.zeros_like(batch.broker_live),
     )

@@ -99,7 +99,7 @@ def check_shapes(batch: ElectionBatch, leader: Int32) -> None:
     """Raise ShapeError unless the arrays of a batch and ``leader`` (k,) have the lengths that ElectionBatch states."""
     count, candidates, isr = len(batch), batch.candidates, batch.isr
     rows = (batch.topic, batch.partition, batch.leader, batch.leader_epoch, batch.unclean_allowed, leader)
-    beside = (batch.eligible, batch.in_sync)
+    beside = (batch.eligible, batch.in_sync, batch.may_lead)
     brokers = (batch.broker_rack, batch.broker_live, batch.broker_shutting_down)
     fits = (
         len(candidates) == len(isr) == count

@@ -67,7 +67,7 @@ class $classname:
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
         """Write a broker index for each partition of the batch, or leave NO_LEADER."""
-        take_first(batch.candidates, (batch.eligible & batch.in_sync) != 0, leader)
+        take_first(batch.candidates, batch.may_lead, leader)
 
 
 @hookimpl

@@ -21,12 +21,9 @@ class RackSpread:
         offsets = batch.candidates.offsets.tolist()
         brokers = batch.candidates.values.tolist()
         racks = batch.broker_rack[batch.candidates.values].tolist()
-        eligible = batch.eligible.tolist()
-        clean = (batch.eligible & batch.in_sync).tolist()
-        unclean_allowed = batch.unclean_allowed.tolist()
+        may_lead = batch.may_lead.tolist()
         leaders_in = [0] * (len(batch.racks) + 1)  # by rack number; the last, at -1, counts brokers that name none
-        for position, unclean in enumerate(unclean_allowed):
-            may_lead = eligible if unclean else clean
+        for position in range(len(batch)):
             slots = [slot for slot in range(offsets[position], offsets[position + 1]) if may_lead[slot]]
             if slots:
                 chosen = min(slots, key=lambda slot: leaders_in[racks[slot]])

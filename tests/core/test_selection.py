@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.selection import FaultKind, Selection, election_batch, find_faults
-from kframe.core.selectors import FirstInSync
+from kframe.core.selection import FaultKind, Selection, find_faults
+from kframe.core.selectors import FirstInSync, take_first
+from kframe.core.showing import election_batch, lend
 from kframe.errors import ShapeError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
@@ -114,6 +115,85 @@ def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
             assert not array.flags.writeable
             with pytest.raises(ValueError, match="WRITEABLE"):
                 array.flags.writeable = True
+
+
+def test_a_batch_is_read_while_its_election_lasts() -> None:
+    """Each part when it is asked for, once; afterwards what was read stays, and the columns are not looked at again."""
+    cluster = small_cluster()
+    batch, _ = lend(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
+    assert len(batch) == 4
+    assert batch.topic is batch.topic
+    whole = batch.whole()
+    batch.close()
+    assert batch.leader_epoch.tolist() == whole.leader_epoch.tolist() == [5, 6, 7, 8]
+    batch, _ = lend(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
+    batch.close()
+    assert batch.may_lead.tolist() == whole.may_lead.tolist()
+    with pytest.raises(AttributeError, match=r"no isr in this ElectionBatch; .* the election is over"):
+        batch.isr  # noqa: B018  # to ask is all
+    with pytest.raises(AttributeError, match=r"no colour in this ElectionBatch$"):
+        batch.colour  # noqa: B018  # to ask is all
+
+
+def test_a_selector_that_keeps_its_batch_can_read_no_more_of_it() -> None:
+    kept: list[ElectionBatch] = []
+    selection = Selection({OFFLINE: Sly(lambda batch, leader: kept.append(batch))})
+    assert choose(selection) == [NO_LEADER] * 4
+    assert kept[0].candidates[0].tolist() == [0, 1, 2]
+    with pytest.raises(AttributeError, match="the election is over"):
+        kept[0].leader  # noqa: B018  # to ask is all
+
+
+@pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
+def test_what_a_batch_reads_hangs_on_no_order(kind: ElectionKind) -> None:
+    cluster, rows = random_cluster(9), np.arange(150, dtype=np.int32)
+    allowed = (rows % 2).astype(np.uint8)
+    whole = election_batch(cluster, kind, rows, allowed)
+    for field in fields(ElectionBatch):
+        alone = getattr(lend(cluster, kind, rows, allowed, cluster.brokers.live)[0], field.name)
+        one, other = (
+            [value.offsets.tolist(), value.values.tolist()] if isinstance(value, Ragged)
+            else value.tolist() if isinstance(value, np.ndarray) else value
+            for value in (alone, getattr(whole, field.name))
+        )  # fmt: skip
+        assert one == other, field.name
+
+
+def test_rows_with_more_replicas_than_the_first_find_room() -> None:
+    cluster = ClusterState()
+    cluster.brokers.register([Registration(at, 1) for at in range(20)])
+    lists = Ragged.of([[0], list(range(20)), [3, 4]])
+    cluster.add_topics(["t"], np.array([3]), lists, lists)
+    for rows in ([0, 1, 2], [1, 0, 2], [0], []):
+        batch = election_batch(cluster, OFFLINE, np.array(rows, np.int32), np.zeros(len(rows), np.uint8))
+        assert [batch.candidates[at].tolist() for at in range(len(rows))] == [lists[row].tolist() for row in rows]
+        assert batch.may_lead.tolist() == [1] * len(batch.candidates.values)
+
+
+def test_the_first_of_each_list_that_a_mask_hits() -> None:
+    lists = Ragged.of([[5, 6], [], [7, 8, 9]])
+    for dtype in (np.bool_, np.uint8, np.int64):
+        out = np.full(3, NO_LEADER, np.int32)
+        take_first(lists, np.array([0, 1, 0, 1, 1], dtype), out)
+        assert out.tolist() == [6, NO_LEADER, 8]
+    spread = np.full((3, 2), NO_LEADER, np.int32)
+    take_first(lists, np.ones(10, np.uint8)[::2], spread[:, 1])
+    assert spread.tolist() == [[-1, 5], [-1, -1], [-1, 7]]
+
+
+@pytest.mark.parametrize(
+    "lists, mask, out",
+    [
+        (Ragged.of([[1], [2]]), [1], 2),
+        (Ragged.of([[1], [2]]), [1, 1], 3),
+        (Ragged(np.array([0, 9], np.int32), np.array([1], np.int32)), [1], 1),
+        (Ragged(np.array([-1, 1], np.int32), np.array([1], np.int32)), [1], 1),
+    ],
+    ids=["mask", "out", "beyond the values", "before them"],
+)
+def test_a_mask_of_other_lists_is_refused(lists: Ragged, mask: list[int], out: int) -> None:
+    with pytest.raises(ShapeError, match="lists of"):
+        take_first(lists, np.array(mask, np.uint8), np.zeros(out, np.int32))
 
 
 def test_equal_batches_have_equal_seeds_and_others_have_others() -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kframe import _select
-from kframe.core.selection import Selection, election_batch, find_faults, run_selector
+from kframe.core.selection import Selection, find_faults, run_selector
 from kframe.core.selectors import SHIPPED
+from kframe.core.showing import election_batch
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
@@ -177,19 +178,19 @@ def test_no_selector_breaks_an_invariant(world: World, leaders: list[int], worse
             assert after == [leader], "I7"
 
 
-def shown(module: ModuleType, cluster: ClusterState, kind: ElectionKind, rows: Int32) -> list[list[int]]:
-    """All that the kernels read out of the columns for a batch."""
-    p, count, room = cluster.partitions, len(rows), cluster.partitions.slot_count
-    shapes = [(count + 1, np.int32), (room, np.int32), (room, np.uint8), (room, np.uint8), (count + 1, np.int32),
-              (room, np.int32), (count, np.uint8)]  # fmt: skip
-    out: list[NDArray[Any]] = [np.full(length, 9, dtype) for length, dtype in shapes]
-    found = module.gather(
-        int(kind), rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags,
-        cluster.brokers.live, *out,
-    )  # fmt: skip
-    values = np.full((4, count), 9, np.int32)
-    module.copy_rows(rows, p.topic, p.partition, p.leader, p.leader_epoch, values)
-    return [[found], *(array.tolist() for array in out), *values.tolist()]
+def shown(module: ModuleType, cluster: ClusterState, kind: ElectionKind, rows: Int32) -> list[Any]:
+    """All that the kernels read out of the columns for a batch, with room enough and with a slot too few."""
+    p, count, live = cluster.partitions, len(rows), cluster.brokers.live
+    allowed, most = (rows % 2).astype(np.uint8), int(p.replica_count[rows].sum())
+    read: list[Any] = [module.seed_of(int(kind), rows, p.topic, p.partition, p.leader_epoch)]
+    for room in {most, max(most - 1, 0)}:
+        shapes = [(count + 1, np.int32), (room, np.int32), (room, np.uint8), (count, np.int16)]
+        out: list[NDArray[Any]] = [np.full(length, 9, dtype) for length, dtype in shapes]
+        read.append(module.gather(int(kind), rows, p, live, allowed, *out))
+        read += [array.tolist() for array in out]
+    marks = np.full((2, most), 9, np.uint8)
+    module.mark(int(kind), rows, p, live, marks[0], marks[1])
+    return [*read, marks.tolist()]
 
 
 @given(worlds(), st.data())
@@ -212,12 +213,32 @@ def test_faults_are_counted_as_they_are_found(world: World, leaders: list[int]) 
     batch = election_batch(world.cluster, world.kind, rows, np.array(world.unclean_allowed, np.uint8))
     leader = np.array(leaders[: len(world)], np.int32)
     found = sum(len(positions) for positions in find_faults(batch, leader).values())
-    candidates = batch.candidates
     for module in (_select, selection_twin):
-        assert found == module.count_unlawful(
-            int(batch.kind), candidates.offsets, candidates.values, batch.eligible, batch.in_sync,
-            batch.unclean_allowed, leader,
-        )  # fmt: skip
+        assert found == unlawful(module, world, leader)
+
+
+def unlawful(module: ModuleType, world: World, leader: Int32) -> Any:
+    """As a module counts it."""
+    p, live, count = world.cluster.partitions, world.cluster.brokers.live, len(world)
+    rows, allowed = np.arange(count, dtype=np.int32), np.array(world.unclean_allowed, np.uint8)
+    offsets, first = np.empty(count + 1, np.int32), np.empty(count, np.int16)
+    values, may_lead = np.empty(p.slot_count, np.int32), np.empty(p.slot_count, np.uint8)
+    module.gather(int(world.kind), rows, p, live, allowed, offsets, values, may_lead, first)
+    return module.count_unlawful(int(world.kind), rows, p, live, allowed, first, leader)
+
+
+@given(st.lists(st.lists(st.integers(0, 1), max_size=4), max_size=5), st.integers(-2, 2))
+def test_the_first_that_a_mask_hits_is_the_twin_s(lists: list[list[int]], beyond: int) -> None:
+    """Also where the lists reach beyond their values."""
+    some, mask = Ragged.of(lists), np.array([hit for one in lists for hit in one], np.uint8)
+    values, mask = np.arange(len(mask) + 2, dtype=np.int32), mask[: max(len(mask) + beyond, 0)].copy()
+    outs = [np.full(len(lists), NO_LEADER, np.int32) for _ in range(2)]
+    answers = [
+        module.take_first(some.offsets, values, mask, out)
+        for module, out in zip((_select, selection_twin), outs, strict=True)
+    ]
+    assert answers[0] == answers[1]
+    assert outs[0].tolist() == outs[1].tolist()
 
 
 @given(worlds())

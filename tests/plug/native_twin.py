@@ -9,7 +9,7 @@ from typing import Any
 from kframe._select import INVALID_POSITION
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch
-from kframe.model.ids import NO_LEADER
+from kframe.model.ids import NO_LEADER, ReplicaFlag
 
 
 class Election(ctypes.Structure):
@@ -19,17 +19,17 @@ class Election(ctypes.Structure):
         ("candidate_count", c_int32),
         ("isr_count", c_int32),
         ("candidates", POINTER(c_int16)),
-        ("eligible", POINTER(c_uint8)),
-        ("in_sync", POINTER(c_uint8)),
+        ("candidate_flags", POINTER(c_uint8)),
         ("isr", POINTER(c_int16)),
         ("broker_ids", POINTER(c_int32)),
         ("broker_rack", POINTER(c_int32)),
         ("broker_live", POINTER(c_uint8)),
         ("broker_shutting_down", POINTER(c_uint8)),
-        ("topic", POINTER(c_int32)),
-        ("partition", POINTER(c_int32)),
-        ("leader", POINTER(c_int16)),
-        ("leader_epoch", POINTER(c_int32)),
+        ("topics", POINTER(c_int32)),
+        ("partitions", POINTER(c_int32)),
+        ("leaders", POINTER(c_int16)),
+        ("leader_epochs", POINTER(c_int32)),
+        ("row", c_int32),
         ("broker_count", c_int32),
         ("seed", c_uint32),
         ("unclean_allowed", c_uint8),
@@ -53,18 +53,19 @@ def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) ->
             candidate_count=last - first,
             isr_count=len(isr),
             candidates=(c_int16 * len(candidates))(*candidates),
-            eligible=(c_uint8 * len(candidates))(*batch.eligible[first:last].tolist()),
-            in_sync=(c_uint8 * len(candidates))(*batch.in_sync[first:last].tolist()),
+            candidate_flags=(c_uint8 * len(candidates))(
+                *(0 if may else ReplicaFlag.OFFLINE_DIR for may in batch.eligible[first:last].tolist())
+            ),
             isr=(c_int16 * len(isr))(*isr),
             broker_ids=(c_int32 * len(batch.broker_ids))(*batch.broker_ids.tolist()),
             broker_rack=(c_int32 * len(batch.broker_ids))(*batch.broker_rack.tolist()),
             broker_live=(c_uint8 * len(batch.broker_ids))(*batch.broker_live.tolist()),
             broker_shutting_down=(c_uint8 * len(batch.broker_ids))(*batch.broker_shutting_down.tolist()),
             broker_count=len(batch.broker_ids),
-            topic=(c_int32 * 1)(batch.topic[i]),
-            partition=(c_int32 * 1)(batch.partition[i]),
-            leader=(c_int16 * 1)(batch.leader[i]),
-            leader_epoch=(c_int32 * 1)(batch.leader_epoch[i]),
+            topics=(c_int32 * 1)(batch.topic[i]),
+            partitions=(c_int32 * 1)(batch.partition[i]),
+            leaders=(c_int16 * 1)(batch.leader[i]),
+            leader_epochs=(c_int32 * 1)(batch.leader_epoch[i]),
             seed=batch.seed,
             unclean_allowed=int(batch.unclean_allowed[i]),
         )

@@ -8,7 +8,7 @@
 int32_t last_in_sync(const kframe_election *election, void *user_data) {
     (void)user_data;
     for (int32_t at = election->candidate_count - 1; at >= 0; at--)
-        if (election->eligible[at] && election->in_sync[at])
+        if (kframe_eligible(election, at) && kframe_in_sync(election, at))
             return at;
     return KFRAME_NO_LEADER;
 }
@@ -24,8 +24,8 @@ int32_t from_everything(const kframe_election *election, void *user_data) {
     sum = mix(sum, election->kind);
     for (int32_t at = 0; at < election->candidate_count; at++) {
         sum = mix(sum, election->candidates[at]);
-        sum = mix(sum, election->eligible[at]);
-        sum = mix(sum, election->in_sync[at]);
+        sum = mix(sum, kframe_eligible(election, at));
+        sum = mix(sum, kframe_in_sync(election, at));
     }
     for (int32_t at = 0; at < election->isr_count; at++)
         sum = mix(sum, election->isr[at]);
@@ -35,10 +35,10 @@ int32_t from_everything(const kframe_election *election, void *user_data) {
         sum = mix(sum, election->broker_live[at]);
         sum = mix(sum, election->broker_shutting_down[at]);
     }
-    sum = mix(sum, *election->topic);
-    sum = mix(sum, *election->partition);
-    sum = mix(sum, *election->leader);
-    sum = mix(sum, *election->leader_epoch);
+    sum = mix(sum, kframe_topic(election));
+    sum = mix(sum, kframe_partition(election));
+    sum = mix(sum, kframe_leader(election));
+    sum = mix(sum, kframe_leader_epoch(election));
     sum = mix(sum, election->seed);
     sum = mix(sum, election->unclean_allowed);
     if (user_data)
@@ -51,14 +51,14 @@ int32_t always_out_of_range(const kframe_election *election, void *user_data) {
     return election->candidate_count;
 }
 
-/* Writes into the election, which is const, and answers by what it has written. */
+/* Writes into the election, which is const, and answers as if that were true. */
 int32_t vandal(const kframe_election *election, void *user_data) {
     (void)user_data;
-    for (int32_t at = 0; at < election->candidate_count; at++) {
-        ((uint8_t *)election->eligible)[at] = 1;
-        ((uint8_t *)election->in_sync)[at] = 1;
-    }
-    return election->candidate_count - 1;
+    for (int32_t at = 0; at < election->broker_count; at++)
+        ((uint8_t *)election->broker_live)[at] = 1;
+    ((kframe_election *)election)->candidate_count = 100;
+    ((kframe_election *)election)->unclean_allowed = 1;
+    return kframe_partition(election) % 3 ? 0 : 50;
 }
 
 int32_t crash(const kframe_election *election, void *user_data) {

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from kframe import _select
-from kframe.core.selection import FaultKind, Selection, choose_natively, count_faults, election_batch, find_faults
+from kframe.core.selection import FaultKind, Selection, choose_natively, find_faults
+from kframe.core.showing import election_batch
 from kframe.errors import PluginError, ShapeError
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch
@@ -116,7 +117,7 @@ def test_on_the_columns_c_sees_what_a_batch_would_show(compiled: Compiled, kind:
     calls[0].elect(batch, leader)
     count = choose_natively(calls[1].native, cluster, kind, rows, allowed, unlawful)
     assert sums[0].value == sums[1].value
-    assert count == count_faults(batch, leader) > 0
+    assert count == sum(len(positions) for positions in find_faults(batch, leader).values()) > 0
 
 
 @pytest.mark.parametrize("lists", [[], [[]], [[], [1], []]], ids=repr)
@@ -126,7 +127,7 @@ def test_the_loop_equals_its_twin_on_empty_lists(compiled: Compiled, lists: list
     flags = np.ones(len(some.values), np.uint8)
     rows = {name: getattr(batch, name)[: len(lists)] for name in
             ("rows", "topic", "partition", "leader", "leader_epoch", "unclean_allowed")}  # fmt: skip
-    batch = replace(batch, candidates=some, isr=some, eligible=flags, in_sync=flags, **rows)
+    batch = replace(batch, candidates=some, isr=some, eligible=flags, in_sync=flags, may_lead=flags, **rows)
     leaders = [np.zeros(len(lists), np.int32) for _ in range(2)]
     for module, leader in zip((_select, native_twin), leaders, strict=True):
         module.elect(compiled.address("from_everything"), 0, batch, leader)
@@ -211,7 +212,18 @@ def test_a_cffi_function_will_do(compiled: Compiled) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["topic", "partition", "leader", "leader_epoch", "unclean_allowed", "eligible", "in_sync", "broker_live"]
+    "field",
+    [
+        "topic",
+        "partition",
+        "leader",
+        "leader_epoch",
+        "unclean_allowed",
+        "eligible",
+        "in_sync",
+        "may_lead",
+        "broker_live",
+    ],
 )
 def test_a_batch_that_contradicts_itself_never_reaches_c(compiled: Compiled, field: str) -> None:
     batch = random_election(7, ElectionKind.OFFLINE)

@@ -14,8 +14,9 @@ import click
 import numpy as np
 import pytest
 
-from kframe.core.selection import Selection, election_batch
+from kframe.core.selection import Selection
 from kframe.core.selectors import SHIPPED, FirstInSync
+from kframe.core.showing import election_batch
 from kframe.errors import ConfigError, PluginError
 from kframe.hookspecs import hookimpl
 from kframe.model.ids import ElectionKind

@@ -3,12 +3,12 @@
 
 from libc.stdint cimport int32_t
 
-from kframe.selector cimport KFRAME_NO_LEADER, kframe_election
+from kframe.selector cimport KFRAME_NO_LEADER, kframe_election, kframe_eligible, kframe_in_sync
 
 
 cdef api int32_t last_in_sync(const kframe_election *election, void *user_data) noexcept nogil:
     cdef int32_t at
     for at in range(election.candidate_count - 1, -1, -1):
-        if election.eligible[at] and election.in_sync[at]:
+        if kframe_eligible(election, at) and kframe_in_sync(election, at):
             return at
     return KFRAME_NO_LEADER

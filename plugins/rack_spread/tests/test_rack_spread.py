@@ -37,6 +37,7 @@ def election(candidates: list[list[int]], broker_rack: list[int]) -> ElectionBat
         candidates=packed,
         eligible=may,
         in_sync=may,
+        may_lead=may,
         isr=packed,
         unclean_allowed=unclean_allowed,
         broker_rack=np.array(broker_rack, np.int32),
@@ -58,10 +59,9 @@ def test_spread(candidates: list[list[int]], broker_rack: list[int], leaders: li
     assert chosen(election(candidates, broker_rack)) == leaders
 
 
-def test_an_out_of_sync_candidate_leads_only_where_that_is_allowed() -> None:
-    batch = replace(election([[0, 1], [0, 1]], [0, 1]), in_sync=np.array([0, 0, 0, 0], np.uint8))
-    assert chosen(batch) == [NO_LEADER, NO_LEADER]
-    assert chosen(replace(batch, unclean_allowed=np.array([0, 1], np.uint8))) == [NO_LEADER, 0]
+def test_nobody_leads_who_may_not() -> None:
+    batch = replace(election([[0, 1], [0, 1]], [0, 1]), may_lead=np.array([0, 0, 0, 1], np.uint8))
+    assert chosen(batch) == [NO_LEADER, 1]
 
 
 def test_racks_end_level() -> None:

@@ -1,0 +1,174 @@
+"""What a leader selector of the bulk tier is shown: copies out of the columns, most of them made when it asks for them.
+
+Reading all that a batch offers takes several times as long as electing its leaders, and most rules look at little of
+it. Who may lead is read at once, in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe import _select
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int16, Int32, Ragged, UInt8
+from kframe.model.elections import ElectionBatch
+from kframe.model.ids import ElectionKind
+
+#: Room for so many replicas of each partition is made before they are counted, at most.
+_REPLICAS_GUESSED: Final = 8
+
+
+class _Source(NamedTuple):
+    """What a batch is read from."""
+
+    cluster: ClusterState
+    kind: ElectionKind
+    rows: Int32
+    allowed: UInt8
+    live: UInt8
+
+
+#: Reads a part, by its name, and what is as well read along with it.
+_Reader: TypeAlias = Callable[[_Source, ElectionBatch], dict[str, Any]]
+
+
+class LentBatch(ElectionBatch):
+    """A batch that reads what it is asked for out of the columns, while the election lasts."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: _Source, candidates: Ragged, may_lead: UInt8) -> None:
+        read = object.__setattr__
+        read(self, "_source", source)
+        read(self, "kind", source.kind)
+        read(self, "candidates", candidates)
+        read(self, "may_lead", may_lead)
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __getattr__(self, name: str) -> Any:
+        """Read what has not been asked for yet. Raises AttributeError if the election is over."""
+        source = object.__getattribute__(self, "_source")
+        if name not in _READ or source is None:
+            over = "; what is first asked for when the election is over is gone" if name in _READ else ""
+            raise AttributeError(f"no {name} in this {ElectionBatch.__name__}{over}")
+        for read, value in _READ[name](source, self).items():
+            object.__setattr__(self, read, value)
+        return object.__getattribute__(self, name)
+
+    def whole(self) -> ElectionBatch:
+        """All of it, for good."""
+        return ElectionBatch(**{field.name: getattr(self, field.name) for field in fields(self)})
+
+    def close(self) -> None:
+        """The election is over: the columns may change, and nothing is read from them any more."""
+        object.__setattr__(self, "_source", None)
+
+
+def election_batch(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> ElectionBatch:
+    """Copy what selectors may see of ``rows`` (k,) out of the columns.
+
+    One liveness rule serves every kind: the broker is registered and not shutting down, and the replica's log
+    directory is not offline. In a controlled shutdown brokers that are shutting down count as online for other
+    purposes, but none of them may lead. Cost O(k * r * r), r being the replicas of a partition.
+    """
+    return lend(cluster, kind, rows, unclean_allowed, cluster.brokers.live)[0].whole()
+
+
+def lend(
+    cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, live: UInt8
+) -> tuple[LentBatch, Int16]:
+    """The same batch, read as it is asked for; and (k,) the first candidate that may lead each partition, or NO_LEADER.
+    ``live`` are the cluster's brokers that are."""
+    p, count = cluster.partitions, len(rows)
+    offsets, first = np.empty(count + 1, np.int32), np.empty(count, np.int16)
+    room = count * min(int(p.replica_count[rows[0]]), _REPLICAS_GUESSED) if count else 0  # mostly all have as many
+    found = -1
+    while found < 0:
+        values, may_lead = np.empty(room, np.int32), np.empty(room, np.uint8)
+        found = _select.gather(int(kind), rows, p, live, unclean_allowed, offsets, values, may_lead, first)
+        room = int(p.replica_count[rows].sum()) if found < 0 else room
+    source = _Source(cluster, kind, rows, unclean_allowed, live)
+    return LentBatch(source, Ragged(_frozen(offsets), _frozen(values, found)), _frozen(may_lead, found)), first
+
+
+def _marks(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
+    count = len(batch.candidates.values)
+    eligible, in_sync = np.empty(count, np.uint8), np.empty(count, np.uint8)
+    _select.mark(int(source.kind), source.rows, source.cluster.partitions, source.live, eligible, in_sync)
+    return {"eligible": _frozen(eligible), "in_sync": _frozen(in_sync)}
+
+
+def _isr(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
+    if source.kind == ElectionKind.INITIAL:
+        isr = batch.candidates.keep(batch.eligible != 0)
+    else:
+        isr = source.cluster.partitions.lists("isr", source.rows)
+    return {"isr": Ragged(_frozen(isr.offsets), _frozen(isr.values))}
+
+
+def _unclean_allowed(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
+    unclean = np.zeros(len(batch), np.uint8)
+    if source.kind == ElectionKind.OFFLINE and source.allowed.any():
+        clean = batch.candidates.any((batch.eligible & batch.in_sync) != 0)
+        np.greater(source.allowed, clean, out=unclean)
+    return {"unclean_allowed": _frozen(unclean)}
+
+
+def _rows(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
+    return {"rows": _frozen(source.rows.copy())}
+
+
+def _column(name: str) -> _Reader:
+    def read(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
+        column: NDArray[Any] = getattr(source.cluster.partitions, name)
+        return {name: _frozen(column[source.rows].astype(np.int32, copy=False))}
+
+    return read
+
+
+def _of_brokers(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
+    brokers = source.cluster.brokers
+    racks, rack = brokers.racks()
+    return {
+        "broker_ids": _frozen(brokers.ids.copy()),
+        "broker_rack": _frozen(rack.copy()),
+        "broker_live": _frozen(source.live.copy()),
+        "broker_shutting_down": _frozen(brokers.shutting_down.copy()),
+        "racks": racks,
+    }
+
+
+def _topic_names(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
+    return {"topic_names": source.cluster.topics.all_names()}
+
+
+def _seed(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
+    p = source.cluster.partitions
+    return {"seed": _select.seed_of(int(source.kind), source.rows, p.topic, p.partition, p.leader_epoch)}
+
+
+#: What reads the parts of a batch that are not read at once, and others of their like with them.
+_READ: Final[Mapping[str, _Reader]] = {
+    "rows": _rows,
+    **{name: _column(name) for name in ("topic", "partition", "leader", "leader_epoch")},
+    **dict.fromkeys(("eligible", "in_sync"), _marks),
+    **dict.fromkeys(("broker_ids", "broker_rack", "broker_live", "broker_shutting_down", "racks"), _of_brokers),
+    "isr": _isr,
+    "unclean_allowed": _unclean_allowed,
+    "topic_names": _topic_names,
+    "seed": _seed,
+}
+
+
+def _frozen(array: NDArray[Any], count: int | None = None) -> NDArray[Any]:
+    """A read-only view of a read-only array, all of it or the first ``count`` values: unlike an array that owns its
+    data it cannot be made writable again."""
+    array.setflags(write=False)
+    return array[:count]
