@@ -51,6 +51,7 @@ def run(
     """
     from kframe.cli import run as running
     from kframe.cli.logs import start_logs
+    from kframe.runtime.memory import make_ready
 
     options = {
         CONNECT: (zookeeper, "--zookeeper"),
@@ -60,6 +61,7 @@ def run(
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
     arrangement = running.arrange(registry, transport, servers, metrics_listen)
+    make_ready()
     controller = running.assemble(settings, cluster.store(), arrangement, registry)
     start_logs(own_id, log_dir, log_level)
     with settings.located():
