@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -18,6 +18,8 @@ from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTabl
 Notify = Callable[[Event], None]
 #: Whether what is done now is still done in the role: ``Store.may_act``. Safe to call from any thread.
 MayAct = Callable[[], bool]
+#: What is done with the registrations of brokers that were read.
+Met = Callable[[Sequence[Registration]], None]
 
 
 @runtime_checkable
@@ -154,6 +156,24 @@ class Store(Protocol):
 
     def quarantined(self) -> Mapping[str, str]:
         """What could not be read and is left out until it can be: names to reasons. Callable from any thread."""
+
+
+@runtime_checkable
+class Foretelling(Protocol):
+    """A store that may tell, while it reads everything, which brokers it has found."""
+
+    def foretell(self, met: Met) -> None:
+        """Have every ``load`` from now on call ``met`` with all registrations, in the thread that loads, as soon as
+        there is time for it."""
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """A transport that may get ready for brokers before it is to connect them."""
+
+    def expect(self, registrations: Sequence[Registration]) -> None:
+        """``connect`` may come for these, or ``close``: what takes time may be begun, but nothing is to be sent. Who is
+        expected anew takes the place of all who were. Waits for nobody; called by the thread that calls ``connect``."""
 
 
 class WaitingTimes(Protocol):

@@ -12,7 +12,7 @@ from kframe.model.asks import AskStore
 from kframe.model.cluster import ClusterState
 from kframe.model.effects import Ask, CloseChannels, Effect, Enqueue, OpenChannels, Reply, Resigned, Send, SetTimer
 from kframe.model.events import Answer, Done, Failed
-from kframe.model.ports import Clock, Notify, Store, Transport
+from kframe.model.ports import Clock, Expecting, Foretelling, Notify, Store, Transport
 
 #: What effects of a controller that is not active speak of: nothing.
 _NO_CLUSTER = ClusterState()
@@ -37,6 +37,8 @@ class Performer:
         self._timers: set[str] = set()
         self._reply = reply
         self._notify = notify
+        if isinstance(store, Foretelling) and isinstance(transport, Expecting):
+            store.foretell(transport.expect)
 
     def perform(self, effects: list[Effect]) -> Answer | None:
         """Perform ``effects`` in order; return the answer to the last one, if it is answered.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ from kframe.model.events import (
     ResignRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.ports import Met
 from kframe.model.requests import ControlRequests
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
@@ -388,4 +389,41 @@ def test_brokers_may_register_from_another_thread() -> None:
     world.ensemble.register_brokers([registration(3), Registration(4, NO_BROKER_EPOCH)])
     assert loop.submit(prefer).result(ANSWER_S).error is ErrorCode.NONE
     assert loop.controller.cluster.brokers.registered_ids() == [1, 2, 3, 4]
+    loop.stop()
+
+
+class Foretold(MemoryStore):
+    """A store in memory that tells early who is registered."""
+
+    def foretell(self, met: Met) -> None:
+        self.met = met
+
+    def load(self) -> ClusterState:
+        cluster = super().load()
+        self.met([one for one in cluster.brokers.registrations if one is not None])
+        return cluster
+
+
+class Expectant(RecordingTransport):
+    """A transport that notes whom it expects and whom it connects."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[tuple[str, list[int]]] = []
+
+    def expect(self, registrations: Sequence[Registration]) -> None:
+        self.noted.append(("expected", [one.broker_id for one in registrations]))
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        super().connect(cluster, brokers)
+        self.noted.append(("connected", cluster.brokers.ids_of(brokers)))
+
+
+def test_a_transport_hears_early_of_the_brokers_that_a_store_finds() -> None:
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
+    store, transport = Foretold(ensemble.records, ensemble.states, ensemble.topics), Expectant()
+    loop = ControllerLoop(Controller(1000, ControllerConfig(), Selection({})), store, transport, VirtualClock())
+    loop.open()
+    loop.run_until_idle()
+    assert transport.noted == [("expected", [1, 2]), ("connected", [1, 2])]
     loop.stop()

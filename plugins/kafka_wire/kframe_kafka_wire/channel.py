@@ -99,6 +99,7 @@ class Channel:
         self._weight = 0
         self._changed = threading.Condition()
         self._closed = False
+        self._ahead = False
         self._connection: Connection | None = None
         self._correlation_id = 0
         self._in_flight: Outgoing | None = None
@@ -121,8 +122,9 @@ class Channel:
         with self._changed:
             return not self._waiting and self._in_flight is None
 
-    def start(self) -> None:
-        """Begin to send."""
+    def start(self, *, ahead: bool = False) -> None:
+        """Begin to send; ``ahead``: connect before there is anything to send."""
+        self._ahead = ahead
         self._thread.start()
 
     def close(self) -> None:
@@ -164,11 +166,20 @@ class Channel:
 
     def _run(self) -> None:
         try:
+            if self._ahead:
+                self._connect_ahead()
             while (request := self._next()) is not None:
                 self._deliver(request)
         finally:
             if self._connection is not None:
                 self._connection.close()
+
+    def _connect_ahead(self) -> None:
+        """Connect if that can be done; if not, the first request tries again, and tells why not."""
+        try:
+            self._connected()
+        except Exception:  # as in ``_deliver``
+            self._disconnect()
 
     def _next(self) -> Outgoing | None:
         with self._changed:

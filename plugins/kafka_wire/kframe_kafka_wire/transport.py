@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -64,6 +65,8 @@ class WireTransport:
         self._ports: tuple[Notify, MayAct] | None = None
         self._channels: dict[int, Channel] = {}
         """By broker id; replaced, never changed, since any thread may look."""
+        self._expected: dict[int, tuple[Registration, Channel]] = {}
+        """Channels of brokers that are to be connected soon, by broker id."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready; ``notify`` hears the brokers' answers, and ``may_act`` is asked, from their channels' threads."""
@@ -74,27 +77,51 @@ class WireTransport:
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             channel.close()
+        self._expect_nobody()
+
+    def expect(self, registrations: Sequence[Registration]) -> None:
+        """Make channels that connect at once, log in and wait; ``connect`` takes over those of the same registrations,
+        and the others are closed then."""
+        self._expect_nobody()
+        ports = self._ports
+        if ports is None:
+            return
+        for registration in registrations:
+            with suppress(ConfigError):  # ``connect`` says so
+                channel = self._channel(registration, ports, 0)
+                self._expected[registration.broker_id] = registration, channel
+                channel.start(ahead=True)
+
+    def _expect_nobody(self) -> None:
+        expected, self._expected = self._expected, {}
+        for _, channel in expected.values():
+            channel.close()
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) have registered: each gets a new channel, which connects once there is something to
-        send. One that has not the listener on which we talk gets none, and an error in the log."""
+        """These brokers (indexes) have registered: each gets the channel that was made when it was expected, or a new
+        one, which connects once there is something to send. One that has not the listener on which we talk gets none,
+        and an error in the log."""
         self.disconnect(cluster, brokers)
-        opened = {}
+        opened, fresh, ports = {}, [], self._ports
         for index in brokers:
             registration = cluster.brokers.registrations[index]
-            if registration is None or self._ports is None:
+            if registration is None or ports is None:
                 continue
-            try:
-                target = self._target(registration)
-            except ConfigError as error:
-                _log.error("broker %d is sent nothing: %s", registration.broker_id, error)
-                continue
-            opened[registration.broker_id] = Channel(
-                registration.broker_id, target, self._timeouts, *self._ports, self.node.registration.broker_id,
-                len(cluster.topics),
-            )  # fmt: skip
+            expected, channel = self._expected.get(registration.broker_id, (None, None))
+            if channel is not None and expected == registration:
+                del self._expected[registration.broker_id]  # it is not to be closed below
+                channel.heard_topics = len(cluster.topics)
+            else:
+                try:
+                    channel = self._channel(registration, ports, len(cluster.topics))
+                except ConfigError as error:
+                    _log.error("broker %d is sent nothing: %s", registration.broker_id, error)
+                    continue
+                fresh.append(channel)
+            opened[registration.broker_id] = channel
+        self._expect_nobody()
         self._channels = {**self._channels, **opened}
-        for channel in opened.values():
+        for channel in fresh:
             channel.start()
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
@@ -135,6 +162,13 @@ class WireTransport:
         """What waits for each connected broker, behind the request in flight."""
         channels = self._channels
         return {broker_id: BrokerQueue(channel.waiting, channel.times) for broker_id, channel in channels.items()}
+
+    def _channel(self, registration: Registration, ports: tuple[Notify, MayAct], heard_topics: int) -> Channel:
+        """A channel that is not started. Raises ConfigError for a broker that has not our listener."""
+        return Channel(
+            registration.broker_id, self._target(registration), self._timeouts, *ports,
+            self.node.registration.broker_id, heard_topics,
+        )  # fmt: skip
 
     def _target(self, registration: Registration) -> Target:
         endpoint = endpoint_on(registration, self._listener)

@@ -19,6 +19,7 @@ from kframe.errors import ZnodeError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import WRITTEN_LATELY, ClusterState
 from kframe.model.columns import Int32, Int64, positions_within
+from kframe.model.ports import Met
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import Memory
@@ -34,18 +35,19 @@ from kframe_zookeeper.znodes import decode_broker
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 
 
-def load_cluster(connection: Connection, memory: Memory) -> ClusterState:
-    """Read everything and arm its watches; what cannot be read is left out and reported. Raises StoreError."""
+def load_cluster(connection: Connection, memory: Memory, met: Met) -> ClusterState:
+    """Read everything and arm its watches; what cannot be read is left out and reported. ``met`` is told who is
+    registered, once the server has enough to do. Raises StoreError."""
     with _no_collection():
-        return _Load(connection, memory).cluster
+        return _Load(connection, memory, met).cluster
 
 
 class _Load:
     """One load; ``cluster`` is what came of it."""
 
-    def __init__(self, connection: Connection, memory: Memory) -> None:
+    def __init__(self, connection: Connection, memory: Memory, met: Met) -> None:
         self.cluster = ClusterState()
-        self._connection, self._memory = connection, memory
+        self._connection, self._memory, self._met = connection, memory, met
         self._parts: list[TopicPart] = []
         self._waiting: deque[TopicPart] = deque()
         """Topics whose states were asked for, but which are not in ``cluster`` yet."""
@@ -74,7 +76,9 @@ class _Load:
         cluster, session = self.cluster, self._connection.session
         written: list[tuple[Int32, Int64]] = []
         if session.has_multi_read:
-            for request, reply in session.ask(self._reads(topics)):
+            answers = session.ask(self._reads(topics))
+            self._meet()
+            for request, reply in answers:
                 results = Results.split(reply, request.count)
                 self._add_waiting(int(request.rows[-1]))
                 reload(cluster, stored_of(self._memory, cluster, request.rows, state_rows(results)))
@@ -83,10 +87,14 @@ class _Load:
             for rows, zxid in written:
                 cluster.written_at[rows] = zxid
         else:
+            self._meet()
             added = [self._add(part) for part in topics]
             self._take_settings()
             every = np.concatenate([np.empty(0, np.int32), *added])
             reload(cluster, stored_states(self._connection, self._memory, cluster, every))
+
+    def _meet(self) -> None:
+        self._met([one for one in self.cluster.brokers.registrations if one is not None])
 
     def _reads(self, topics: Iterator[TopicPart]) -> Iterator[StateRead]:
         """The requests for all states, made when there is room for them; each part of the topics when it is needed.

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -25,7 +25,7 @@ from kframe.model.changes import StateChange, StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import Elect, Event, SessionExpired
-from kframe.model.ports import Notify
+from kframe.model.ports import Met, Notify
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.connect import ensure_chroot, make_client
@@ -72,6 +72,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         self._changing = threading.Lock()
         self._presence: Presence | None = None
         self._highest_epoch = 0
+        self._met: Met = _nobody_waits
 
     def open(self, notify: Notify) -> None:
         """Connect, create the nodes that every broker creates unless told not to, and watch who is controller.
@@ -195,7 +196,11 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
 
     def load(self) -> ClusterState:
         """Read everything and arm its watches; what cannot be read is left out, see ``broken``."""
-        return load_cluster(self._connected(), self._memory)
+        return load_cluster(self._connected(), self._memory, self._met)
+
+    def foretell(self, met: Met) -> None:
+        """Have ``load`` tell who is registered while the server reads states."""
+        self._met = met
 
     def read_brokers(self) -> tuple[Registration, ...]:
         """All registrations, by broker id; arms the watches on their coming, going and content."""
@@ -371,3 +376,7 @@ def open_store(url: str) -> ZooKeeperStore:
 
 def _ignore(_event: object) -> None:
     """Notified while nobody listens."""
+
+
+def _nobody_waits(registrations: Sequence[Registration]) -> None:
+    """Told who is registered while nobody wants to know early."""

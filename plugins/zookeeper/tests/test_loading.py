@@ -81,6 +81,16 @@ def test_states_are_loaded_with_the_transactions_that_wrote_them(worlds: Callabl
     assert stats[1].mzxid > max(stats[0].mzxid, stats[2].mzxid)
 
 
+def test_who_is_registered_is_told_by_each_load(worlds: Callable[..., ZooKeeperWorld]) -> None:
+    world, told = worlds(small_cluster()), list[list[int]]()
+    store = opened(world)
+    store.foretell(lambda registrations: told.append([one.broker_id for one in registrations]))
+    for has_multi_read in (True, False):
+        store._connected().session.has_multi_read = has_multi_read
+        store.load()
+    assert told == [[1, 2, 3], [1, 2, 3]]
+
+
 def test_a_replica_that_is_stored_twice_darkens_nothing(
     worlds: Callable[..., ZooKeeperWorld], caplog: pytest.LogCaptureFixture
 ) -> None:
