@@ -1,7 +1,7 @@
 """Memory that a controller has touched before it needs it.
 
-The system hands out memory page by page when it is first touched, and clears each: 2 µs a page here, ten times that in
-a virtual machine whose host has to find the page first. A controller that takes over touches some thousands that are
+The system hands out memory page by page when it is first touched, and clears each: in a virtual machine that takes 2 µs
+a page, and up to ten where its host has to find the page first. A controller that takes over touches thousands that are
 new to it, one after another, while a cluster waits. So one that may have to take over touches them when it starts, and
 has its allocator keep what is given back: what one array leaves, the next takes.
 
