@@ -34,9 +34,8 @@ def make_ready(nbytes: int = READY_BYTES) -> bool:
     To be called before there are other threads: each would have a heap of its own.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:
-        return False
-    mallopt(_ARENA_MAX, 1)
+    if mallopt is None or not mallopt(_ARENA_MAX, 1):
+        return False  # another library, or one whose allocator something else stands in for, such as a sanitizer's
     mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
     mallopt(_MMAP_THRESHOLD, 2 * _PIECE_BYTES)  # as long as pieces are made, or they would not be of the heap
     pieces = [np.ones(_PIECE_BYTES, np.uint8) for _ in range(nbytes // _PIECE_BYTES)]
