@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -37,10 +38,17 @@ def test_the_debug_build_refuses_an_index_outside_its_view(position: int) -> Non
         _core.check_moves(positions, states, 1, np.zeros(1, np.uint8))
 
 
-def run_setup(*commands: str) -> None:
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The source tree, copied: setup.py makes folders in it, and another build's tests may be at work there."""
+    made = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info")
+    return shutil.copytree(ROOT, tmp_path / "tree", ignore=made)
+
+
+def run_setup(tree: Path, *commands: str) -> None:
     """Run setup.py in the source tree."""
     done = subprocess.run(
-        [sys.executable, "setup.py", "--quiet", *commands], capture_output=True, text=True, check=False, cwd=ROOT
+        [sys.executable, "setup.py", "--quiet", *commands], capture_output=True, text=True, check=False, cwd=tree
     )
     assert done.returncode == 0, done.stderr
 
@@ -51,8 +59,8 @@ def package_files(*suffixes: str) -> set[Path]:
     return {path.relative_to(ROOT) for path in found}
 
 
-def test_the_source_distribution_holds_what_a_build_needs(tmp_path: Path) -> None:
-    run_setup("egg_info", "--egg-base", str(tmp_path), "sdist", "--formats", "tar", "--dist-dir", str(tmp_path))
+def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: Path) -> None:
+    run_setup(tree, "sdist", "--formats", "tar", "--dist-dir", str(tmp_path))
     (archive,) = tmp_path.glob("*.tar")
     with tarfile.open(archive) as sdist:
         held = {Path(*Path(name).parts[1:]) for name in sdist.getnames()}
@@ -62,8 +70,9 @@ def test_the_source_distribution_holds_what_a_build_needs(tmp_path: Path) -> Non
     assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/*.c")} == set()
 
 
-def test_the_wheel_holds_stubs_and_declarations_but_no_kernel_source(tmp_path: Path) -> None:
-    run_setup("build_py", "--build-lib", str(tmp_path))
-    held = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+def test_the_wheel_holds_stubs_and_declarations_but_no_kernel_source(tree: Path, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    run_setup(tree, "build_py", "--build-lib", str(library))
+    held = {path.relative_to(library) for path in library.rglob("*") if path.is_file()}
     assert package_files(".py", ".pxd", ".pyi", ".h", ".typed") - held == set()
     assert {path for path in held if path.suffix in {".c", ".pyx", ".so"}} == set()
