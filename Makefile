@@ -67,8 +67,8 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-quick test-started test-real $(REAL) test-debug check fuzz sanitize search sim bench bench-suite \
-	bench-peers bench-compare limits roofline plots mutants clean
+.PHONY: setup kernels demo test test-release test-quick test-started test-real $(REAL) test-debug check fuzz sanitize \
+	search sim bench bench-suite bench-peers bench-compare limits roofline plots mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -126,8 +126,9 @@ mutants: setup
 	$(PY) -m tests.mutants $(ARGS)
 
 # The checkers and the tests that start nothing keep one core busy each, on either build of the kernels, so two run
-# beside each other, and each says what it has to say when it is done; one that fails lets the other end. What starts servers, brokers or Spark has the
-# machine to itself: those live by sessions and timeouts. In one recipe, so that this holds whatever -j says.
+# beside each other, and each says what it has to say when it is done; one that fails lets the other end. What starts
+# servers, brokers or Spark has the machine to itself: those live by sessions and timeouts. In one recipe, so that this
+# holds whatever -j says.
 test: setup
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-debug check test-quick
 	@$(MAKE) --no-print-directory test-started

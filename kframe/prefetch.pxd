@@ -73,19 +73,28 @@ cdef inline void ask_for_epochs(
         KFRAME_PREFETCH(&partition_epoch[row])
 
 
+cdef inline Py_ssize_t first_slot(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
+) noexcept nogil:
+    """Ask for where the slots of the row twice ``AHEAD`` further on are; return the first one of the row ``AHEAD``
+    further on, or -1 where there is none to ask for any more."""
+    cdef Py_ssize_t row
+    if i + 2 * AHEAD >= rows.shape[0]:
+        return -1
+    row = rows[i + 2 * AHEAD]
+    KFRAME_PREFETCH(&slot_start[row])
+    KFRAME_PREFETCH(&replica_count[row])
+    return slot_start[rows[i + AHEAD]]
+
+
 cdef inline void ask_for_assigned(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
     const broker_t[::1] replica,
 ) noexcept nogil:
     """The same for who only looks at whom rows are assigned to."""
-    cdef Py_ssize_t row
-    if i + 2 * AHEAD < rows.shape[0]:
-        row = rows[i + 2 * AHEAD]
-        KFRAME_PREFETCH(&slot_start[row])
-        KFRAME_PREFETCH(&replica_count[row])
-        row = slot_start[rows[i + AHEAD]]
-        if row < replica.shape[0]:
-            KFRAME_PREFETCH(&replica[row])
+    cdef Py_ssize_t slot = first_slot(rows, i, slot_start, replica_count)
+    if 0 <= slot < replica.shape[0]:
+        KFRAME_PREFETCH(&replica[slot])
 
 
 cdef inline void ask_for_replicas(
@@ -93,15 +102,10 @@ cdef inline void ask_for_replicas(
     const broker_t[::1] replica, const uint8_t[::1] replica_flags,
 ) noexcept nogil:
     """The same for who also looks at the flags."""
-    cdef Py_ssize_t row
-    if i + 2 * AHEAD < rows.shape[0]:
-        row = rows[i + 2 * AHEAD]
-        KFRAME_PREFETCH(&slot_start[row])
-        KFRAME_PREFETCH(&replica_count[row])
-        row = slot_start[rows[i + AHEAD]]
-        if row < replica.shape[0]:
-            KFRAME_PREFETCH(&replica[row])
-            KFRAME_PREFETCH(&replica_flags[row])
+    cdef Py_ssize_t slot = first_slot(rows, i, slot_start, replica_count)
+    if 0 <= slot < replica.shape[0]:
+        KFRAME_PREFETCH(&replica[slot])
+        KFRAME_PREFETCH(&replica_flags[slot])
 
 
 cdef inline void ask_for_flags(
@@ -109,25 +113,6 @@ cdef inline void ask_for_flags(
     const uint8_t[::1] replica_flags,
 ) noexcept nogil:
     """The same for who only looks at the flags of replicas."""
-    cdef Py_ssize_t row
-    if i + 2 * AHEAD < rows.shape[0]:
-        row = rows[i + 2 * AHEAD]
-        KFRAME_PREFETCH(&slot_start[row])
-        KFRAME_PREFETCH(&replica_count[row])
-        row = slot_start[rows[i + AHEAD]]
-        if row < replica_flags.shape[0]:
-            KFRAME_PREFETCH(&replica_flags[row])
-
-
-cdef inline void ask_for_row(
-    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] topic, const int32_t[::1] partition,
-    const broker_t[::1] leader, const int32_t[::1] leader_epoch,
-) noexcept nogil:
-    """Beside ``ask_for_slots`` for who also looks at what a row has one of."""
-    cdef Py_ssize_t row
-    if i + AHEAD < rows.shape[0]:
-        row = rows[i + AHEAD]
-        KFRAME_PREFETCH(&topic[row])
-        KFRAME_PREFETCH(&partition[row])
-        KFRAME_PREFETCH(&leader[row])
-        KFRAME_PREFETCH(&leader_epoch[row])
+    cdef Py_ssize_t slot = first_slot(rows, i, slot_start, replica_count)
+    if 0 <= slot < replica_flags.shape[0]:
+        KFRAME_PREFETCH(&replica_flags[slot])
