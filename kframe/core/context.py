@@ -84,6 +84,8 @@ class Context:
         """Topics that are marked for deletion, exist, and could not be read so far."""
         self.unclean_by_default = config.unclean_by_default
         """The brokers' default, as it is set now."""
+        self.foreseen: StateChange | None = None
+        """What will be written behind the next write, whatever comes of that."""
         self.waiters: dict[int, Any] = {}
         """Callers who are answered later, by a number of our own (``waiting.Waiter``)."""
         self.waiters_seen = 0
@@ -124,10 +126,11 @@ class Context:
         return chosen
 
     def write(self, change: StateChange) -> Operation[WriteResult]:
-        """Store a change and take over the rows that storage accepted."""
+        """Store a change and take over the rows that storage accepted. What is foreseen goes with it."""
         if len(change) == 0:
             return WriteResult(np.empty(0, np.uint8), np.empty(0, np.int32))
-        result = yield from ask(WriteStates(change))
+        foreseen, self.foreseen = self.foreseen, None
+        result = yield from ask(WriteStates(change, foreseen))
         accepted = result.accepted
         self.gauges.touch(change.rows)
         if accepted.all():

@@ -86,7 +86,9 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     doomed = cluster.doomed(replicas.rows)
     kept = replicas.where(~doomed)
     yield from partition_machine.move(context, _leaderless(context), PartitionState.OFFLINE)
+    context.foreseen = replica_machine.foresee_offline(context, kept)
     moves = yield from partition_machine.trigger_online(context)
+    context.foreseen = None  # nothing was elected: it is written by itself
     yield from replica_machine.move(context, kept, ReplicaState.OFFLINE)
     if doomed.any():
         yield from deletion.fail_replicas(context, replicas.where(doomed))

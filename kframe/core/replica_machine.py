@@ -19,7 +19,7 @@ from kframe.core.ordering import scala_hash_order
 from kframe.core.transitions import REPLICA_MOVES, leaves
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
-from kframe.model.ids import NO_STATE, ReplicaFlag, ReplicaState
+from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.requests import Occasion
 
 _NOBODY = np.empty(0, np.int32)
@@ -207,6 +207,24 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
         batch.add_metadata(np.flatnonzero(cluster.brokers.registered), _NOBODY)
     gone = replicas if len(left) == len(replicas) else replicas.where(~stated | np.isin(replicas.rows, left))
     p.replica_state[gone.slots(p)] = ReplicaState.OFFLINE
+
+
+def foresee_offline(context: Context, replicas: Replicas) -> StateChange | None:
+    """What ``move`` to OFFLINE will write first, as far as no election before it can change that: None for nothing.
+
+    Elections try what is New or Offline. Where leaders write ISRs themselves states are read before they are written.
+    """
+    cluster, p = context.cluster, context.cluster.partitions
+    slots = replicas.slots(p)
+    certain = (p.state[replicas.rows] == PartitionState.ONLINE) & (p.replica_state[slots] == ReplicaState.ONLINE)
+    certain &= p.partition_epoch[replicas.rows] != NO_STATE
+    if not context.config.protocol.alter_partition or not certain.any():
+        return None
+    hosts = p.hosts_of(slots)
+    broker = cluster.brokers.find(scala_hash_order(cluster.brokers.ids[np.flatnonzero(np.bincount(hosts))].tolist())[0])
+    assert broker is not None, "a broker index without a broker id"
+    change = _plan_removal(context, broker, replicas.rows[certain & (hosts == broker)])
+    return change if len(change) else None
 
 
 def leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:

@@ -15,7 +15,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.effects import Ask
 from kframe.model.events import TopicPartition
-from kframe.model.ports import Store
+from kframe.model.ports import Store, WritingAhead
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
 
 Value = TypeVar("Value")
@@ -91,12 +91,18 @@ class ReadBrokers(AskStore[tuple[Registration, ...]]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteStates(AskStore[WriteResult]):
-    """Store these states if our controller epoch and each row's version still hold."""
+    """Store these states if our controller epoch and each row's version still hold.
+
+    ``following``: what a later write will ask for whatever comes of this one, so that a store may begin with it.
+    """
 
     change: StateChange
+    following: StateChange | None = None
 
     def perform(self, store: Store, cluster: ClusterState) -> WriteResult:
-        """``Store.write_states``."""
+        """``Store.write_states``, or ``WritingAhead.write_ahead``."""
+        if self.following is not None and isinstance(store, WritingAhead):
+            return store.write_ahead(cluster, self.change, self.following)
         return store.write_states(cluster, self.change)
 
 

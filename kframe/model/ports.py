@@ -159,6 +159,19 @@ class Store(Protocol):
 
 
 @runtime_checkable
+class WritingAhead(Protocol):
+    """A store that can begin with a write before the one in front of it has been answered."""
+
+    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+        """``write_states`` of ``change``, and begin with ``following``: other rows, that have a state and are to be
+        written behind it whatever comes of it.
+
+        The write that later asks for these rows as they stand in ``following``, perhaps with others, is told what
+        became of them; what that raises is not raised here. Perhaps nobody asks: the claim may be lost before.
+        """
+
+
+@runtime_checkable
 class Foretelling(Protocol):
     """A store that may tell, while it reads everything, which brokers it has found."""
 

@@ -24,6 +24,7 @@ from kframe.errors import ControllerFenced, StoreError
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Elect, SessionExpired
+from kframe.sim.ahead import Ahead
 from kframe.sim.ensemble import SimEnsemble
 from kframe.sim.follower import arm, armed, changed, fork
 from kframe.sim.network import ENSEMBLE, Network
@@ -74,6 +75,7 @@ class SimStore(MemoryStore):
         self._expired = False
         self._heard: deque[tuple[int, WatchEvent]] = deque()
         self._registrations_read: set[tuple[int, int]] = set()
+        self._ahead: Ahead | None = None
 
     # -- the session
 
@@ -275,6 +277,31 @@ class SimStore(MemoryStore):
 
     # -- writes
 
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        """Create or compare-and-set each row that was not written ahead."""
+        ahead, write = self._ahead, partial(self._write_states, cluster)
+        if ahead is None or not (asked := ahead.asked(change)).any():
+            return write(change)
+        self._ahead = None
+        return ahead.answer(change, asked, write)
+
+    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+        """Both at once, before anybody is told what became of ``change``. If its answer is lost they may both be done,
+        and nobody knows."""
+        lost = bool(self.faults) and self.faults[0] == "after"
+        try:
+            result = self.write_states(cluster, change)
+        except StoreError:
+            if lost:
+                Ahead.of(following, partial(self._write_states, cluster))
+            raise
+        self._ahead = Ahead.of(following, partial(self._write_states, cluster))
+        return result
+
+    def _write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        result: WriteResult = self.call("write_states", MemoryStore.write_states, (cluster, change))
+        return result
+
     def _write(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
         fault = self.faults.popleft() if self.faults and name != "release" else None
         if fault and name in ("claim", "take_over"):
@@ -336,5 +363,5 @@ def _called(name: str) -> Callable[..., Any]:
     return call
 
 
-for _name in (*FENCED, *UNFENCED, *READS):
+for _name in {*FENCED, *UNFENCED, *READS} - vars(SimStore).keys():
     setattr(SimStore, _name, _called(_name))

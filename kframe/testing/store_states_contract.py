@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from kframe.core.stored import reload
+from kframe.errors import ControllerFenced
+from kframe.model.asks import WriteStates
 from kframe.model.ids import NO_STATE
 from kframe.testing.clusters import (
     PartitionSpec,
@@ -16,6 +19,7 @@ from kframe.testing.clusters import (
     rows_of,
 )
 from kframe.testing.store_world import (
+    TWO,
     StoreSuite,
     StoreWorld,
     WorldFactory,
@@ -95,6 +99,55 @@ class StatesContract(StoreSuite):
         assert {name: after[name] for name in after if name not in written} == {
             name: before[name] for name in before if name not in written
         }
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            ["orders-1", "orders-2"],
+            ["orders-1", "orders-2", "leaving_topic-0"],
+            ["orders-2"],
+            ["leaving_topic-0"],
+        ],
+        ids=lambda asked: f"{len(asked)}-{asked[0]}",
+    )
+    @pytest.mark.parametrize("expected", [0, 5])
+    def test_what_was_begun_before_it_was_asked_for_fares_as_if_it_was_not(
+        self, make_world: WorldFactory, asked: list[str], expected: int
+    ) -> None:
+        """Rows that follow on others in two writes; where a store begins with them early only it knows."""
+        states = {
+            "orders-0": StateSpec(2, (2, 1), 5, expected=7),
+            "orders-1": StateSpec(3, (3,), 1, expected=expected),
+            "orders-2": StateSpec(1, (1,), 10, expected=0),
+            "leaving_topic-0": StateSpec(1, (1,), 1, expected=0),
+        }
+        seen = []
+        for foreseen in (["orders-1", "orders-2"], []):
+            store, cluster = controller_of(make_world(small_cluster()))
+            first, following, second = (
+                change_of(cluster, {name: states[name] for name in names}, 1)
+                for names in (["orders-0"], foreseen, asked)
+            )
+            results = [
+                WriteStates(first, following if foreseen else None).perform(store, cluster),
+                WriteStates(second).perform(store, cluster),
+            ]
+            stored = described(store.load())
+            seen.append([[codes(one) for one in results], [one.partition_epoch.tolist() for one in results],
+                         {name: stored[name] for name in ("orders-0", *asked)}])  # fmt: skip
+        assert seen[0] == seen[1]
+
+    def test_claim_that_is_lost_fences_what_follows_as_well(self, world: StoreWorld) -> None:
+        """Neither the write nor what was begun behind it is done."""
+        store, cluster = controller_of(world)
+        before, second = described(store.load()), opened(world)
+        assert second.take_over(TWO) == 2
+        first = change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, expected=7)}, 1)
+        following = change_of(cluster, {"orders-2": StateSpec(1, (1,), 10, expected=0)}, 1)
+        for _ in range(2):
+            with pytest.raises(ControllerFenced):
+                WriteStates(first, following).perform(store, cluster)
+        assert described(second.load()) == before
 
     def test_partition_that_storage_does_not_know_is_missing(self, world: StoreWorld) -> None:
         """Neither an unknown topic nor an unknown partition is created."""

@@ -17,7 +17,7 @@ from kframe.core.selection import Selection
 from kframe.embedded import Api, MemoryEnsemble, RecordingTransport, Request, VirtualClock
 from kframe.embedded.describe import describe_requests
 from kframe.embedded.topics import topic_path
-from kframe.errors import KframeError
+from kframe.errors import KframeError, StoreError
 from kframe.model.asks import WriteStates
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange
@@ -29,6 +29,7 @@ from kframe.model.events import Answer, Event, Failed
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import TopicTable
 from kframe.runtime.perform import Performer
+from kframe.sim.ahead import Ahead
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration, rows_of
 
 Result = TypeVar("Result")
@@ -197,9 +198,12 @@ class Driver:
         self.replies[token] = response
 
     def _settle(self, effects: list[Effect]) -> None:
+        before = len(self.effects)
         while effects:
             answer = self._perform(effects)
             effects = self.controller.step(answer) if answer is not None else []
+        if self.controller.active:
+            require_foreseen(self.effects[before:])
 
     def _perform(self, effects: list[Effect]) -> Answer | None:
         answer = None
@@ -216,6 +220,16 @@ class Driver:
                 self.batches.append(list(describe_requests(self.cluster, effect.requests)))
             answer = self._performer.perform([effect])
         return answer
+
+
+def require_foreseen(effects: Iterable[Effect]) -> None:
+    """What was foreseen was asked for later, all of it in one write, as it was foreseen."""
+    writes = [effect for effect in effects if isinstance(effect, WriteStates)]
+    for place, write in enumerate(writes):
+        if write.following is not None:
+            ahead = Ahead(write.following, StoreError("nobody has written it"))
+            asked = [int(ahead.asked(later.change).sum()) for later in writes[place + 1 :]]
+            assert [count for count in asked if count] == [len(write.following)]
 
 
 def state_of(view: PartitionView) -> tuple[int | None, tuple[int, ...], int]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kframe.embedded import Api
+from kframe.model.asks import WriteStates
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.events import BrokerModified, BrokersChanged
@@ -54,6 +55,35 @@ def test_dead_broker_leads_nothing_and_is_told_off() -> None:
     driver.handle(BrokersChanged())
     assert [state_of(driver.stored(f"t-{n}"))[0] for n in range(2)] == [1, 1]
     assert driver.told(Api.STOP_REPLICA, "t-0") == []
+
+
+@pytest.mark.parametrize(
+    ("topics", "dead", "settings", "foreseen"),
+    [
+        # t-0 is elected; what 3 leaves by itself can be written at once; t-3 does not have it in sync
+        ([(3, 1), (1, 3), (2, 3, 1)], [3], {}, ["t-1", "t-2"]),
+        # Kafka's hash map has 2 before 3; t-1 is tried by an election as well
+        ([(2, 1), (3, 2, 1), (1, 2, 3), (1, 3)], [2, 3], {}, ["t-2"]),
+        # nothing is elected, so nothing is written before
+        ([(1, 3), (2, 3)], [3], {}, None),
+        # leaders write ISRs themselves: states are read first
+        ([(3, 1), (1, 3)], [3], {"inter_broker_protocol_version": "2.6"}, None),
+        # nobody is left to be elected, which is seen without a write
+        ([(3,), (1, 3)], [3], {}, None),
+    ],
+)
+def test_what_leaves_isrs_goes_along_with_the_elections(
+    topics: list[tuple[int, ...]], dead: list[int], settings: dict[str, object], foreseen: list[str] | None
+) -> None:
+    """What no election can change any more is on its way behind these; it is told after it was answered."""
+    left_before = PartitionSpec((1, 3), 1, (1,))
+    driver = quiet({"t": [*(healthy(*replicas) for replicas in topics), left_before]}, (1, 2, 3), **settings)
+    driver.ensemble.unregister_brokers(dead)
+    driver.handle(BrokersChanged())
+    first = next(effect for effect in driver.effects if isinstance(effect, WriteStates))
+    following = None if first.following is None else first.following.rows.tolist()
+    assert following == (None if foreseen is None else driver.rows(*foreseen).tolist())
+    assert not any(broker in driver.stored(f"t-{row}").isr for row in range(1, len(topics)) for broker in dead)
 
 
 def test_broker_that_hosts_nothing_is_news_by_itself() -> None:

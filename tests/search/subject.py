@@ -50,7 +50,7 @@ CONTROLLER_HAS: Final = {
 }  # fmt: skip
 KEPT: Final = {
     "cluster", "controller_id", "controller_epoch", "moves", "lost_dirs", "unsaved", "unread_marked", "waiters",
-    "unclean_by_default", "went_in_order", "unvouched",
+    "unclean_by_default", "went_in_order", "unvouched", "foreseen",
 }  # fmt: skip
 LEFT_OUT: Final = {"config", "selection", "counters", "doomed", "gauges", "hosts", "waiters_seen", "state_change_log"}
 

@@ -26,6 +26,8 @@ from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session, SessionOve
 
 #: Writes that share one check: more are not faster, and hold more up when one of them is refused.
 WRITES_MOST: Final = 500
+#: Batches that may be on their way behind others: enough that the server has work while the others are made use of.
+BEHIND_IN_FLIGHT: Final = 32
 #: How often what was not tried is tried again.
 ROUNDS_MOST: Final = 1000
 
@@ -84,56 +86,76 @@ class Fates:
         ints = np.full(count, UNTRIED, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
         return Fates(*ints, np.full(count, -1, np.int64))
 
+    def take(self, chosen: NDArray[Any]) -> Fates:
+        """The fates of the writes numbered ``chosen``."""
+        return Fates(self.code[chosen], self.operation[chosen], self.version[chosen], self.mzxid[chosen])
+
     def put(self, places: NDArray[Any], other: Fates) -> None:
         """Take over ``other`` at ``places``."""
         for name in ("code", "operation", "version", "mzxid"):
             getattr(self, name)[places] = getattr(other, name)
 
 
+class Sending:
+    """Writes that are tried once each, batch by batch, some batches at a time. They leave in their order."""
+
+    def __init__(self, session: Session, guard: bytes, writes: Writes) -> None:
+        """``guard`` is the check operation that every batch begins with, or empty for writes that anybody may do."""
+        self._session, self._guard, self._writes = session, guard, writes
+        self._fates = Fates.unknown(len(writes))
+        self._left = deque(cut(np.diff(writes.at).astype(np.int32), REQUEST_BYTES_MOST, WRITES_MOST))
+        self._waiting: deque[tuple[int, int, Any]] = deque()
+
+    def begin(self, in_flight: int = IN_FLIGHT) -> bool:
+        """Send what there is room for without waiting; whether all have left. Raises SessionOver."""
+        while self._left and len(self._waiting) < in_flight:
+            first, last = self._left.popleft()
+            data = self._writes.data[self._writes.at[first] : self._writes.at[last]]
+            count = int(self._writes.operations[first:last].sum()) + bool(self._guard)
+            request = MultiWrite(b"".join((self._guard, data.data)), count, self._session.fence)
+            self._waiting.append((first, last, self._session.submit(request)))
+        return not self._left
+
+    def finish(self, behind: Sending | None = None) -> Fates:
+        """Wait for all answers; ``behind`` begins as soon as the last of ours has left.
+
+        Raises ControllerFenced when the check fails, SessionOver, and StoreError when a whole batch is refused.
+        """
+        while True:
+            if self.begin() and behind is not None:
+                behind.begin(BEHIND_IN_FLIGHT)
+            if not self._waiting:
+                return self._fates
+            self._settle(*self._waiting.popleft())
+
+    def _settle(self, first: int, last: int, result: Any) -> None:
+        """Wait for the answer to one batch, and note the fates of its writes."""
+        part, operations, fates = slice(first, last), self._writes.operations[first:last], self._fates
+        try:
+            (reply,) = self._session.wait(result)
+        except RequestLost:
+            fates.code[part] = LOST
+            return
+        except KazooException as error:
+            raise StoreError(f"ZooKeeper refused {last - first} writes: {error!r}") from error
+        fenced = bool(self._guard)
+        code, version, mzxid = _results(reply, int(operations.sum()) + fenced, fenced=fenced)
+        ends = np.cumsum(operations) + fenced
+        refused = np.flatnonzero(code)
+        if len(refused) == 0:
+            fates.code[part] = 0
+            if len(code):
+                fates.version[part], fates.mzxid[part] = version[ends - 1], mzxid[ends - 1]
+            return
+        place = int(refused[0])
+        culprit = int(np.searchsorted(ends, place, side="right"))
+        fates.code[first + culprit] = code[place]
+        fates.operation[first + culprit] = place - (int(ends[culprit]) - int(operations[culprit]))
+
+
 def write_once(session: Session, guard: bytes, writes: Writes) -> Fates:
-    """Try each write once, some batches at a time.
-
-    ``guard`` is the check operation that every batch begins with, or empty for writes that anybody may do. Raises
-    ControllerFenced when the check fails, SessionOver, and StoreError when a whole batch is refused.
-    """
-    fates = Fates.unknown(len(writes))
-    waiting: deque[tuple[int, int, Any]] = deque()
-    for first, last in cut(np.diff(writes.at).astype(np.int32), REQUEST_BYTES_MOST, WRITES_MOST):
-        data = writes.data[writes.at[first] : writes.at[last]]
-        count = int(writes.operations[first:last].sum()) + bool(guard)
-        request = MultiWrite(b"".join((guard, data.data)), count, session.fence)
-        waiting.append((first, last, session.submit(request)))
-        if len(waiting) == IN_FLIGHT:
-            _settle(session, guard, writes, fates, *waiting.popleft())
-    while waiting:
-        _settle(session, guard, writes, fates, *waiting.popleft())
-    return fates
-
-
-def _settle(
-    session: Session, guard: bytes, writes: Writes, fates: Fates, first: int, last: int, result: Any
-) -> None:  # fmt: skip
-    """Wait for the answer to one batch, and note the fates of its writes."""
-    part, operations = slice(first, last), writes.operations[first:last]
-    try:
-        (reply,) = session.wait(result)
-    except RequestLost:
-        fates.code[part] = LOST
-        return
-    except KazooException as error:
-        raise StoreError(f"ZooKeeper refused {last - first} writes: {error!r}") from error
-    code, version, mzxid = _results(reply, int(operations.sum()) + bool(guard), fenced=bool(guard))
-    ends = np.cumsum(operations) + bool(guard)
-    refused = np.flatnonzero(code)
-    if len(refused) == 0:
-        fates.code[part] = 0
-        if len(code):
-            fates.version[part], fates.mzxid[part] = version[ends - 1], mzxid[ends - 1]
-        return
-    place = int(refused[0])
-    culprit = int(np.searchsorted(ends, place, side="right"))
-    fates.code[first + culprit] = code[place]
-    fates.operation[first + culprit] = place - (int(ends[culprit]) - int(operations[culprit]))
+    """Try each write once; see ``Sending``."""
+    return Sending(session, guard, writes).finish()
 
 
 def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, Int64]:

@@ -8,18 +8,19 @@ answer was lost (KAFKA-1382; Kafka 3.9 reads back in ``KafkaZkClient.retryReques
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+from numpy.typing import NDArray
 
 from kframe.model.changes import WriteCode, WriteResult
-from kframe.model.columns import Bool, Int32, Ragged, UInt8
+from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_STATE
 from kframe.model.lists import same_lists
 from kframe_zookeeper._jute_write import write_states
 from kframe_zookeeper.multiread import PathNames, StateRows, read_nodes, read_states
-from kframe_zookeeper.multiwrite import LOST, UNTRIED, Fates, Writes, require, write_all, write_once
+from kframe_zookeeper.multiwrite import LOST, UNTRIED, Fates, Sending, Writes, require, write_all
 from kframe_zookeeper.requests import create
 from kframe_zookeeper.session import RequestLost, Session
 
@@ -53,7 +54,7 @@ class NewStates:
     expected: Int32
     controller_epoch: int
 
-    def take(self, rows: Int32) -> NewStates:
+    def take(self, rows: NDArray[Any]) -> NewStates:
         """The rows numbered ``rows``."""
         return NewStates(
             self.names, self.topic[rows], self.partition[rows], self.leader[rows], self.leader_epoch[rows],
@@ -73,6 +74,24 @@ class NewStates:
         )  # fmt: skip
         return Writes(out[:written], at, parent.astype(np.int32) + 1)
 
+    @property
+    def keys(self) -> Int64:
+        """What tells partitions apart: topic and partition in one number each."""
+        keys: Int64 = (self.topic.astype(np.int64) << 32) | self.partition
+        return keys
+
+    def same_as(self, other: NewStates) -> Bool:
+        """Mask of the rows that are to be stored exactly as the rows at the same places of ``other``."""
+        same: Bool = (
+            (self.expected == other.expected)
+            & (self.leader == other.leader)
+            & (self.leader_epoch == other.leader_epoch)
+            & (self.recovery == other.recovery)
+            & same_lists(self.isr, other.isr)
+            & (self.controller_epoch == other.controller_epoch)
+        )
+        return same
+
     def equal(self, stored: StateRows) -> Bool:
         """Mask of the rows for which exactly this is stored, as the next version after the expected one."""
         same: Bool = (
@@ -87,6 +106,23 @@ class NewStates:
         return same
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ahead:
+    """States that are on their way before anybody has asked for them to be written."""
+
+    states: NewStates
+    sending: Sending
+
+    def shared(self, asked: NewStates) -> tuple[Int64, Int64]:
+        """Where the rows that are asked for exactly as they are on their way stand, here and in ``asked``."""
+        if np.array_equal(self.states.keys, asked.keys):
+            here = there = np.arange(len(asked.topic))
+        else:
+            _, here, there = np.intersect1d(self.states.keys, asked.keys, assume_unique=True, return_indices=True)
+        same = self.states.take(here).same_as(asked.take(there))
+        return here[same], there[same]
+
+
 class StateWriter:
     """Writes states in one session, under one claim."""
 
@@ -97,9 +133,14 @@ class StateWriter:
         self._acl = acl
         self._with_partitions: set[str] = set()
         """Topics known to have the parent of their partitions."""
+        self._ahead: Ahead | None = None
 
-    def write(self, states: NewStates) -> WriteResult:
-        """Store each row. Raises ControllerFenced and StoreError."""
+    def write(self, states: NewStates, following: NewStates | None = None) -> WriteResult:
+        """Store each row. Raises ControllerFenced and StoreError.
+
+        ``following``, other rows that have a state, are begun behind these; a later call that asks for the same is told
+        what became of them.
+        """
         codes = np.full(len(states.topic), WriteCode.FAILED, np.uint8)
         versions = np.full(len(codes), NO_STATE, np.int32)
         creating = states.expected == NO_STATE
@@ -113,7 +154,7 @@ class StateWriter:
         for _ in range(ROUNDS_MOST):
             if len(left) == 0:
                 return WriteResult(codes, versions)
-            fates = write_once(self._session, self._guard, states.take(left).encode(self._acl, parent[left]))
+            fates, following = self._try(states.take(left), parent[left], following), None
             doubtful[left] |= fates.code == LOST
             left = self._note(states, fates, left, codes, versions, parent, doubtful)
             if len(left):
@@ -121,6 +162,26 @@ class StateWriter:
         if doubtful[left].any():
             raise RequestLost(f"the fate of {int(doubtful[left].sum())} writes is not known")
         return WriteResult(codes, versions)
+
+    def _try(self, states: NewStates, parent: UInt8, following: NewStates | None) -> Fates:
+        """Try each row once, ``following`` behind them; those that are on their way already are only waited for."""
+        fates, rest = Fates.unknown(len(states.topic)), np.arange(len(states.topic))
+        ahead = self._ahead
+        if ahead is not None:
+            here, there = ahead.shared(states)
+            if len(there) or following is not None:
+                fates.put(there, ahead.sending.finish().take(here))
+                self._ahead, rest = None, np.delete(rest, there)
+        sending = self._sending(states.take(rest), parent[rest])
+        sending.begin()  # before time is spent on what follows
+        behind = None if following is None else self._sending(following, np.zeros(len(following.topic), np.uint8))
+        if following is not None and behind is not None:
+            self._ahead = Ahead(following, behind)
+        fates.put(rest, sending.finish(behind))
+        return fates
+
+    def _sending(self, states: NewStates, parent: UInt8) -> Sending:
+        return Sending(self._session, self._guard, states.encode(self._acl, parent))
 
     def _note(
         self, states: NewStates, fates: Fates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, doubtful: Bool

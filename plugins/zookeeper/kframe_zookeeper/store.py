@@ -216,6 +216,12 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         connection = self._connected()
         return connection.writer.write(new_states(connection, cluster, change))
 
+    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+        """``write_states`` of ``change``; the batches of ``following`` leave right behind its own."""
+        connection = self._connected()
+        first, second = (new_states(connection, cluster, one) for one in (change, following))
+        return connection.writer.write(first, second)
+
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
         """Read the states of these rows; a stored broker that ``cluster`` has not met gets an index in it."""
         return stored_states(self._connected(), self._memory, cluster, rows)

@@ -18,6 +18,7 @@ from kframe_zookeeper.testing.trees import Tree, changes, read_tree
 from kframe_zookeeper.znodes import decode_config, encode_state
 
 from kframe.core.stored import apply
+from kframe.model.asks import WriteStates
 from kframe.model.ids import NO_STATE
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_world import ONE, codes, small_cluster
@@ -82,6 +83,37 @@ def test_what_lands_after_it_was_looked_for_is_still_known_for_ours(
         assert (lost.happened.is_set(), tried_again.happened.is_set()) == (True, True)
         assert (codes(result), result.partition_epoch.tolist()) == (["OK"] * 3, (change.expected + 1).tolist())
         apply(cluster, change, result.partition_epoch)
+        assert described(store.load()) == described(cluster)
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name.lower())
+def test_two_writes_on_their_way_are_both_found_out_about(
+    worlds: Callable[[str], ZooKeeperWorld], zookeeper: ServerHandle, moment: Moment, nth: int
+) -> None:
+    """The connection breaks at the first or at the one behind it: each row is stored once, and said to be."""
+    world = worlds(zookeeper.address)
+    with Proxy(zookeeper.address) as proxy:
+        store = world.connect(proxy.address)
+        store.open(lambda _event: None)
+        assert store.claim(ONE) == 1
+        store.prepare()
+        cluster = store.load()
+        first = change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1)
+        following = change_of(
+            cluster, {"orders-1": StateSpec(3, (2, 3), 1, 0), "orders-2": StateSpec(1, (1,), 10, 0)}, 1
+        )
+        lost = Break(moment, nth, MULTI)
+        proxy.script(lost)
+        results = [
+            WriteStates(first, following).perform(store, cluster),
+            WriteStates(following).perform(store, cluster),
+        ]
+        assert lost.happened.is_set()
+        for change, result in zip((first, following), results, strict=True):
+            assert codes(result) == ["OK"] * len(change)
+            assert result.partition_epoch.tolist() == (change.expected + 1).tolist()
+            apply(cluster, change, result.partition_epoch)
         assert described(store.load()) == described(cluster)
 
 
