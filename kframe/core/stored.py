@@ -21,13 +21,15 @@ def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) ->
 
 def reload(cluster: ClusterState, stored: StoredStates) -> None:
     """Replace what is known of these rows by what storage holds; a row without state has none here either."""
-    gone = stored.rows[~stored.found]
-    cluster.partitions.partition_epoch[gone] = NO_STATE
-    cluster.partitions.isr_count[gone] = 0
     found = stored.found
+    if not found.all():
+        gone = stored.rows[~found]
+        cluster.partitions.partition_epoch[gone] = NO_STATE
+        cluster.partitions.isr_count[gone] = 0
+        stored = stored.take(found)
     _store(
-        cluster, stored.rows[found], stored.leader[found], stored.leader_epoch[found], stored.recovery[found],
-        stored.isr.take(np.flatnonzero(found)), stored.partition_epoch[found], stored.controller_epoch[found],
+        cluster, stored.rows, stored.leader, stored.leader_epoch, stored.recovery, stored.isr, stored.partition_epoch,
+        stored.controller_epoch,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.columns import Bool, Int32, Ragged, UInt8
@@ -84,3 +85,16 @@ class StoredStates:
     partition_epoch: Int32
     recovery: UInt8
     isr: Ragged
+
+    def take(self, chosen: Bool) -> StoredStates:
+        """The rows that a mask chooses."""
+        return StoredStates(
+            self.rows[chosen],
+            self.found[chosen],
+            self.leader[chosen],
+            self.leader_epoch[chosen],
+            self.controller_epoch[chosen],
+            self.partition_epoch[chosen],
+            self.recovery[chosen],
+            self.isr.take(np.flatnonzero(chosen)),
+        )

@@ -255,8 +255,11 @@ class Partitions:
         np.cumsum(capacity[:-1], out=starts[1:])
         starts[:1] = 0
         starts += first_slot
-        self.replica[ragged_positions(starts, replica_counts)] = replicas.values
-        self.isr[ragged_positions(starts, isr_counts)] = isr.values
+        for slots, lists in ((self.replica, replicas), (self.isr, isr)):
+            if len(lists.values) == len(slots) - first_slot:  # no row has room to spare
+                slots[first_slot:] = lists.values
+            else:
+                slots[ragged_positions(starts, lists.counts)] = lists.values
         return rows
 
     def replicas_of(self, row: int) -> Int32:

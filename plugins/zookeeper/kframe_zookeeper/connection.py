@@ -17,7 +17,7 @@ from kframe_zookeeper.requests import create, delete
 from kframe_zookeeper.role import Claim
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import StateWriter
-from kframe_zookeeper.watches import Watches
+from kframe_zookeeper.watches import Listing, Watches
 
 #: The ACL of new nodes, as create operations hold it, by path (below the chroot).
 AclOf = Callable[[str], bytes]
@@ -110,8 +110,12 @@ class Connection:
 
     def watched_lists(self, paths: Sequence[str]) -> list[list[str]]:
         """The same of several nodes, asked for together."""
+        return self.await_lists(paths, self.watches.begin_lists(paths))
+
+    def await_lists(self, paths: Sequence[str], answers: Listing) -> list[list[str]]:
+        """The lists that ``watches`` was asked for. Raises StoreError if there is no such node."""
         lists = []
-        for path, names in zip(paths, self.watches.lists(paths), strict=True):
+        for path, names in zip(paths, self.watches.await_lists(paths, answers), strict=True):
             if names is None:
                 raise StoreError(f"{path} is missing: nobody can watch for its children")
             lists.append(names)

@@ -22,7 +22,7 @@ from kframe.model.columns import Int32, Int64, positions_within
 from kframe.model.ports import Met
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
-from kframe_zookeeper.memory import Memory
+from kframe_zookeeper.memory import Memory, SeenBroker
 from kframe_zookeeper.multiread import PathNames, Results, StateRead, state_reads, state_rows
 from kframe_zookeeper.presence import is_controller_only
 from kframe_zookeeper.states import stored_of, stored_states
@@ -138,6 +138,20 @@ def begin_registrations(connection: Connection, broker_ids: Sequence[str]) -> It
     return connection.results([f"{paths.BROKER_IDS}/{name}" for name in broker_ids])
 
 
+def reread_registrations(connection: Connection, memory: Memory) -> tuple[tuple[Registration, ...], list[str]]:
+    """``registrations`` of all who are there now; the list of them is watched.
+
+    Those that we know are asked for together with the list: mostly that is all, and one wait less.
+    """
+    known = [path.rpartition("/")[2] for path in memory.brokers]
+    listing, answers = connection.watches.begin_lists([paths.BROKER_IDS]), begin_registrations(connection, known)
+    (names,) = connection.await_lists([paths.BROKER_IDS], listing)
+    if set(names) <= set(known):
+        return registrations(memory, known, answers)
+    deque(answers, 0)
+    return registrations(memory, names, begin_registrations(connection, names))
+
+
 def registrations(
     memory: Memory, broker_ids: Sequence[str], answers: Iterator[tuple[int, Results]]
 ) -> tuple[tuple[Registration, ...], list[str]]:
@@ -145,25 +159,26 @@ def registrations(
 
     One that can be read no longer is taken as it was: its broker lives as long as the node does.
     """
-    there, now = [], dict[str, Registration]()
+    there, now = [], dict[str, SeenBroker]()
     nodes = (results.node(i) for _, results in answers for i in range(len(results.code)))
     for name, node in zip(broker_ids, nodes, strict=True):
         path = f"{paths.BROKER_IDS}/{name}"
         if node is None or is_controller_only(node.data):
             continue  # gone since we read the list, of which the watch on it tells, or no broker
         there.append(path)
+        known = memory.brokers.get(path)
+        if known is not None and known.registration.broker_epoch == node.czxid:
+            now[path] = known
+            if known.data == node.data:
+                memory.mend(path)
+                continue
         try:
-            now[path] = decode_broker(name, node.data, node.czxid)
+            now[path] = SeenBroker(node.data, decode_broker(name, node.data, node.czxid))
             memory.mend(path)
         except ZnodeError as error:
-            known = memory.registered.get(path)
-            if known is not None and known.broker_epoch == node.czxid:
-                now[path] = known
-                memory.quarantine(path, error, "is taken as it was")
-            else:
-                memory.quarantine(path, error)
-    memory.registered = now
-    return tuple(sorted(now.values(), key=lambda one: one.broker_id)), there
+            memory.quarantine(path, error, "is taken as it was" if path in now else "is left out")
+    memory.brokers = now
+    return tuple(sorted((one.registration for one in now.values()), key=lambda one: one.broker_id)), there
 
 
 @contextmanager

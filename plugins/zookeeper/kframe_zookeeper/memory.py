@@ -22,6 +22,14 @@ class SeenTopic:
     extra: Extra
 
 
+@dataclass(frozen=True, slots=True)
+class SeenBroker:
+    """A broker's node as we read it last, and the registration that it is."""
+
+    data: bytes | None
+    registration: Registration
+
+
 class Memory:
     """Kept for one session: nothing of it may be relied on in another."""
 
@@ -31,8 +39,8 @@ class Memory:
         self.topics: dict[str, SeenTopic] = {}
         self.writing_topics = threading.Lock()
         """Held from before a write of topics until their new versions stand in ``topics``."""
-        self.registered: dict[str, Registration] = {}
-        """Registrations of brokers as they were last read, by path."""
+        self.brokers: dict[str, SeenBroker] = {}
+        """Registrations of brokers as they could be read last, by path."""
         self.broken: dict[str, str] = {}
         """Nodes that cannot be read, by path, with the reason. Nothing is done about them but this."""
         self._changes_seen: set[str] = set()

@@ -37,8 +37,6 @@ LOST: Final = 1
 UNTRIED: Final = 2
 """Not done, because another write of its batch was refused."""
 
-_NOT_OURS: Final = (RolledBackError.code, RuntimeInconsistency.code)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Writes:
@@ -166,7 +164,7 @@ def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, I
         raise SessionOver("the session with ZooKeeper may be over: nothing was written")
     if found != count:
         raise StoreError(f"ZooKeeper's answer to {count} writes has {found} results")
-    code[np.isin(code, _NOT_OURS)] = 0
+    code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = 0  # another one was refused
     if fenced and code[0]:
         if code[0] == BadVersionError.code:
             raise ControllerFenced("another controller has claimed the role")

@@ -22,6 +22,7 @@ _INT: Final = struct.Struct(">i")
 #: What stands behind the last operation of a multi.
 END: Final = _HEADER.pack(-1, True, -1)
 _CREATE, _DELETE, _GET_DATA, _SET_DATA, _GET_CHILDREN, _CHECK = 1, 2, 4, 5, 8, 13
+_GET_DATA_HEADER: Final = _HEADER.pack(_GET_DATA, False, -1)
 #: What a create operation says of the new node beside path, data and ACL: it is persistent, or goes with the session.
 PERSISTENT: Final = 0
 EPHEMERAL: Final = 1
@@ -101,7 +102,8 @@ def buffer(data: bytes | None) -> bytes:
 
 def get_data(path: str) -> bytes:
     """Read data and stat. ``path`` is absolute here and below: the chroot is part of it."""
-    return b"".join((_HEADER.pack(_GET_DATA, False, -1), buffer(path.encode()), b"\0"))
+    encoded = path.encode()
+    return b"".join((_GET_DATA_HEADER, _INT.pack(len(encoded)), encoded, b"\0"))
 
 
 def get_children(path: str) -> bytes:

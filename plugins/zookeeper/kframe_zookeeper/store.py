@@ -31,7 +31,7 @@ from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.hearing import Hearing
-from kframe_zookeeper.loading import begin_registrations, load_cluster, registrations
+from kframe_zookeeper.loading import load_cluster, reread_registrations
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
 from kframe_zookeeper.request_calls import RequestCalls
@@ -206,8 +206,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         """All registrations, by broker id; arms the watches on their coming, going and content."""
         connection = self._connected()
         zxid, self._memory.follows = connection.watches.seen(), True
-        names = connection.watched_children(paths.BROKER_IDS)
-        found, there = registrations(self._memory, names, begin_registrations(connection, names))
+        found, there = reread_registrations(connection, self._memory)
         connection.watches.arm(there, Watched.DATA, zxid)
         return found
 

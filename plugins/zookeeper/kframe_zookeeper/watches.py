@@ -56,8 +56,9 @@ class _SetWatches:
         return True
 
 
-#: Watches that were asked for: the answers that are still to come.
+#: Watches, and lists of children, that were asked for: the answers that are still to come.
 Arming: TypeAlias = Iterator[tuple[_SetWatches, bool]]
+Listing: TypeAlias = Iterator[tuple[GetChildren, Sequence[str] | None]]
 
 
 class Watches:
@@ -81,8 +82,15 @@ class Watches:
 
     def lists(self, paths: Sequence[str]) -> list[list[str] | None]:
         """Names of the children of each node, None where it is not there; watched from now on if it is."""
+        return self.await_lists(paths, self.begin_lists(paths))
+
+    def begin_lists(self, paths: Sequence[str]) -> Listing:
+        """The same, but only ask for it; ``await_lists`` has the names."""
         requests = [GetChildren(self._root + path, self._fired) for path in paths]
-        answers = self._session.ask(requests, len(requests), absent=NoNodeError)
+        return self._session.ask(requests, len(requests), absent=NoNodeError)
+
+    def await_lists(self, paths: Sequence[str], answers: Listing) -> list[list[str] | None]:
+        """The names that were asked for."""
         lists = [None if names is None else sorted(names) for _, names in answers]
         there = [path for path, names in zip(paths, lists, strict=True) if names is not None]
         self._note([(self._root + path, Watched.CHILDREN) for path in there])
