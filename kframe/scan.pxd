@@ -54,6 +54,15 @@ cdef inline bint names_any(const broker_t *leader, const broker_t *away, int cou
     return hit != 0
 
 
+cdef inline bint alike(const uint8_t *states) noexcept nogil:
+    """Whether BLOCK states are the same."""
+    cdef uint8_t off = 0
+    cdef int k
+    for k in range(BLOCK):
+        off |= states[k] ^ states[0]
+    return off == 0
+
+
 cdef inline Py_ssize_t skip_led(
     Py_ssize_t row, const broker_t[::1] leader, const uint8_t[::1] live, const broker_t *away, int count,
 ) noexcept nogil:
@@ -86,17 +95,19 @@ cdef inline Py_ssize_t skip_led(
 
 
 cdef inline Py_ssize_t skip_alike(Py_ssize_t row, const uint8_t[::1] state) noexcept nogil:
-    """The first row after ``row`` that is in another state; eight are compared at a time."""
+    """The first row after ``row`` that is in another state; so many are compared at a time as are alike."""
     cdef Py_ssize_t stop = state.shape[0]
-    cdef uint8_t alike = state[row]
-    cdef uint64_t eight, all_alike = alike * <uint64_t>0x0101010101010101
-    while row + WORD <= stop:
-        if row % BLOCK < WORD and row + BEYOND < stop:
+    cdef uint8_t same = state[row]
+    cdef uint64_t eight, all_same = same * <uint64_t>0x0101010101010101
+    while row + BLOCK <= stop and state[row] == same and alike(&state[row]):
+        if row + BEYOND < stop:
             KFRAME_PREFETCH(&state[row + BEYOND])
+        row += BLOCK
+    while row + WORD <= stop:
         memcpy(&eight, &state[row], WORD)
-        if eight != all_alike:
+        if eight != all_same:
             break
         row += WORD
-    while row < stop and state[row] == alike:
+    while row < stop and state[row] == same:
         row += 1
     return row
