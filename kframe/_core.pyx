@@ -18,7 +18,7 @@ from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kframe.column cimport broker_t
 from kframe.prefetch cimport ask_for_epochs, ask_for_isr, ask_for_slots, far_apart
-from kframe.scan cimport FEW, contains, list_away, skip_alike, skip_led
+from kframe.scan cimport BLOCK, FEW, alike, contains, follow, list_away, skip_alike, skip_led
 
 cdef extern from *:
     """
@@ -271,12 +271,28 @@ def check_moves(
     int allowed,                         # IN   bit `1 << state` for every state that may be left
     uint8_t[::1] valid,                  # OUT  (k,) 1 where the move is legal
 ):
-    """Tell legal state moves from illegal ones; return how many are legal. Cost O(k)."""
-    cdef Py_ssize_t i, found = 0
+    """Tell legal state moves from illegal ones; return how many are legal. Cost O(k).
+
+    Positions that follow on one another are mostly in one state: then one look is enough for all of a block.
+    """
+    cdef Py_ssize_t i = 0, k, at, stop, found = 0
+    cdef uint8_t legal
     with nogil:
-        for i in range(positions.shape[0]):
-            valid[i] = (allowed >> states[positions[i]]) & 1
-            found += valid[i]
+        while i < positions.shape[0]:
+            stop = min(i + BLOCK, positions.shape[0])
+            at = positions[i]
+            if (stop == i + BLOCK and 0 <= at <= states.shape[0] - BLOCK
+                    and follow(&positions[i]) and alike(&states[at])):
+                legal = (allowed >> states[at]) & 1
+                for k in range(i, stop):
+                    valid[k] = legal
+                found += legal * BLOCK
+            else:
+                for k in range(i, stop):
+                    legal = (allowed >> states[positions[k]]) & 1
+                    valid[k] = legal
+                    found += legal
+            i = stop
     return found
 
 

@@ -54,6 +54,17 @@ cdef inline bint names_any(const broker_t *leader, const broker_t *away, int cou
     return hit != 0
 
 
+cdef inline bint follow(const int32_t *positions) noexcept nogil:
+    """Whether BLOCK positions follow on one another."""
+    cdef int32_t off = 0
+    cdef int k
+    if positions[BLOCK - 1] - positions[0] != BLOCK - 1:
+        return False
+    for k in range(BLOCK):
+        off |= positions[k] - positions[0] - k
+    return off == 0
+
+
 cdef inline bint alike(const uint8_t *states) noexcept nogil:
     """Whether BLOCK states are the same."""
     cdef uint8_t off = 0

@@ -100,3 +100,11 @@ def test_states_are_looked_through(long: Long) -> None:
     for wanted in (0b101, 0b10, 0b1000, 0):
         both(_core, _naive, "list_in_states", long, {"wanted": wanted}, {"rows": rows})
     both(_core, _naive, "list_leaderless", long, {}, {"rows": rows})
+
+
+@LONG
+def test_moves_are_checked(long: Long) -> None:
+    for positions in positions_of(long):
+        for allowed in (0xFF, 0b10, 0b1101, 0):
+            given = {"positions": positions, "states": long.state, "allowed": allowed}
+            both(_core, _naive, "check_moves", long, given, {"valid": np.full(len(positions), 90, np.uint8)})
