@@ -54,10 +54,6 @@ cdef enum:
     PARTITION_ONLINE = 1
     PARTITION_OFFLINE = 2
 
-cdef enum:
-    REPLICA_ONLINE = 2
-    REPLICA_INELIGIBLE = 6
-
 
 cdef inline bint member_online(
     const broker_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
@@ -378,33 +374,4 @@ def start_partitions(
             else:
                 state[row] = PARTITION_OFFLINE
             found += 1
-    return found
-
-
-def start_replicas(
-    const int32_t[::1] slot_start,       # IN   (n,)
-    const int16_t[::1] replica_count,    # IN   (n,)
-    const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
-    const uint8_t[::1] live,             # IN   (b,)
-    uint8_t[::1] replica_state,          # OUT  (s,)
-):
-    """Give every replica its first state: Online where it is, else ReplicaDeletionIneligible; return how many are
-    Online.
-
-    Kafka 3.9 ``ReplicaStateMachine.initializeReplicaState``. Cost O(s).
-    """
-    cdef Py_ssize_t row = 0, k, start, end, found = 0
-    cdef uint8_t online
-    with nogil:
-        while row < slot_start.shape[0]:
-            start = slot_start[row]
-            end = start
-            while row < slot_start.shape[0] and slot_start[row] == end:  # slots that follow on one another go together
-                end += replica_count[row]
-                row += 1
-            for k in range(start, end):
-                online = (live[replica[k]] != 0) & ((replica_flags[k] & OFFLINE_DIR) == 0)
-                replica_state[k] = REPLICA_ONLINE if online else REPLICA_INELIGIBLE
-                found += online
     return found

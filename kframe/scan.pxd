@@ -54,6 +54,22 @@ cdef inline bint names_any(const broker_t *leader, const broker_t *away, int cou
     return hit != 0
 
 
+cdef inline void mark_away(
+    const broker_t *broker, const uint8_t[::1] live, const broker_t *away, int count, uint8_t *hit,
+) noexcept nogil:
+    """Tell which of BLOCK brokers are not live. ``away`` and ``count`` are as ``list_away`` has left them."""
+    cdef int a, k
+    if count > FEW:
+        for k in range(BLOCK):
+            hit[k] = live[broker[k]] == 0
+        return
+    for k in range(BLOCK):
+        hit[k] = 0
+    for a in range(1, count):
+        for k in range(BLOCK):
+            hit[k] |= broker[k] == away[a]
+
+
 cdef inline bint follow(const int32_t *positions) noexcept nogil:
     """Whether BLOCK positions follow on one another."""
     cdef int32_t off = 0

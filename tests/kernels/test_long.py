@@ -108,3 +108,8 @@ def test_moves_are_checked(long: Long) -> None:
         for allowed in (0xFF, 0b10, 0b1101, 0):
             given = {"positions": positions, "states": long.state, "allowed": allowed}
             both(_core, _naive, "check_moves", long, given, {"valid": np.full(len(positions), 90, np.uint8)})
+
+
+@LONG
+def test_replicas_start(long: Long) -> None:
+    both(_state, _naive, "start_replicas", long, {}, {"replica_state": np.full(len(long.replica), 90, np.uint8)})
