@@ -113,3 +113,15 @@ def test_moves_are_checked(long: Long) -> None:
 @LONG
 def test_replicas_start(long: Long) -> None:
     both(_state, _naive, "start_replicas", long, {}, {"replica_state": np.full(len(long.replica), 90, np.uint8)})
+
+
+@LONG
+def test_leaders_are_measured(long: Long) -> None:
+    told = np.where(long.live, 20, 0).astype(np.int32)
+    for rows in positions_of(long):
+        for cuts in ([0, len(rows)], [0, 20, 20, len(rows) // 2, len(rows)]):
+            for most in (long.b, 3):
+                given = {"section_start": np.array(cuts, np.int32), "rows": rows, "told_size": told, "most": most,
+                         "compact": True}  # fmt: skip
+                out = {"named": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
+                both(_wire_sections, _naive_wire, "measure_leaders", long, given, out)
