@@ -26,7 +26,7 @@ class Long:
     def __init__(self, seed: int, odd: int, gone: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.odd, self.b = odd / 1000, 30
-        per_topic = self.rng.integers(1, 6, TOPICS)
+        per_topic = self.rng.integers(1, 7, TOPICS)
         self.topic = np.sort(self.rng.integers(0, TOPICS, ROWS)).astype(np.int32)
         self.topic[self._few(ROWS)] = -1
         self.replica_count = per_topic[self.topic].astype(np.int16)
@@ -41,6 +41,9 @@ class Long:
         for row in self._few(ROWS).tolist():
             start, count = self.slot_start[row], self.isr_count[row]
             self.isr[start : start + count] = self.rng.permutation(self.b)[:count]
+        for row in range(0, ROWS, 7):
+            members = slice(self.slot_start[row], self.slot_start[row] + self.replica_count[row])
+            self.isr[members] = self.isr[members][::-1].copy()
         shorter = self._few(ROWS)
         self.isr_count[shorter] = self.rng.integers(0, self.replica_count[shorter] + 1)
         place = self.rng.integers(0, self.replica_count) * (np.arange(ROWS) % 3 == 0)
@@ -125,3 +128,16 @@ def test_leaders_are_measured(long: Long) -> None:
                          "compact": True}  # fmt: skip
                 out = {"named": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
                 both(_wire_sections, _naive_wire, "measure_leaders", long, given, out)
+
+
+@LONG
+def test_failures_are_counted(long: Long) -> None:
+    b = long.b
+    shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (30, 8), "leads": (2, b), "broker_leads": (b, b),
+              "rack_leads": (30, b)}  # fmt: skip
+    out = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
+    both(_sweep, _naive_sweep, "tally_failures", long, {"first": 3, "last": ROWS - 2}, out)
+    pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
+             "lead_change": np.zeros(4 * ROWS, np.int8)}  # fmt: skip
+    given = {"first": 3, "last": ROWS - 2, "room": np.empty((3, 16), np.int32)}
+    both(_sweep, _naive_sweep, "tally_pairs", long, given, pairs)
