@@ -9,7 +9,6 @@ from kframe.prefetch cimport KFRAME_PREFETCH
 cdef enum:
     BLOCK = 64
     WORD = 8
-    VECTOR = 16
 
 # How many brokers that cannot lead are looked for one by one; so few are found faster so than by a table of all.
 cdef enum:
@@ -45,13 +44,18 @@ cdef inline int list_away(const uint8_t[::1] live, broker_t[FEW] away) noexcept 
 
 
 cdef inline bint names_any(const broker_t *leader, const broker_t *away, int count) noexcept nogil:
-    """Whether one of VECTOR leaders is among ``away``."""
-    cdef broker_t hit = 0
+    """Whether one of BLOCK leaders is among ``away``."""
+    cdef uint8_t[BLOCK] hit
+    cdef uint8_t found = 0
     cdef int a, k
-    for a in range(count):
-        for k in range(VECTOR):
-            hit |= leader[k] == away[a]
-    return hit != 0
+    for k in range(BLOCK):
+        hit[k] = leader[k] == away[0]
+    for a in range(1, count):
+        for k in range(BLOCK):
+            hit[k] |= leader[k] == away[a]
+    for k in range(BLOCK):
+        found |= hit[k]
+    return found != 0
 
 
 cdef inline void mark_away(
@@ -97,8 +101,8 @@ cdef inline Py_ssize_t skip_led(
     passed over with no branch for each. ``away`` and ``count`` are as ``list_away`` has left them."""
     cdef Py_ssize_t k
     if count <= FEW:
-        while row + VECTOR <= leader.shape[0] and not names_any(&leader[row], away, count):
-            row += VECTOR
+        while row + BLOCK <= leader.shape[0] and not names_any(&leader[row], away, count):
+            row += BLOCK
         while row < leader.shape[0] and leader[row] >= 0 and live[leader[row]]:
             row += 1
         return row
