@@ -38,15 +38,15 @@ LIMITS: Final[Mapping[str, str]] = {"index_hosts": "scatter", "group_by_broker":
 NOTES: Final[Mapping[str, str]] = {
     "index_hosts": "two passes, since where a broker's rows go is known only once all are counted",
     "group_by_broker": "two passes, and two arrays to put things into",
-    "list_in_states": "a byte a row, and a call of memcmp for each 64 rows; with warm caches a sixth of this",
-    "list_leaderless": "few bytes a row: for each leader one load waits for another, of whether it is live",
-    "check_moves": "few bytes a row: for each one load waits for another, of its state",
-    "start_replicas": "for each replica one load waits for another, of whether its broker is live",
+    "list_in_states": "a byte a row: waiting for memory is what takes time; with warm caches a sixth of this",
+    "list_leaderless": "few bytes a row: each leader is compared with those who are away, after a pass over all flags",
+    "check_moves": "few bytes a row: the state of each is looked up where rows lie apart or differ",
+    "start_replicas": "for each replica it is found out whether its broker is live",
     "assign_replicas": "each of three old replicas is looked for among three new ones: nine comparisons a row",
     "size_leader_and_isr": "few bytes a row: the loop over its flags is what takes time",
-    "measure_leaders": "few bytes a row: for each one load waits for another twice, of its leader and who is named",
-    "tally_failures": "arithmetic: what becomes of each row is worked out for eight failures",
-    "tally_pairs": "arithmetic: what becomes of each row is worked out for seven failures",
+    "measure_leaders": "few bytes a row: for each one its leader is looked up, and whether that one is named",
+    "tally_failures": "arithmetic: eight counts for each failure of a broker or a rack that a row names",
+    "tally_pairs": "arithmetic: eight counts for each two brokers that a row names, and who leads then",
 }
 HEADINGS: Final = ("kernel", "rows", "bytes a row", "ns a row", "GB/s", "limit", "GB/s", "times")
 LEGEND: Final = "times: the kernel's time over that of its limit, both from this run; * above 3, with a note below."

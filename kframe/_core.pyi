@@ -103,11 +103,3 @@ def start_partitions(
     live: UInt8,
     state: UInt8,
 ) -> int: ...
-def start_replicas(
-    slot_start: Int32,
-    replica_count: Int16,
-    replica: Int16,
-    replica_flags: UInt8,
-    live: UInt8,
-    replica_state: UInt8,
-) -> int: ...

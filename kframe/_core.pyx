@@ -18,7 +18,7 @@ from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kframe.column cimport broker_t
 from kframe.prefetch cimport ask_for_epochs, ask_for_isr, ask_for_slots, far_apart
-from kframe.scan cimport FEW, contains, list_away, skip_alike, skip_led
+from kframe.scan cimport BLOCK, FEW, alike, contains, follow, list_away, skip_alike, skip_led
 
 cdef extern from *:
     """
@@ -53,10 +53,6 @@ cdef enum:
     PARTITION_NEW = 0
     PARTITION_ONLINE = 1
     PARTITION_OFFLINE = 2
-
-cdef enum:
-    REPLICA_ONLINE = 2
-    REPLICA_INELIGIBLE = 6
 
 
 cdef inline bint member_online(
@@ -271,12 +267,28 @@ def check_moves(
     int allowed,                         # IN   bit `1 << state` for every state that may be left
     uint8_t[::1] valid,                  # OUT  (k,) 1 where the move is legal
 ):
-    """Tell legal state moves from illegal ones; return how many are legal. Cost O(k)."""
-    cdef Py_ssize_t i, found = 0
+    """Tell legal state moves from illegal ones; return how many are legal. Cost O(k).
+
+    Positions that follow on one another are mostly in one state: then one look is enough for all of a block.
+    """
+    cdef Py_ssize_t i = 0, k, at, stop, found = 0
+    cdef uint8_t legal
     with nogil:
-        for i in range(positions.shape[0]):
-            valid[i] = (allowed >> states[positions[i]]) & 1
-            found += valid[i]
+        while i < positions.shape[0]:
+            stop = min(i + BLOCK, positions.shape[0])
+            at = positions[i]
+            if (stop == i + BLOCK and 0 <= at <= states.shape[0] - BLOCK
+                    and follow(&positions[i]) and alike(&states[at])):
+                legal = (allowed >> states[at]) & 1
+                for k in range(i, stop):
+                    valid[k] = legal
+                found += legal * BLOCK
+            else:
+                for k in range(i, stop):
+                    legal = (allowed >> states[positions[k]]) & 1
+                    valid[k] = legal
+                    found += legal
+            i = stop
     return found
 
 
@@ -362,33 +374,4 @@ def start_partitions(
             else:
                 state[row] = PARTITION_OFFLINE
             found += 1
-    return found
-
-
-def start_replicas(
-    const int32_t[::1] slot_start,       # IN   (n,)
-    const int16_t[::1] replica_count,    # IN   (n,)
-    const broker_t[::1] replica,         # IN   (s,)
-    const uint8_t[::1] replica_flags,    # IN   (s,)
-    const uint8_t[::1] live,             # IN   (b,)
-    uint8_t[::1] replica_state,          # OUT  (s,)
-):
-    """Give every replica its first state: Online where it is, else ReplicaDeletionIneligible; return how many are
-    Online.
-
-    Kafka 3.9 ``ReplicaStateMachine.initializeReplicaState``. Cost O(s).
-    """
-    cdef Py_ssize_t row = 0, k, start, end, found = 0
-    cdef uint8_t online
-    with nogil:
-        while row < slot_start.shape[0]:
-            start = slot_start[row]
-            end = start
-            while row < slot_start.shape[0] and slot_start[row] == end:  # slots that follow on one another go together
-                end += replica_count[row]
-                row += 1
-            for k in range(start, end):
-                online = (live[replica[k]] != 0) & ((replica_flags[k] & OFFLINE_DIR) == 0)
-                replica_state[k] = REPLICA_ONLINE if online else REPLICA_INELIGIBLE
-                found += online
     return found

@@ -8,10 +8,10 @@ from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsul
 from libc.stdint cimport INT32_MIN, int16_t, int32_t, uint8_t, uint32_t
 
 from kframe.column cimport broker_t
-from kframe.lawful cimport REMOVING, any_clean, eligible_slot, in_isr, lawful
+from kframe.lawful cimport REMOVING, eligible_slot, in_isr, lawful, slot_may_lead, unclean_here
 from kframe.prefetch cimport ask_for_slots, far_apart
 from kframe.selector cimport (
-    KFRAME_INITIAL, KFRAME_NO_LEADER, KFRAME_OFFLINE, KFRAME_OFFLINE_DIR, KFRAME_PREFERRED, KFRAME_REASSIGN,
+    KFRAME_INITIAL, KFRAME_NO_LEADER, KFRAME_OFFLINE_DIR, KFRAME_PREFERRED, KFRAME_REASSIGN,
     KFRAME_SELECT_SIGNATURE, kframe_election, kframe_eligible, kframe_in_sync, kframe_select,
 )
 
@@ -146,14 +146,14 @@ def gather(
             if put + replica_count[row] > room:
                 with gil:
                     return -1
-            unclean = allowed[i] and kind == KFRAME_OFFLINE and not any_clean(
-                start, replica_count[row], isr_count[row], replica, isr, flags, live)
+            unclean = unclean_here(
+                kind, allowed[i], start, replica_count[row], isr_count[row], replica, isr, flags, live)
             for at in range(start, start + replica_count[row]):
                 if kind == KFRAME_REASSIGN and flags[at] & REMOVING:
                     continue
                 broker = replica[at]
-                may = eligible_slot(replica, flags, live, at) and (kind != KFRAME_PREFERRED or at == start) and (
-                    kind == KFRAME_INITIAL or unclean or in_isr(isr, start, isr_count[row], at, broker))
+                may = (kind != KFRAME_PREFERRED or at == start) and slot_may_lead(
+                    kind, start, isr_count[row], replica, isr, flags, live, unclean, at)
                 candidates[put], may_lead[put] = broker, may
                 if may and head == KFRAME_NO_LEADER:
                     head = broker
@@ -217,8 +217,8 @@ def count_unlawful(
                 continue
             row = rows[i]
             start = slot_start[row]
-            unclean = allowed[i] and kind == KFRAME_OFFLINE and not any_clean(
-                start, replica_count[row], isr_count[row], replica, isr, flags, live)
+            unclean = unclean_here(
+                kind, allowed[i], start, replica_count[row], isr_count[row], replica, isr, flags, live)
             found += not lawful(
                 kind, start, replica_count[row], isr_count[row], replica, isr, flags, live, unclean, leader[i])
     return found
@@ -346,8 +346,7 @@ def choose(
                 ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
             row = rows[i]
             start, count, members = slot_start[row], replica_count[row], isr_count[row]
-            unclean = allowed[i] and kind == KFRAME_OFFLINE and not any_clean(
-                start, count, members, replica, isr, flags, live)
+            unclean = unclean_here(kind, allowed[i], start, count, members, replica, isr, flags, live)
             e.row, e.isr_count, e.unclean_allowed = <int32_t>row, members, unclean
             e.candidates, e.candidate_flags, e.isr = replicas + start, all_flags + start, isrs + start
             if kind == KFRAME_REASSIGN:
@@ -366,6 +365,5 @@ def choose(
                 continue
             at = slot_of(kind, start, position, flags)
             leader[i] = replica[at]
-            unlawful += not (eligible_slot(replica, flags, live, at) and (
-                kind == KFRAME_INITIAL or in_isr(isr, start, members, at, replica[at]) or unclean))
+            unlawful += not slot_may_lead(kind, start, members, replica, isr, flags, live, unclean, at)
     return unlawful

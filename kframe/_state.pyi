@@ -37,3 +37,11 @@ def tally_rows(
     counted: UInt8,
     totals: Int64,
 ) -> int: ...
+def start_replicas(
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    replica_state: UInt8,
+) -> int: ...

@@ -1,22 +1,30 @@
-"""Kernels that take states over into the partition columns, and keep account of what a row counts for.
+"""Kernels that take states over into the partition columns, give replicas their first, and keep account of what a row
+counts for.
 
 The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``. Arrays marked INOUT are read and
 written.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
 
 from kframe.column cimport broker_t
 from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH, ask_for_slots, far_apart
+from kframe.scan cimport BLOCK, FEW, list_away, mark_away
 
 cdef enum:
     ADDING = 1
+    OFFLINE_DIR = 4
 
 cdef enum:
     NO_STATE = -1
 
 cdef enum:
     PARTITION_OFFLINE = 2
+
+cdef enum:
+    REPLICA_ONLINE = 2
+    REPLICA_INELIGIBLE = 6
 
 cdef enum:
     LED = 1
@@ -138,3 +146,55 @@ def tally_rows(
                 totals[2] += ((now & IMBALANCED) - (before & IMBALANCED)) >> 2
                 changes += 1
     return changes
+
+
+cdef inline Py_ssize_t start_slots(const uint8_t *away, const uint8_t *flags, uint8_t *state) noexcept nogil:
+    """Give BLOCK replicas their first state, with no branch for each; return how many are Online."""
+    cdef uint8_t[BLOCK] bad, made
+    cdef Py_ssize_t k
+    cdef uint8_t found = 0
+    for k in range(BLOCK):
+        bad[k] = away[k] | (flags[k] & OFFLINE_DIR)
+    for k in range(BLOCK):
+        made[k] = REPLICA_INELIGIBLE if bad[k] else REPLICA_ONLINE
+    for k in range(BLOCK):
+        found += bad[k] == 0
+    memcpy(state, made, BLOCK)
+    return found
+
+
+def start_replicas(
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    uint8_t[::1] replica_state,          # OUT  (s,)
+):
+    """Give every replica its first state: Online where it is, else ReplicaDeletionIneligible; return how many are
+    Online.
+
+    Kafka 3.9 ``ReplicaStateMachine.initializeReplicaState``. Cost O(s).
+    """
+    cdef Py_ssize_t row = 0, k, start, end, found = 0
+    cdef uint8_t online
+    cdef uint8_t[BLOCK] hit
+    cdef broker_t[FEW] away
+    cdef int count
+    with nogil:
+        count = list_away(live, away)
+        while row < slot_start.shape[0]:
+            start = slot_start[row]
+            end = start
+            while row < slot_start.shape[0] and slot_start[row] == end:  # slots that follow on one another go together
+                end += replica_count[row]
+                row += 1
+            while start + BLOCK <= end:
+                mark_away(&replica[start], live, away, count, hit)
+                found += start_slots(hit, &replica_flags[start], &replica_state[start])
+                start += BLOCK
+            for k in range(start, end):
+                online = (live[replica[k]] != 0) & ((replica_flags[k] & OFFLINE_DIR) == 0)
+                replica_state[k] = REPLICA_ONLINE if online else REPLICA_INELIGIBLE
+                found += online
+    return found

@@ -11,137 +11,18 @@ holds exactly for one broker and for two. The three sums are what is counted her
 
 Arguments that recur: the columns of ``model/columns.py``; ``registered`` (b,); ``rack`` (b,) a number, -1 for none;
 ``deleting``, ``min_insync``, ``unclean`` (t,) settings of topics with defaults filled in. Counts have 8 columns, in the
-order of the bits below. INOUT arrays are added to.
+order of the bits in ``fate.pxd``. INOUT arrays are added to.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from libc.string cimport memset
 
 from kframe.column cimport broker_t
+from kframe.fate cimport (
+    COUNTS, NO_LEADER, NOBODY, PLACES, Fate, Likeness, Row, add, bits_before, broker_in, fate_of, healthy, learn,
+    learn_pairs, remember, row_of,
+)
 from kframe.scan cimport contains
-
-cdef enum:
-    NO_LEADER = -1
-    NO_STATE = -1
-
-cdef enum:
-    NOBODY = -2
-
-cdef enum:
-    COUNTS = 8
-
-cdef enum:
-    OFFLINE = 1
-    NEWLY_OFFLINE = 2
-    UNDER_MIN_ISR = 4
-    NEWLY_UNDER_MIN_ISR = 8
-    AT_MIN_ISR = 16
-    UNCLEAN_ELECTION = 32
-    UNCLEAN_NEEDED = 64
-    LEADER_MOVED = 128
-
-cdef struct Row:
-    Py_ssize_t start
-    Py_ssize_t replicas
-    Py_ssize_t members
-    int32_t leader
-    int32_t least
-    bint stated
-    bint unclean
-    bint was_offline
-    bint was_under
-
-cdef struct Fate:
-    int32_t leader
-    Py_ssize_t alive
-    int bits
-
-
-cdef inline Row row_of(
-    Py_ssize_t row, const int32_t[::1] topic, const broker_t[::1] leader, const int32_t[::1] partition_epoch,
-    const int32_t[::1] slot_start, const int16_t[::1] replica_count, const int16_t[::1] isr_count,
-    const uint8_t[::1] registered, const int32_t[::1] min_insync, const uint8_t[::1] unclean,
-) noexcept nogil:
-    """What of a row does not hang on who fails; a row without state has no leader and no ISR."""
-    cdef Row one
-    one.stated = partition_epoch[row] != NO_STATE
-    one.start = slot_start[row]
-    one.replicas = replica_count[row]
-    one.members = isr_count[row] if one.stated else 0
-    one.leader = leader[row] if one.stated else NO_LEADER
-    one.least = min(min_insync[topic[row]], <int32_t>one.replicas)
-    one.unclean = unclean[topic[row]]
-    one.was_offline = one.leader < 0 or not registered[one.leader]
-    one.was_under = one.was_offline or one.members < one.least
-    return one
-
-
-cdef inline bint lives(
-    int32_t broker, int32_t a, int32_t b, int32_t failed_rack, const uint8_t[::1] registered, const int32_t[::1] rack
-) noexcept nogil:
-    return registered[broker] and broker != a and broker != b and rack[broker] != failed_rack
-
-
-cdef inline Fate fate_of(
-    Row one, const broker_t[::1] replica, const broker_t[::1] isr, const uint8_t[::1] registered,
-    const int32_t[::1] rack, int32_t a, int32_t b, int32_t failed_rack,
-) noexcept nogil:
-    """What becomes of a row when brokers ``a`` and ``b`` (or NOBODY) and one rack (or NOBODY) fail together.
-
-    A leader that lives stays, and those that failed leave the ISR, the last member left out (Kafka 3.9
-    ``removeReplicasFromIsr``). Else a leader is elected, also where there was none before
-    (``triggerOnlinePartitionStateChange``): the first live replica in the ISR; if no member lives and the topic allows
-    it, the first live replica.
-    """
-    cdef Fate found
-    cdef Py_ssize_t k, in_sync = 0, living = 0, gone = 0
-    cdef int32_t first = NO_LEADER
-    found.leader, found.alive, found.bits = NO_LEADER, 0, 0
-    for k in range(one.start, one.start + one.members):
-        if lives(isr[k], a, b, failed_rack, registered, rack):
-            found.alive += 1
-        elif registered[isr[k]] and contains(replica, one.start, one.replicas, isr[k]):
-            gone += 1
-    if one.leader >= 0 and lives(one.leader, a, b, failed_rack, registered, rack):
-        found.leader = one.leader
-        in_sync = max(one.members - gone, min(one.members, 1))
-    else:
-        for k in range(one.start, one.start + one.replicas):
-            if lives(replica[k], a, b, failed_rack, registered, rack):
-                living += 1
-                first = replica[k] if first == NO_LEADER else first
-                if found.leader == NO_LEADER and contains(isr, one.start, one.members, replica[k]):
-                    found.leader = replica[k]
-        in_sync = found.alive
-        if not one.stated:
-            found.leader, found.alive, in_sync = first, living, living
-        elif found.alive == 0 and first != NO_LEADER:
-            found.bits = UNCLEAN_ELECTION if one.unclean else UNCLEAN_NEEDED
-            if one.unclean:
-                found.leader, in_sync = first, 1
-    if found.leader == NO_LEADER:
-        found.bits |= OFFLINE | UNDER_MIN_ISR | (0 if one.was_offline else NEWLY_OFFLINE)
-    elif in_sync < one.least:
-        found.bits |= UNDER_MIN_ISR
-    elif in_sync == one.least:
-        found.bits |= AT_MIN_ISR
-    if found.bits & UNDER_MIN_ISR and not one.was_under:
-        found.bits |= NEWLY_UNDER_MIN_ISR
-    if one.leader >= 0 and found.leader >= 0 and found.leader != one.leader:
-        found.bits |= LEADER_MOVED
-    return found
-
-
-cdef inline int bits_before(
-    Row one, Fate untouched, const broker_t[::1] isr, const uint8_t[::1] registered
-) noexcept nogil:
-    """How the row stands before anything is tried. Without a leader and a live ISR, ``untouched`` found it as it is."""
-    if one.was_offline:
-        return OFFLINE | UNDER_MIN_ISR | (
-            UNCLEAN_NEEDED if untouched.bits & (UNCLEAN_NEEDED | UNCLEAN_ELECTION) else 0
-        )
-    if one.was_under:
-        return UNDER_MIN_ISR
-    return AT_MIN_ISR if one.members == one.least else 0
 
 
 cdef inline int32_t named(
@@ -208,10 +89,10 @@ def tally_failures(
 
     Rows of topics under deletion count for what their leader leads, and for nothing else. Cost O(n * r^3).
     """
-    cdef Py_ssize_t row, k, counted = 0
-    cdef int32_t broker
+    cdef Py_ssize_t row, place, counted = 0
     cdef Row one
-    cdef Fate none, found
+    cdef Likeness[PLACES] known
+    memset(known, 0, sizeof(known))
     with nogil:
         for row in range(first, last):
             if topic[row] < 0:
@@ -224,19 +105,116 @@ def tally_failures(
                 count_lead(leads, 1, NO_LEADER if one.was_offline else one.leader, NO_LEADER)
                 continue
             counted += 1
-            none = fate_of(one, replica, isr, registered, rack, NOBODY, NOBODY, NOBODY)
-            count_bits(totals, 0, bits_before(one, none, isr, registered), 0)
-            count_bits(totals, 1, none.bits, 0)
-            count_lead(leads, 1, none.leader, NO_LEADER)
-            for k in range(one.replicas + one.members + 1):
-                broker = named(one, k, replica, isr, registered)
-                if broker < 0:
-                    continue
-                found = fate_of(one, replica, isr, registered, rack, broker, NOBODY, NOBODY)
-                count_bits(brokers, broker, found.bits, none.bits)
-                count_lead(broker_leads, broker, found.leader, none.leader)
-            tally_racks(one, none, replica, isr, registered, rack, racks, rack_leads)
+            place = healthy(one, replica, isr, registered)
+            if place < 0:
+                tally_other(one, replica, isr, registered, rack, totals, brokers, racks, leads, broker_leads,
+                            rack_leads)
+                continue
+            if known[place].replicas != one.replicas or known[place].least != one.least:
+                settle(&known[place], totals)
+                learn(&known[place], one, replica, isr, registered, rack)
+            known[place].rows += 1
+            tally_known(&known[place], one, place, replica, brokers, leads, broker_leads)
+            if in_racks_apart(one, replica, rack):
+                tally_racks_apart(&known[place], one, place, replica, rack, racks, rack_leads)
+            else:
+                tally_known_racks(&known[place], one, place, replica, isr, registered, rack, racks, rack_leads)
+        for place in range(PLACES):
+            settle(&known[place], totals)
     return counted
+
+
+cdef inline void settle(const Likeness *like, int32_t[:, ::1] totals) noexcept nogil:
+    """Count the rows that were like this, before and when nobody fails."""
+    cdef Py_ssize_t column
+    for column in range(COUNTS):
+        totals[0, column] += like.rows * like.before[column]
+        totals[1, column] += like.rows * like.after[column]
+
+
+cdef inline void tally_known(
+    const Likeness *like, Row one, Py_ssize_t place, const broker_t[::1] replica, int32_t[:, ::1] brokers,
+    int32_t[:, ::1] leads, int32_t[:, ::1] broker_leads,
+) noexcept nogil:
+    """Count who leads, and the failure of each broker, for a healthy row."""
+    cdef Py_ssize_t k
+    leads[1, one.leader] += 1
+    for k in range(one.replicas):
+        add(&brokers[replica[one.start + k], 0], like.change[1 << k])
+    count_lead(broker_leads, one.leader, broker_in(one, replica, like.leads[1 << place]), one.leader)
+
+
+cdef inline bint in_racks_apart(Row one, const broker_t[::1] replica, const int32_t[::1] rack) noexcept nogil:
+    """Whether no two replicas of a healthy row are in one rack, so that racks fail as brokers do."""
+    cdef Py_ssize_t j, k
+    cdef int32_t here
+    cdef bint shared = False
+    for k in range(1, one.replicas):
+        here = rack[replica[one.start + k]]
+        for j in range(k):
+            shared |= rack[replica[one.start + j]] == here
+    return not shared
+
+
+cdef inline void tally_racks_apart(
+    const Likeness *like, Row one, Py_ssize_t place, const broker_t[::1] replica, const int32_t[::1] rack,
+    int32_t[:, ::1] racks, int32_t[:, ::1] rack_leads,
+) noexcept nogil:
+    """Count the failure of each rack for a healthy row that has no two replicas in one."""
+    cdef Py_ssize_t k
+    cdef int32_t here
+    for k in range(one.replicas):
+        here = rack[replica[one.start + k]]
+        if here >= 0:
+            add(&racks[here, 0], like.change[1 << k])
+    here = rack[one.leader]
+    if here >= 0:
+        count_lead(rack_leads, here, broker_in(one, replica, like.leads[1 << place]), one.leader)
+
+
+cdef inline void tally_known_racks(
+    Likeness *like, Row one, Py_ssize_t place, const broker_t[::1] replica, const broker_t[::1] isr,
+    const uint8_t[::1] registered, const int32_t[::1] rack, int32_t[:, ::1] racks, int32_t[:, ::1] rack_leads,
+) noexcept nogil:
+    """Count the failure of each rack for a healthy row. Nothing is added for a rack that was counted with an earlier
+    replica: whether it was is hard to guess, and no branch hangs on it."""
+    cdef Py_ssize_t j, k
+    cdef int32_t here
+    cdef int failed
+    for k in range(one.replicas):
+        here = rack[replica[one.start + k]]
+        if here < 0:
+            continue
+        failed = 0
+        for j in range(one.replicas):
+            failed |= (rack[replica[one.start + j]] == here) << j
+        if not (like.known >> failed) & 1:
+            remember(like, failed, one, fate_of(
+                one, replica, isr, registered, rack, NOBODY, NOBODY, here), replica)
+        add(&racks[here, 0], like.change[failed * ((failed & -failed) >> k)])
+        if k == place:
+            count_lead(rack_leads, here, broker_in(one, replica, like.leads[failed]), one.leader)
+
+
+cdef inline void tally_other(
+    Row one, const broker_t[::1] replica, const broker_t[::1] isr, const uint8_t[::1] registered,
+    const int32_t[::1] rack, int32_t[:, ::1] totals, int32_t[:, ::1] brokers, int32_t[:, ::1] racks,
+    int32_t[:, ::1] leads, int32_t[:, ::1] broker_leads, int32_t[:, ::1] rack_leads,
+) noexcept nogil:
+    """Count the failure of nobody, of each broker and of each rack that a row names."""
+    cdef Py_ssize_t k
+    cdef int32_t broker
+    cdef Fate found, none = fate_of(one, replica, isr, registered, rack, NOBODY, NOBODY, NOBODY)
+    count_bits(totals, 0, bits_before(one, none, isr, registered), 0)
+    count_bits(totals, 1, none.bits, 0)
+    count_lead(leads, 1, none.leader, NO_LEADER)
+    for k in range(one.replicas + one.members + 1):
+        broker = named(one, k, replica, isr, registered)
+        if broker >= 0:
+            found = fate_of(one, replica, isr, registered, rack, broker, NOBODY, NOBODY)
+            count_bits(brokers, broker, found.bits, none.bits)
+            count_lead(broker_leads, broker, found.leader, none.leader)
+    tally_racks(one, none, replica, isr, registered, rack, racks, rack_leads)
 
 
 cdef inline void tally_racks(
@@ -287,35 +265,77 @@ def tally_pairs(
     Only one pair of a row moves its leader in another way than its two brokers do apart: who leads, and who would
     follow. A row with three in sync more than it needs has no other pair to look at. Cost O(n * r^4), or O(n * r^3).
     """
-    cdef Py_ssize_t row, j, k, pair, count, filled = 0, b = registered.shape[0]
-    cdef int32_t broker
+    cdef Py_ssize_t row, place, filled = 0
     cdef Row one
-    cdef Fate none, found
+    cdef Likeness[PLACES] known
+    memset(known, 0, sizeof(known))
     with nogil:
         for row in range(first, last):
             if topic[row] < 0 or deleting[topic[row]]:
                 continue
             one = row_of(row, topic, leader, partition_epoch, slot_start, replica_count, isr_count, registered,
                          min_insync, unclean)
-            none, count = fate_of(one, replica, isr, registered, rack, NOBODY, NOBODY, NOBODY), 0
-            for k in range(one.replicas + one.members + 1):
-                broker = named(one, k, replica, isr, registered)
-                if broker >= 0:
-                    found = fate_of(one, replica, isr, registered, rack, broker, NOBODY, NOBODY)
-                    room[0, count], room[1, count], room[2, count] = broker, found.leader, found.bits
-                    count += 1
-            for j in range(count):
-                for k in range(j + 1, count):
-                    if apart(one, none, room, j, k):
-                        continue
-                    found = fate_of(one, replica, isr, registered, rack, room[0, j], room[0, k], NOBODY)
-                    pair = number_of(room[0, j], room[0, k], b)
-                    if (found.bits ^ room[2, j]) | (room[2, k] ^ none.bits):
-                        count_bits(pairs, pair, found.bits, room[2, j])
-                        count_bits(pairs, pair, none.bits, room[2, k])
-                    if found.leader != room[1, j] or room[1, k] != none.leader:
-                        filled = note_leads(found.leader, room[1, j], room[1, k], none.leader, pair * b, filled,
-                                            lead_key, lead_change)
+            place = healthy(one, replica, isr, registered)
+            if place < 0:
+                filled = tally_named_pairs(one, replica, isr, registered, rack, room, pairs, filled, lead_key,
+                                           lead_change)
+                continue
+            if known[place].replicas != one.replicas or known[place].least != one.least:
+                learn_pairs(&known[place], one, replica, isr, registered, rack)
+            filled = tally_known_pairs(&known[place], one, replica, registered.shape[0], pairs, filled, lead_key,
+                                       lead_change)
+    return filled
+
+
+cdef inline Py_ssize_t tally_known_pairs(
+    const Likeness *like, Row one, const broker_t[::1] replica, Py_ssize_t b, int32_t[:, ::1] pairs,
+    Py_ssize_t filled, int64_t[::1] lead_key, int8_t[::1] lead_change,
+) noexcept nogil:
+    """Count the failures of two brokers for a healthy row."""
+    cdef Py_ssize_t j, k, pair, n = 0
+    cdef int32_t both, left, right
+    for j in range(one.replicas):
+        for k in range(j + 1, one.replicas):
+            if like.differs[n] or like.moves[n]:
+                pair = number_of(replica[one.start + j], replica[one.start + k], b)
+                add(&pairs[pair, 0], like.both[n])
+                if like.moves[n]:
+                    both = broker_in(one, replica, like.leads[1 << j | 1 << k])
+                    left = broker_in(one, replica, like.leads[1 << j])
+                    right = broker_in(one, replica, like.leads[1 << k])
+                    filled = note_leads(both, left, right, one.leader, pair * b, filled, lead_key, lead_change)
+            n += 1
+    return filled
+
+
+cdef inline Py_ssize_t tally_named_pairs(
+    Row one, const broker_t[::1] replica, const broker_t[::1] isr, const uint8_t[::1] registered,
+    const int32_t[::1] rack, int32_t[:, ::1] room, int32_t[:, ::1] pairs, Py_ssize_t filled, int64_t[::1] lead_key,
+    int8_t[::1] lead_change,
+) noexcept nogil:
+    """Count the failures of any two brokers that a row names."""
+    cdef Py_ssize_t j, k, pair, count = 0, b = registered.shape[0]
+    cdef int32_t broker
+    cdef Fate none, found
+    none = fate_of(one, replica, isr, registered, rack, NOBODY, NOBODY, NOBODY)
+    for k in range(one.replicas + one.members + 1):
+        broker = named(one, k, replica, isr, registered)
+        if broker >= 0:
+            found = fate_of(one, replica, isr, registered, rack, broker, NOBODY, NOBODY)
+            room[0, count], room[1, count], room[2, count] = broker, found.leader, found.bits
+            count += 1
+    for j in range(count):
+        for k in range(j + 1, count):
+            if apart(one, none, room, j, k):
+                continue
+            found = fate_of(one, replica, isr, registered, rack, room[0, j], room[0, k], NOBODY)
+            pair = number_of(room[0, j], room[0, k], b)
+            if (found.bits ^ room[2, j]) | (room[2, k] ^ none.bits):
+                count_bits(pairs, pair, found.bits, room[2, j])
+                count_bits(pairs, pair, none.bits, room[2, k])
+            if found.leader != room[1, j] or room[1, k] != none.leader:
+                filled = note_leads(found.leader, room[1, j], room[1, k], none.leader, pair * b, filled,
+                                    lead_key, lead_change)
     return filled
 
 

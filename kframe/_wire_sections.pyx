@@ -33,6 +33,11 @@ from kframe.wire_bytes cimport (
 cdef enum:
     TOPIC_ID_BYTES = 16
 
+# So many rows are looked at together, with no branch for each; whether they lie in a few cache lines.
+cdef enum:
+    RUN = 16
+    FAR = 64
+
 
 def fit_sections(
     const int32_t[::1] offsets,       # IN   (l+1,)  where each list begins among all rows, ascending
@@ -211,19 +216,44 @@ cdef inline Py_ssize_t name_leaders(
     const int32_t[::1] told_size, Py_ssize_t most, Py_ssize_t section, int32_t[::1] named, int64_t* size,
 ) noexcept nogil:
     """Mark the brokers that a section names, and add up their bytes; return how many."""
-    cdef Py_ssize_t i, found = 0
+    cdef Py_ssize_t i = start, stop, found = 0
     cdef int32_t broker
-    for i in range(start, end):
-        if found == most:
-            break
-        if i + AHEAD < end:
-            KFRAME_PREFETCH(&leader[rows[i + AHEAD]])
-        broker = leader[rows[i]]
-        if broker >= 0 and named[broker] != section and told_size[broker] > 0:
-            named[broker] = <int32_t> section
-            size[0] += told_size[broker]
-            found += 1
+    while i < end and found < most:
+        stop = min(i + RUN, end)
+        if stop == i + RUN and all_named(rows, i, end, leader, section, named):
+            i = stop
+            continue
+        while i < stop and found < most:
+            broker = leader[rows[i]]
+            if broker >= 0 and named[broker] != section and told_size[broker] > 0:
+                named[broker] = <int32_t> section
+                size[0] += told_size[broker]
+                found += 1
+            i += 1
     return found
+
+
+cdef inline bint all_named(
+    const int32_t[::1] rows, Py_ssize_t i, Py_ssize_t end, const broker_t[::1] leader, Py_ssize_t section,
+    const int32_t[::1] named,
+) noexcept nogil:
+    """Whether each of RUN rows has a leader whom the section names already; asks for the leaders of later rows where
+    these rows lie apart."""
+    cdef Py_ssize_t k
+    cdef broker_t[RUN] led
+    cdef broker_t signs = 0
+    cdef int32_t fresh = 0
+    if rows[i + RUN - 1] - rows[i] >= FAR:
+        for k in range(i + AHEAD, min(i + AHEAD + RUN, end)):
+            KFRAME_PREFETCH(&leader[rows[k]])
+    for k in range(RUN):
+        led[k] = leader[rows[i + k]]
+        signs |= led[k]
+    if signs < 0:
+        return False
+    for k in range(RUN):
+        fresh |= named[led[k]] ^ <int32_t> section
+    return fresh == 0
 
 
 def write_leaders(

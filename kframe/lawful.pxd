@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, uint8_t
 
 from kframe.column cimport broker_t
 from kframe.scan cimport contains
-from kframe.selector cimport KFRAME_INITIAL, KFRAME_OFFLINE_DIR, KFRAME_PREFERRED, KFRAME_REASSIGN
+from kframe.selector cimport KFRAME_INITIAL, KFRAME_OFFLINE, KFRAME_OFFLINE_DIR, KFRAME_PREFERRED, KFRAME_REASSIGN
 
 cdef enum:
     REMOVING = 2
@@ -36,6 +36,23 @@ cdef inline bint any_clean(
     return False
 
 
+cdef inline bint unclean_here(
+    int kind, bint allowed, Py_ssize_t start, Py_ssize_t count, Py_ssize_t members, const broker_t[::1] replica,
+    const broker_t[::1] isr, const uint8_t[::1] flags, const uint8_t[::1] live,
+) noexcept nogil:
+    """Whether a replica out of sync may lead a row: that is allowed, and no other can."""
+    return allowed and kind == KFRAME_OFFLINE and not any_clean(start, count, members, replica, isr, flags, live)
+
+
+cdef inline bint slot_may_lead(
+    int kind, Py_ssize_t start, Py_ssize_t members, const broker_t[::1] replica, const broker_t[::1] isr,
+    const uint8_t[::1] flags, const uint8_t[::1] live, bint unclean, Py_ssize_t at,
+) noexcept nogil:
+    """Whether a candidate may lead a row, wherever its place among them; ``unclean`` is of ``unclean_here``."""
+    return eligible_slot(replica, flags, live, at) and (
+        kind == KFRAME_INITIAL or unclean or in_isr(isr, start, members, at, replica[at]))
+
+
 cdef inline bint lawful(
     int kind, Py_ssize_t start, Py_ssize_t count, Py_ssize_t members, const broker_t[::1] replica,
     const broker_t[::1] isr, const uint8_t[::1] flags, const uint8_t[::1] live, bint unclean, int32_t broker,
@@ -44,6 +61,5 @@ cdef inline bint lawful(
     cdef Py_ssize_t at
     for at in range(start, start + (min(count, 1) if kind == KFRAME_PREFERRED else count)):
         if replica[at] == broker and not (kind == KFRAME_REASSIGN and flags[at] & REMOVING):
-            return eligible_slot(replica, flags, live, at) and (
-                kind == KFRAME_INITIAL or unclean or in_isr(isr, start, members, at, broker))
+            return slot_may_lead(kind, start, members, replica, isr, flags, live, unclean, at)
     return False

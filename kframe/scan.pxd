@@ -9,7 +9,6 @@ from kframe.prefetch cimport KFRAME_PREFETCH
 cdef enum:
     BLOCK = 64
     WORD = 8
-    VECTOR = 16
 
 # How many brokers that cannot lead are looked for one by one; so few are found faster so than by a table of all.
 cdef enum:
@@ -45,13 +44,54 @@ cdef inline int list_away(const uint8_t[::1] live, broker_t[FEW] away) noexcept 
 
 
 cdef inline bint names_any(const broker_t *leader, const broker_t *away, int count) noexcept nogil:
-    """Whether one of VECTOR leaders is among ``away``."""
-    cdef broker_t hit = 0
+    """Whether one of BLOCK leaders is among ``away``."""
+    cdef uint8_t[BLOCK] hit
+    cdef uint8_t found = 0
     cdef int a, k
-    for a in range(count):
-        for k in range(VECTOR):
-            hit |= leader[k] == away[a]
-    return hit != 0
+    for k in range(BLOCK):
+        hit[k] = leader[k] == away[0]
+    for a in range(1, count):
+        for k in range(BLOCK):
+            hit[k] |= leader[k] == away[a]
+    for k in range(BLOCK):
+        found |= hit[k]
+    return found != 0
+
+
+cdef inline void mark_away(
+    const broker_t *broker, const uint8_t[::1] live, const broker_t *away, int count, uint8_t *hit,
+) noexcept nogil:
+    """Tell which of BLOCK brokers are not live. ``away`` and ``count`` are as ``list_away`` has left them."""
+    cdef int a, k
+    if count > FEW:
+        for k in range(BLOCK):
+            hit[k] = live[broker[k]] == 0
+        return
+    for k in range(BLOCK):
+        hit[k] = 0
+    for a in range(1, count):
+        for k in range(BLOCK):
+            hit[k] |= broker[k] == away[a]
+
+
+cdef inline bint follow(const int32_t *positions) noexcept nogil:
+    """Whether BLOCK positions follow on one another."""
+    cdef int32_t off = 0
+    cdef int k
+    if positions[BLOCK - 1] - positions[0] != BLOCK - 1:
+        return False
+    for k in range(BLOCK):
+        off |= positions[k] - positions[0] - k
+    return off == 0
+
+
+cdef inline bint alike(const uint8_t *states) noexcept nogil:
+    """Whether BLOCK states are the same."""
+    cdef uint8_t off = 0
+    cdef int k
+    for k in range(BLOCK):
+        off |= states[k] ^ states[0]
+    return off == 0
 
 
 cdef inline Py_ssize_t skip_led(
@@ -61,8 +101,8 @@ cdef inline Py_ssize_t skip_led(
     passed over with no branch for each. ``away`` and ``count`` are as ``list_away`` has left them."""
     cdef Py_ssize_t k
     if count <= FEW:
-        while row + VECTOR <= leader.shape[0] and not names_any(&leader[row], away, count):
-            row += VECTOR
+        while row + BLOCK <= leader.shape[0] and not names_any(&leader[row], away, count):
+            row += BLOCK
         while row < leader.shape[0] and leader[row] >= 0 and live[leader[row]]:
             row += 1
         return row
@@ -86,17 +126,19 @@ cdef inline Py_ssize_t skip_led(
 
 
 cdef inline Py_ssize_t skip_alike(Py_ssize_t row, const uint8_t[::1] state) noexcept nogil:
-    """The first row after ``row`` that is in another state; eight are compared at a time."""
+    """The first row after ``row`` that is in another state; so many are compared at a time as are alike."""
     cdef Py_ssize_t stop = state.shape[0]
-    cdef uint8_t alike = state[row]
-    cdef uint64_t eight, all_alike = alike * <uint64_t>0x0101010101010101
-    while row + WORD <= stop:
-        if row % BLOCK < WORD and row + BEYOND < stop:
+    cdef uint8_t same = state[row]
+    cdef uint64_t eight, all_same = same * <uint64_t>0x0101010101010101
+    while row + BLOCK <= stop and state[row] == same and alike(&state[row]):
+        if row + BEYOND < stop:
             KFRAME_PREFETCH(&state[row + BEYOND])
+        row += BLOCK
+    while row + WORD <= stop:
         memcpy(&eight, &state[row], WORD)
-        if eight != all_alike:
+        if eight != all_same:
             break
         row += WORD
-    while row < stop and state[row] == alike:
+    while row < stop and state[row] == same:
         row += 1
     return row

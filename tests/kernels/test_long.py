@@ -1,0 +1,147 @@
+"""The same on long clusters: kernels take many rows together where these are alike, which those of ``tests/worlds.py``
+hardly ever are. Most rows here are healthy, and a few are not in one way or another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from kframe import _core, _naive, _naive_sweep, _naive_wire, _state, _sweep, _wire_sections
+
+ROWS: Final = 700
+TOPICS: Final = 7
+SPARE: Final = 3
+"""Slots of no replica behind every hundredth row."""
+#: How many in a thousand rows or slots are odd, and how many of the brokers are gone.
+ODDITIES: Final = [(0, 0), (0, 1), (2, 0), (2, 3), (15, 1), (15, 12), (300, 5)]
+
+
+class Long:
+    """Columns of ROWS rows on 30 brokers."""
+
+    def __init__(self, seed: int, odd: int, gone: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.odd, self.b = odd / 1000, 30
+        per_topic = self.rng.integers(1, 7, TOPICS)
+        self.topic = np.sort(self.rng.integers(0, TOPICS, ROWS)).astype(np.int32)
+        self.topic[self._few(ROWS)] = -1
+        self.replica_count = per_topic[self.topic].astype(np.int16)
+        room = self.replica_count + SPARE * (np.arange(ROWS) % 100 == 99)
+        self.slot_start = (np.cumsum(room) - room).astype(np.int32)
+        slots = int(room.sum()) + 5
+        self.replica = np.zeros(slots, np.int16)
+        for row, start in enumerate(self.slot_start.tolist()):
+            order = self.rng.permutation(self.b) if row % 50 == 0 else (np.arange(self.b) + row) % self.b
+            self.replica[start : start + self.replica_count[row]] = order[: self.replica_count[row]]
+        self.isr, self.isr_count = self.replica.copy(), self.replica_count.copy()
+        for row in self._few(ROWS).tolist():
+            start, count = self.slot_start[row], self.isr_count[row]
+            self.isr[start : start + count] = self.rng.permutation(self.b)[:count]
+        for row in range(0, ROWS, 7):
+            members = slice(self.slot_start[row], self.slot_start[row] + self.replica_count[row])
+            self.isr[members] = self.isr[members][::-1].copy()
+        shorter = self._few(ROWS)
+        self.isr_count[shorter] = self.rng.integers(0, self.replica_count[shorter] + 1)
+        place = self.rng.integers(0, self.replica_count) * (np.arange(ROWS) % 3 == 0)
+        self.leader = self.replica[self.slot_start + place]
+        others = self._few(ROWS)
+        self.leader[others] = self.rng.integers(0, self.b, len(others))
+        self.leader[others[::2]] = -1
+        self.partition_epoch = np.zeros(ROWS, np.int32)
+        self.partition_epoch[self._few(ROWS)] = -1
+        self.replica_flags = np.zeros(slots, np.uint8)
+        marked = self._few(slots)
+        self.replica_flags[marked] = self.rng.integers(0, 8, len(marked))
+        self.state = np.ones(ROWS, np.uint8)
+        moving = self._few(ROWS)
+        self.state[moving] = self.rng.integers(0, 4, len(moving))
+        self.state[600] = 0
+        self.live = np.ones(self.b, np.uint8)
+        self.live[self.rng.permutation(self.b)[:gone]] = 0
+        self.registered = self.live
+        self.rack = self.rng.integers(-1 if odd else 0, 4 if odd else 30, self.b).astype(np.int32)
+        self.deleting = (np.arange(TOPICS) == (3 if odd else -1)).astype(np.uint8)
+        self.min_insync = self.rng.integers(1, 5, TOPICS).astype(np.int32)
+        self.unclean = self.rng.integers(0, 2, TOPICS).astype(np.uint8)
+
+    def _few(self, count: int) -> Any:
+        return np.flatnonzero(self.rng.random(count) < self.odd)
+
+
+def both(
+    compiled: ModuleType, naive: ModuleType, name: str, long: Long, given: Mapping[str, Any], out: Mapping[str, Any]
+) -> None:
+    """Hold a kernel to its twin; ``out``: its arrays OUT or INOUT, as they are before."""
+    twin = getattr(naive, name)
+    answers = []
+    for kernel in (getattr(compiled, name), twin):
+        written = {key: array.copy() for key, array in out.items()}
+        found = written | dict(given)
+        names = twin.__code__.co_varnames[: twin.__code__.co_argcount]
+        count = kernel(*(found[one] if one in found else getattr(long, one) for one in names))
+        answers.append((count, {key: array.tolist() for key, array in written.items()}))
+    assert answers[0] == answers[1]
+
+
+LONG = pytest.mark.parametrize("long", [Long(seed, *odd) for odd in ODDITIES for seed in range(4)],
+                               ids=lambda long: f"{long.odd}-{int((long.live == 0).sum())}")  # fmt: skip
+
+
+def positions_of(long: Long) -> list[Any]:
+    """Rows all in order, some of them, and some out of order here and there."""
+    rows = np.arange(ROWS, dtype=np.int32)
+    swapped = rows.copy()
+    swapped[[100, 101, 350, 600]] = swapped[[101, 100, 600, 350]]
+    return [rows, rows[long.rng.random(ROWS) < 0.3], rows[long.rng.random(ROWS) < 0.99], swapped, rows[5:64]]
+
+
+@LONG
+def test_states_are_looked_through(long: Long) -> None:
+    rows = np.full(ROWS, 90, np.int32)
+    for wanted in (0b101, 0b10, 0b1000, 0):
+        both(_core, _naive, "list_in_states", long, {"wanted": wanted}, {"rows": rows})
+    # Where a log directory is offline no row is passed over.
+    for flags in (long.replica_flags, long.replica_flags & 3):
+        both(_core, _naive, "list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
+
+
+@LONG
+def test_moves_are_checked(long: Long) -> None:
+    for positions in positions_of(long):
+        for allowed in (0xFF, 0b10, 0b1101, 0):
+            given = {"positions": positions, "states": long.state, "allowed": allowed}
+            both(_core, _naive, "check_moves", long, given, {"valid": np.full(len(positions), 90, np.uint8)})
+
+
+@LONG
+def test_replicas_start(long: Long) -> None:
+    both(_state, _naive, "start_replicas", long, {}, {"replica_state": np.full(len(long.replica), 90, np.uint8)})
+
+
+@LONG
+def test_leaders_are_measured(long: Long) -> None:
+    told = np.where(long.live, 20, 0).astype(np.int32)
+    for rows in positions_of(long):
+        for cuts in ([0, len(rows)], [0, 20, 20, len(rows) // 2, len(rows)]):
+            for most in (long.b, 3):
+                given = {"section_start": np.array(cuts, np.int32), "rows": rows, "told_size": told, "most": most,
+                         "compact": True}  # fmt: skip
+                out = {"named": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
+                both(_wire_sections, _naive_wire, "measure_leaders", long, given, out)
+
+
+@LONG
+def test_failures_are_counted(long: Long) -> None:
+    b = long.b
+    shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (30, 8), "leads": (2, b), "broker_leads": (b, b),
+              "rack_leads": (30, b)}  # fmt: skip
+    out = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
+    both(_sweep, _naive_sweep, "tally_failures", long, {"first": 3, "last": ROWS - 2}, out)
+    pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
+             "lead_change": np.zeros(4 * ROWS, np.int8)}  # fmt: skip
+    given = {"first": 3, "last": ROWS - 2, "room": np.empty((3, 16), np.int32)}
+    both(_sweep, _naive_sweep, "tally_pairs", long, given, pairs)
