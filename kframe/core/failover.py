@@ -47,6 +47,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from deletion.resume(context)
     yield from elections.elect_stored(context)
     yield from rebalance.start(context)
+    context.hosts.catch_up()  # brokers wait for nothing now
 
 
 def adopt(context: Context) -> Operation[None]:

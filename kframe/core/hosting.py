@@ -44,18 +44,22 @@ class Hosts:
 
     def rows_on(self, chosen: UInt8) -> Int32:
         """Rows, each once and ascending, among which are all that the ``chosen`` brokers (1 by index) host."""
-        added = np.arange(self._indexed, len(self._cluster), dtype=np.int32)
-        if (len(added) + sum(map(len, self._joined))) * JOINED_SHARE > len(self._cluster):
-            self._make()
-            added = added[:0]
-        brokers = np.flatnonzero(chosen[: len(self._offsets) - 1])
-        if len(brokers) * 2 > len(self._offsets):
+        if np.count_nonzero(chosen) * 2 > len(chosen):
             return np.arange(len(self._cluster), dtype=np.int32)
+        self.catch_up()
+        added = np.arange(self._indexed, len(self._cluster), dtype=np.int32)
+        brokers = np.flatnonzero(chosen[: len(self._offsets) - 1])
         hosted = [self._read(broker) for broker in brokers.tolist()]
         parts = [part for part in (*hosted, *self._joined, added) if len(part)]
         if len(parts) == 1 and not self._joined:
             return parts[0]
         return np.unique(np.concatenate([added, *parts])).astype(np.int32)
+
+    def catch_up(self) -> None:
+        """Make the index anew if much has been assigned since; for who has time for it now, and none later."""
+        since = len(self._cluster) - self._indexed + sum(map(len, self._joined))
+        if since * JOINED_SHARE > len(self._cluster):
+            self._make()
 
     def _read(self, broker: int) -> Int32:
         steps = self._steps[self._offsets[broker] : self._offsets[broker + 1]]
