@@ -4,7 +4,8 @@ A failover is a controller that takes over in a cluster whose ZooKeeper has been
 follow on one another on one server and one set of brokers that only answer (``lives/zk_failover.py``, which keeps the
 clock for both from outside), and each finds the same cluster. The server is warmed up, and right before each life the
 bulk reads and writes that kframe's failover and its broker's failure cannot do without are timed alone
-(``plugins/zookeeper/bench_raw.py``): each life of ours is held against those before it. In the first two lives of each
+(``plugins/zookeeper/bench_raw.py``), after pauses as events come: each life of ours is held against those before it.
+In the first two lives of each
 the server sees much for the first time, and its compiler is at work again, which the processor time of that shows: they
 are told apart, and none of kframe's that count. Kafka is compared by the best of all its lives, kframe by the slowest
 that counts. ``--alone`` sizes are kframe's only. Needs Maven and JDK 17 for Kafka's jars.
@@ -32,19 +33,23 @@ KFRAME: Final = (
     f"{sys.executable} -m kframe controller run --zookeeper {{zookeeper}} --id {{id}} "
     "--listener PLAINTEXT://127.0.0.1:{port} --log-level WARN"
 )
-#: The raw requests that each event is held against.
+#: The raw requests that each event is held against, after a pause; the same back to back are called so with AT_ONCE.
 EVENTS: Final = {"failover": "read_seconds", "broker-failure": "write_seconds"}
+AT_ONCE: Final = "_at_once"
 KAFKA: Final = "kafka-3.9.1"
 #: Lives of each controller in which the server still compiles: at 20,000 and at 100,000 partitions its compiler took
 #: 0.2 to 0.4 s of processor time in the first failover, up to 0.3 in the second, and 0.01 in the third.
 WARMING: Final = 2
 #: Of each controller; two that count show how far they are apart.
 LIVES: Final = WARMING + 2
-HEADINGS: Final = ("event", "partitions", "kframe s", "first lives", "Kafka s", "ratio", "raw s", "times raw")
+HEADINGS: Final = (
+    "event", "partitions", "kframe s", "first lives", "Kafka s", "ratio", "raw s", "times raw", "raw at once",
+    "times that",
+)  # fmt: skip
 LEGEND: Final = (
     f"kframe: its slowest life but the first {WARMING}, which stand beside. Kafka: its best one. raw: the requests "
-    "alone right before, median of the lives that count. times raw: each of these by its raw requests, median (least "
-    "to most)."
+    "alone right before, each round after a pause, median of the lives that count; at once: round after round. times "
+    "raw: each of these lives by its raw requests, median (least to most)."
 )
 
 Record = dict[str, Any]
@@ -73,7 +78,10 @@ def rows(measured: Sequence[Record]) -> list[Record]:
 def _row(event: str, measured: Sequence[Record]) -> Record:
     """One event in clusters of one size. Where there are few lives the last one counts."""
     ours = [one for one in measured if one["controller"] != KAFKA]
-    alone = {one["life"]: float(one[EVENTS[event]]) for one in ours if one["bench"] == "raw"}
+    alone, at_once = (
+        {one["life"]: float(one[EVENTS[event] + kind]) for one in ours if one["bench"] == "raw"}
+        for kind in ("", AT_ONCE)
+    )
     lives_of_ours = {one["life"]: one["seconds"] for one in ours if one["bench"] == event}
     compiler = {one["life"]: one["compiler_seconds"] for one in ours if one["bench"] == event}
     counted = [life for life in lives_of_ours if life >= WARMING] or [max(lives_of_ours)]
@@ -89,6 +97,8 @@ def _row(event: str, measured: Sequence[Record]) -> Record:
         "kafka": kafka,
         "raw": statistics.median(alone[life] for life in counted),
         "times_raw": [lives_of_ours[life] / alone[life] for life in counted],
+        "raw_at_once": statistics.median(at_once[life] for life in counted),
+        "times_raw_at_once": [lives_of_ours[life] / at_once[life] for life in counted],
         "ratio": min(kafka) / max(kframe) if kafka else None,
     }
 
@@ -100,6 +110,7 @@ def ratios(found: Sequence[Record]) -> list[Ratio]:
         name = f"live {row['event']}/{row['partitions']}/{row['brokers']}"
         kept += [Ratio(f"{name} beside kafka", row["ratio"])] if row["ratio"] else []
         kept.append(Ratio(f"{name} beside raw", statistics.median(row["times_raw"]), less=True))
+        kept.append(Ratio(f"{name} beside raw at once", statistics.median(row["times_raw_at_once"]), less=True))
         kept.append(Ratio(f"{name} seconds", max(row["kframe"]), less=True, absolute=True))
     return kept
 
@@ -111,7 +122,7 @@ def line(row: Record) -> tuple[str, ...]:
     return (
         row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.3f}", first or "-",
         f"{min(kafka):.1f}" if kafka else "-", f"{ratio:.1f}" if ratio else "-", f"{row['raw']:.3f}",
-        spread(row["times_raw"]),
+        spread(row["times_raw"]), f"{row['raw_at_once']:.3f}", spread(row["times_raw_at_once"]),
     )  # fmt: skip
 
 

@@ -96,20 +96,25 @@ def live(rows: Sequence[Row]) -> str:
     """Whole controllers."""
     return _table(
         ("event", "partitions", "kframe, slowest", "its first lives", "server's compiler, life by life", "Kafka, best",
-         "times", "requests alone", "kframe in times of them"),
+         "times", "requests alone", "kframe in times of them", "back to back", "kframe in times of these"),
         [_live(row) for row in rows],
     )  # fmt: skip
 
 
 def _live(row: Row) -> tuple[str, ...]:
-    times, first = row["times_raw"], ", ".join(f"{seconds:.3f} s" for seconds in row.get("first_lives", ()))
-    spread = f" ({min(times):.1f} to {max(times):.1f})" if len(times) > 1 else ""
+    first = ", ".join(f"{seconds:.3f} s" for seconds in row.get("first_lives", ()))
+    at_once = (f"{row['raw_at_once']:.3f} s", _times(row["times_raw_at_once"])) if "raw_at_once" in row else ("", "")
     return (
         row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.3f} s", first,
         ", ".join(f"{seconds:.2f} s" for seconds in row.get("compiler", ())),
         f"{min(row['kafka']):.1f} s" if row["kafka"] else "not run", f"{row['ratio']:.1f}" if row["ratio"] else "",
-        f"{row['raw']:.3f} s", f"{statistics.median(times):.1f}{spread}",
+        f"{row['raw']:.3f} s", _times(row["times_raw"]), *at_once,
     )  # fmt: skip
+
+
+def _times(ratios: Sequence[float]) -> str:
+    spread = f" ({min(ratios):.1f} to {max(ratios):.1f})" if len(ratios) > 1 else ""
+    return f"{statistics.median(ratios):.1f}{spread}"
 
 
 def own_work(found: Sequence[Row]) -> str:

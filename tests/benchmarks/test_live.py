@@ -11,6 +11,7 @@ def life(number: int, controller: str, failover: float, broker_failure: float, r
     """What is told of a life: the raw requests before it, and its events."""
     about = {"life": number, "controller": controller, "partitions": 1_000, "brokers": 10}
     raw = {"bench": "raw", "read_seconds": read, "write_seconds": 0.5}
+    raw |= {"read_seconds_at_once": read / 2, "write_seconds_at_once": 0.25}
     events = (("failover", failover), ("broker-failure", broker_failure))
     told = {"compiler_seconds": 0.75 - number / 4}
     return [about | raw, *(about | told | {"bench": bench, "seconds": seconds} for bench, seconds in events)]
@@ -32,7 +33,7 @@ def test_kafkas_best_life_is_held_against_our_slowest_but_the_first_two() -> Non
 def test_each_life_is_held_against_the_raw_requests_before_it() -> None:
     failover, broker_failure = live.rows(MEASURED)
     assert (failover["times_raw"], broker_failure["times_raw"]) == ([2.0, 1.0], [1.0, 2.0])
-    assert live.line(failover)[7] == "1.50 (1.00 to 2.00)"
+    assert live.line(failover)[7:] == ("1.50 (1.00 to 2.00)", "1.250", "3.00 (2.00 to 4.00)")
     assert live.spread([1.25]) == "1.25"
 
 
@@ -51,7 +52,7 @@ def test_alone_there_is_no_ratio() -> None:
     assert failover["ratio"] is None
     assert live.line(failover)[4:6] == ("-", "-")
     assert [one.name for one in live.ratios([failover])] == [
-        f"live failover/1000/10 {end}" for end in ("beside raw", "seconds")
+        f"live failover/1000/10 {end}" for end in ("beside raw", "beside raw at once", "seconds")
     ]
 
 
@@ -59,4 +60,5 @@ def test_ratios_are_kept_for_comparison() -> None:
     kept = {one.name: (one.value, one.less, one.absolute) for one in live.ratios(live.rows(MEASURED))}
     assert kept["live failover/1000/10 beside kafka"] == (10.0, False, False)
     assert kept["live failover/1000/10 beside raw"] == (1.5, True, False)
+    assert kept["live failover/1000/10 beside raw at once"] == (3.0, True, False)
     assert kept["live broker-failure/1000/10 seconds"] == (1.0, True, True)
