@@ -259,10 +259,9 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
             # The record may be ours, and nobody would ever know: it goes with the session.
             self._put(partial(self._expire, connection))
             raise
+        connection.watches.exists(paths.CONTROLLER)
         if claim is None:
-            connection.watches.exists(paths.CONTROLLER)
             return None
-        connection.watches.follow(paths.CONTROLLER)
         self._remember(claim.controller_epoch)
         connection.take_role(claim)
         if self._presence is not None:

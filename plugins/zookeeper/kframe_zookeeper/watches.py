@@ -102,11 +102,6 @@ class Watches:
         self._note([(self._root + path, Watched.ABSENT if stat is None else Watched.DATA)])
         return stat
 
-    def follow(self, path: str) -> None:
-        """Watch a node that is there, without waiting: whatever the session asks for from now on comes behind that."""
-        self._note([(self._root + path, Watched.DATA)])
-        self._session.submit(Exists(self._root + path, self._fired))
-
     def arm(self, paths: Iterable[str], what: Watched, zxid: int) -> None:
         """Watch nodes for what has changed since ``zxid``; those watched already are passed over."""
         self.await_armed(self.begin_arming(paths, what, zxid))

@@ -53,11 +53,19 @@ class Sleepy(ZooKeeperStore):
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         result = super().write_states(cluster, change)
+        self._sleep()
+        return result
+
+    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+        result = super().write_ahead(cluster, change, following)
+        self._sleep()
+        return result
+
+    def _sleep(self) -> None:
         assert self._connection is not None
         fence, nap_s = self._connection.session.fence, self.nap_s
         awake_s = fence.now_s
         fence.now_s = lambda: awake_s() + nap_s
-        return result
 
 
 @pytest.mark.parametrize("nap_s, silent", [(5.0, False), (25.0, True)])
