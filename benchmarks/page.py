@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from benchmarks.kept import Kept, kept
 from benchmarks.ratios import held, of_record
 from benchmarks.records import RESULTS, newest
-from benchmarks.roofline import NOTES, TIMES_MAX
+from benchmarks.roofline import TIMES_MAX, nanoseconds, why
 
 Row = dict[str, Any]
 Block: TypeAlias = Callable[[Path], str]
@@ -143,14 +143,15 @@ def roofline(found: Row) -> str:
     """Kernels beside their limits, and why some are beyond."""
     rows = [(
         f"`{row['kernel']}`", row["rows"], f"{row['bytes'] / row['row_count']:.0f}",
-        f"{row['seconds'] * 1e9 / row['row_count']:.1f}", f"{row['bytes'] / row['seconds'] / 1e9:.1f}",
+        f"{row['seconds'] * 1e9 / row['row_count']:.1f}", nanoseconds(row),
+        f"{row['bytes'] / row['seconds'] / 1e9:.1f}",
         f"{row['limit']}, {row['limit_rate'] / 1e9:.1f}",
         f"**{row['times']:.1f}**" if row["times"] > TIMES_MAX else f"{row['times']:.1f}",
     ) for row in found["kernels"]]  # fmt: skip
-    far = dict.fromkeys(row["kernel"] for row in found["kernels"] if row["times"] > TIMES_MAX)
-    notes = "".join(f"- `{name}`: {NOTES.get(name, 'not looked into.')}\n" for name in far)
+    far = [row for row in found["kernels"] if row["times"] > TIMES_MAX]
+    notes = "".join(f"- `{row['kernel']}`, {row['rows']}: {why(row)}\n" for row in far)
     size = f"{found['partitions']:,} partitions, {found['brokers']:,} brokers.\n\n"
-    table = _table(("kernel", "rows", "bytes a row", "ns a row", "GB/s", "limit, GB/s", "times"), rows)
+    table = _table(("kernel", "rows", "bytes a row", "ns a row", "in cache", "GB/s", "limit, GB/s", "times"), rows)
     return f"{size}{table}\nBeyond {TIMES_MAX:g} times the limit:\n\n{notes}" if far else f"{size}{table}"
 
 

@@ -88,13 +88,27 @@ def test_of_one_brokers_rows_whole_lines_are_counted() -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "roofline.json"
-    words = ["--partitions", "400", "--brokers", "8", "--runs", "1", "--copied", "1000", "--out", str(out)]
+    words = ["--partitions", "400", "--brokers", "8", "--runs", "1", "--copied", "1000", "--cached", "100", "300",
+             "--out", str(out)]  # fmt: skip
     assert roofline.main(words) == 0
     found = json.loads(out.read_text())["roofline"]
     for row in found["kernels"]:
         assert row["times"] == pytest.approx(row["seconds"] * row["limit_rate"] / row["bytes"])
+        assert ("cached_seconds" in row) == (row["rows"] == "all")
     assert {row["limit"] for row in found["kernels"]} == {"copy", "gather", "scatter"}
     assert "choose_leaders" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"kernel": "tally_rows", "cached_seconds": 3e-9}, "3.0 ns a row with all of it in cache, 4.0 without"),
+        ({"kernel": "tally_rows"}, "no note yet"),
+        ({"kernel": "plan_removals"}, roofline.NOTES["plan_removals"]),
+    ],
+)
+def test_why_a_kernel_is_beyond_its_limit(row: dict[str, object], told: str) -> None:
+    assert roofline.why({"rows": "all", "row_count": 100, "seconds": 4e-7, **row}) == told
 
 
 def test_a_wrong_answer_is_no_figure() -> None:
