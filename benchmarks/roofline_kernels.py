@@ -170,12 +170,13 @@ def deciding(g: Ground) -> dict[str, Call]:
 
 def _indexing(g: Ground) -> dict[str, Call]:
     """Kernels that make and read the index of who hosts what, as a controller does."""
-    given: Arguments = {"last": _i32(g.b), "offsets": _i64(g.b + 1)}
+    given: Arguments = {"offsets": _i64(g.b + 1)}
     size = find(COMPILED, "size_hosts")(*g.arguments("size_hosts", Call(given, 0)).values())
-    made: Arguments = given | {"put": _i64(g.b), "steps": _u8(size)}
-    calls = {"size_hosts": Call(given, size), "index_hosts": Call(made, g.p.slot_count)}
-    run(g, "index_hosts", calls["index_hosts"])
-    one = made["steps"][: given["offsets"][1]].copy()
+    made: Arguments = given | {"last": _i32(g.b), "ends": _i64(g.b), "steps": _u8(size)}
+    run(g, "index_hosts", Call(made, g.p.slot_count))
+    written = int((made["ends"] - given["offsets"][:-1]).sum())
+    calls = {"size_hosts": Call(given, size), "index_hosts": Call(made, g.p.slot_count, filled={"steps": written})}
+    one = made["steps"][: made["ends"][0]].copy()
     most = np.empty(len(one), np.int32)
     calls["read_hosts"] = Call({"steps": one, "rows": most}, find(COMPILED, "read_hosts")(one, most))
     return calls

@@ -6,7 +6,6 @@ def size_hosts(
     slot_start: Int32,
     replica_count: Int16,
     replica: Int16,
-    last: Int32,
     offsets: Int64,
 ) -> int: ...
 def index_hosts(
@@ -15,7 +14,7 @@ def index_hosts(
     replica: Int16,
     offsets: Int64,
     last: Int32,
-    put: Int64,
+    ends: Int64,
     steps: UInt8,
 ) -> int: ...
 def read_hosts(

@@ -3,11 +3,14 @@
 The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from kframe.column cimport broker_t
 from kframe.prefetch cimport ask_for_assigned, ask_for_replicas, far_apart
 from kframe.scan cimport contains
+from kframe.steps cimport USUAL, add_step, put_step, room_for
+from kframe.whole cimport RUN, are_whole, count_rows, count_whole
 
 cdef enum:
     OFFLINE_DIR = 4
@@ -23,24 +26,25 @@ def size_hosts(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    int32_t[::1] last,                   # SCRATCH (b,)
-    int64_t[::1] offsets,                # OUT  (b + 1,) where the bytes of each broker's rows stand
+    int64_t[::1] offsets,                # OUT  (b + 1,) where there is room for the bytes of each broker's rows
 ):
-    """Measure what ``index_hosts`` writes; return how many bytes. Cost O(s + b)."""
-    cdef Py_ssize_t row, b, k, total = 0, count
-    cdef int32_t step
+    """Find out how many bytes ``index_hosts`` writes at most; return how many. Cost O(s + b)."""
+    cdef Py_ssize_t row, b, k, start, total = 0, room
     with nogil:
         offsets[:] = 0
-        last[:] = 0
         for row in range(slot_start.shape[0]):
-            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                step = <int32_t>row - last[replica[k]]
-                last[replica[k]] = <int32_t>row
-                offsets[replica[k]] += 1 + (step >= 1 << 7) + (step >= 1 << 14) + (step >= 1 << 21) + (step >= 1 << 28)
+            start = slot_start[row]
+            if replica_count[row] == USUAL:
+                offsets[replica[start]] += 1
+                offsets[replica[start + 1]] += 1
+                offsets[replica[start + 2]] += 1
+                continue
+            for k in range(start, start + replica_count[row]):
+                offsets[replica[k]] += 1
         for b in range(offsets.shape[0]):
-            count = offsets[b]
+            room = room_for(offsets[b], slot_start.shape[0])
             offsets[b] = total
-            total += count
+            total += room
     return total
 
 
@@ -48,9 +52,9 @@ def index_hosts(
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const broker_t[::1] replica,         # IN   (s,)
-    const int64_t[::1] offsets,          # IN   (b + 1,) where the bytes of each broker's rows stand
+    const int64_t[::1] offsets,          # IN   (b + 1,) where there is room for the bytes of each broker's rows
     int32_t[::1] last,                   # SCRATCH (b,)
-    int64_t[::1] put,                    # SCRATCH (b,)
+    int64_t[::1] ends,                   # OUT  (b,) where the bytes of each broker's rows end
     uint8_t[::1] steps,                  # OUT  (offsets[b],) the rows of each broker, broker by broker, ascending
 ):
     """Sort all rows by the brokers that host them (counting sort); return how many replicas. Cost O(s + b).
@@ -58,25 +62,20 @@ def index_hosts(
     Of each row there is only how far it is from the broker's row before it, or from row 0, seven bits a byte, the
     lowest first, with the highest bit set in all bytes but the last: a broker's rows are seldom far apart.
     """
-    cdef Py_ssize_t row, k, at, found = 0
-    cdef int32_t broker
-    cdef uint32_t step
+    cdef Py_ssize_t row, k, start, found = 0
     with nogil:
         last[:] = 0
-        put[:] = offsets[:put.shape[0]]
+        ends[:] = offsets[:ends.shape[0]]
         for row in range(slot_start.shape[0]):
-            for k in range(slot_start[row], slot_start[row] + replica_count[row]):
-                broker = replica[k]
-                step = <uint32_t>row - <uint32_t>last[broker]
-                last[broker] = <int32_t>row
-                at = put[broker]
-                while step >= 0x80:
-                    steps[at] = <uint8_t>(step & 0x7F | 0x80)
-                    step >>= 7
-                    at += 1
-                steps[at] = <uint8_t>step
-                put[broker] = at + 1
-                found += 1
+            start = slot_start[row]
+            found += replica_count[row]
+            if replica_count[row] == USUAL:
+                put_step(row, replica[start], last, ends, steps)
+                put_step(row, replica[start + 1], last, ends, steps)
+                put_step(row, replica[start + 2], last, ends, steps)
+                continue
+            for k in range(start, start + replica_count[row]):
+                put_step(row, replica[k], last, ends, steps)
     return found
 
 
@@ -84,18 +83,28 @@ def read_hosts(
     const uint8_t[::1] steps,            # IN   (m,) one broker's part of what ``index_hosts`` wrote
     int32_t[::1] rows,                   # OUT  (m,)
 ):
-    """Read the rows of one broker; return how many. Cost O(m)."""
-    cdef Py_ssize_t at, found = 0
+    """Read the rows of one broker; return how many. Cost O(m), with no branch for each."""
+    cdef Py_ssize_t at = 0, k, found = 0
+    cdef uint64_t eight
     cdef uint32_t row = 0
     cdef int shift = 0
     with nogil:
-        for at in range(steps.shape[0]):
-            row += <uint32_t>(steps[at] & 0x7F) << shift
-            shift += 7
-            if steps[at] < 0x80:
-                rows[found] = <int32_t>row
-                found += 1
+        while at + 8 <= steps.shape[0]:
+            memcpy(&eight, &steps[at + 7] - 7, 8)
+            if eight & <uint64_t>0x8080808080808080 == 0:
+                row += <uint32_t>steps[at] << shift
                 shift = 0
+                rows[found] = <int32_t>row
+                for k in range(1, 8):
+                    row += steps[at + k]
+                    rows[found + k] = <int32_t>row
+                found += 8
+            else:
+                for k in range(at, at + 8):
+                    found += add_step(steps[k], &row, &shift, &rows[found])
+            at += 8
+        for k in range(at, steps.shape[0]):
+            found += add_step(steps[k], &row, &shift, &rows[found])
     return found
 
 
@@ -219,35 +228,43 @@ def assign_replicas(
     broker_t[::1] replica,               # OUT  (s,)
     uint8_t[::1] replica_state,          # OUT  (s,)
     uint8_t[::1] replica_flags,          # OUT  (s,)
-    int32_t[::1] old_replica,            # OUT  (the longest old list,) scratch
-    uint8_t[::1] old_state,              # OUT  (the longest old list,) scratch
-    uint8_t[::1] old_flags,              # OUT  (the longest old list,) scratch
+    int32_t[::1] old_replica,            # SCRATCH (the longest old list,)
+    uint8_t[::1] old_state,              # SCRATCH (the longest old list,)
+    uint8_t[::1] old_flags,              # SCRATCH (the longest old list,)
     int32_t[::1] departed,               # OUT  (k,) replicas that left each row's list
 ):
     """Give rows new replica lists; return how many replicas left a list.
 
     Replicas that stay keep their state and OFFLINE_DIR flag; new ones are NonExistent. Those that left keep theirs
     too, in the slots behind the list, until the row is given another one: they still have to be stopped.
-    Cost O(k * r^2).
+    Cost O(k * r^2), or O(k * r) where lists stay as they are: what they begin with alike is left in its place.
     """
-    cdef Py_ssize_t i, j, k, start, old, new, total = 0
-    cdef int32_t gone
+    cdef Py_ssize_t i, j, k, start, row, at, old, new, same, gone, total = 0
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            start = slot_start[rows[i]]
-            old = replica_count[rows[i]]
-            new = offsets[i + 1] - offsets[i]
-            for k in range(old):
+            if far:
+                ask_for_replicas(rows, i, slot_start, replica_count, replica, replica_flags)
+            row = rows[i]
+            start = slot_start[row]
+            at = offsets[i]
+            old = replica_count[row]
+            new = offsets[i + 1] - at
+            same = 0
+            while same < old and same < new and replica[start + same] == values[at + same]:
+                replica_flags[start + same] = replica_flags[start + same] & OFFLINE_DIR | flags[at + same]
+                same += 1
+            for k in range(same, old):
                 old_replica[k] = replica[start + k]
                 old_state[k] = replica_state[start + k]
                 old_flags[k] = replica_flags[start + k] & OFFLINE_DIR
-            for j in range(new):
-                replica[start + j] = values[offsets[i] + j]
-                replica_flags[start + j] = flags[offsets[i] + j]
+            for j in range(same, new):
+                replica[start + j] = values[at + j]
+                replica_flags[start + j] = flags[at + j]
                 replica_state[start + j] = NON_EXISTENT
             gone = 0
-            for k in range(old):
-                for j in range(new):
+            for k in range(same, old):
+                for j in range(same, new):
                     if replica[start + j] == old_replica[k]:
                         replica_state[start + j] = old_state[k]
                         replica_flags[start + j] |= old_flags[k]
@@ -257,8 +274,8 @@ def assign_replicas(
                     replica_state[start + new + gone] = old_state[k]
                     replica_flags[start + new + gone] = old_flags[k]
                     gone += 1
-            replica_count[rows[i]] = <int16_t>new
-            departed[i] = gone
+            replica_count[row] = <int16_t>new
+            departed[i] = <int32_t>gone
             total += gone
     return total
 
@@ -327,22 +344,31 @@ def count_by_broker(
     int32_t[::1] hosts,                  # OUT  (b,) replicas on it
     int32_t[::1] in_sync,                # OUT  (b,) ISRs that it is in
 ):
-    """Count what each broker leads and hosts; return how many partitions have a leader. Cost O(s)."""
-    cdef Py_ssize_t row, k, start, found = 0
+    """Count what each broker leads and hosts; return how many partitions have a leader. Cost O(s).
+
+    Who is in the ISR of a healthy row need not be counted again: ``leads`` has them until the leaders are counted.
+    """
+    cdef Py_ssize_t row = 0, stop, b, found = 0
     with nogil:
         leads[:] = 0
         preferred[:] = 0
         hosts[:] = 0
         in_sync[:] = 0
+        while row < leader.shape[0]:
+            stop = min(row + RUN, leader.shape[0])
+            if row + RUN == stop and are_whole(row, slot_start, replica_count, isr_count, replica, isr):
+                count_whole(replica, slot_start[row], replica_count[row], preferred, leads)
+            else:
+                count_rows(
+                    row, stop, slot_start, replica_count, isr_count, replica, isr, preferred, hosts, in_sync
+                )
+            row = stop
+        for b in range(hosts.shape[0]):
+            hosts[b] += preferred[b] + leads[b]
+            in_sync[b] += preferred[b] + leads[b]
+            leads[b] = 0
         for row in range(leader.shape[0]):
-            start = slot_start[row]
             if leader[row] >= 0:
                 leads[leader[row]] += 1
                 found += 1
-            if replica_count[row] > 0:
-                preferred[replica[start]] += 1
-            for k in range(start, start + replica_count[row]):
-                hosts[replica[k]] += 1
-            for k in range(start, start + isr_count[row]):
-                in_sync[isr[k]] += 1
     return found

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe._naive_hosts import index_hosts, read_hosts, size_hosts
+from kframe._naive_hosts import assign_replicas, index_hosts, read_hosts, size_hosts
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 
@@ -168,28 +168,6 @@ def group_by_broker(brokers: Int32, rows: Int32, offsets: Int32, grouped: Int32,
                 grouped[filled], origin[filled] = rows[i], i
                 filled += 1
     return len(set(brokers.tolist()))
-
-
-def assign_replicas(
-    rows: Int32, offsets: Int32, values: Int32, flags: UInt8, slot_start: Int32, replica_count: Int16, replica: Int16,
-    replica_state: UInt8, replica_flags: UInt8, old_replica: Int32, old_state: UInt8, old_flags: UInt8, departed: Int32,
-) -> int:  # fmt: skip
-    """The new list first, then who left it; states go with their replicas."""
-    for i, row in enumerate(rows.tolist()):
-        start, old = int(slot_start[row]), int(replica_count[row])
-        here = slice(start, start + old)
-        states = dict(zip(replica[here].tolist(), replica_state[here].tolist(), strict=True))
-        dirs = dict(zip(states, (replica_flags[here] & ReplicaFlag.OFFLINE_DIR).tolist(), strict=True))
-        old_replica[:old], old_state[:old], old_flags[:old] = list(states), list(states.values()), list(dirs.values())
-        wanted = values[offsets[i] : offsets[i + 1]].tolist()
-        left = [broker for broker in states if broker not in wanted]
-        for place, broker in enumerate(wanted + left):
-            replica[start + place] = broker
-            replica_state[start + place] = states.get(broker, ReplicaState.NON_EXISTENT)
-            given = int(flags[offsets[i] + place]) if place < len(wanted) else 0
-            replica_flags[start + place] = given | dirs.get(broker, 0)
-        replica_count[row], departed[i] = len(wanted), len(left)
-    return int(departed.sum())
 
 
 def copy_assignments(

@@ -21,10 +21,17 @@ def assignments(draw: st.DrawFn) -> tuple[ClusterState, Any, Ragged, Any]:
     """A cluster, rows of it, and a new replica list with flags for each."""
     cluster = draw(clusters())
     rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
-    lists = [tuple(draw(st.lists(st.integers(0, brokers - 1), unique=True, max_size=5))) for _ in rows]
+    lists = [_list(draw, cluster.partitions.replicas_of(row).tolist(), brokers) for row in rows.tolist()]
     wanted = Ragged.of(lists)
     flags = draw(st.lists(st.integers(0, 3), min_size=len(wanted.values), max_size=len(wanted.values)))
     return cluster, rows, wanted, np.array(flags, np.uint8)
+
+
+def _list(draw: st.DrawFn, now: list[int], brokers: int) -> tuple[int, ...]:
+    """Any brokers, behind as much of the list as it is now as may be: none of it, some, or all."""
+    kept = now[: draw(st.integers(0, len(now)))]
+    others = st.lists(st.sampled_from([broker for broker in range(brokers) if broker not in kept]), unique=True)
+    return (*kept, *(draw(others)[:5] if len(kept) < brokers else ()))
 
 
 def assigned(kernels: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragged, flags: Any) -> tuple[Any, ...]:

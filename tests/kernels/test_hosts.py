@@ -14,20 +14,28 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from tests.worlds import clusters
 
+#: Stands where no byte of a row is.
+UNUSED = 0x5A
 #: The last row that takes so many bytes as a first step, and the next.
 EDGES = (127, 128, 2**14 - 1, 2**14, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 - 1)
 
 
 def index(
     kernels: ModuleType, slot_start: Int32, counts: np.ndarray, replica: Int16, brokers: int
-) -> tuple[Int64, UInt8]:
-    last, put, offsets = np.full(brokers, 7, np.int32), np.full(brokers, 7, np.int64), np.full(brokers + 1, 7, np.int64)
-    size = kernels.size_hosts(slot_start, counts, replica, last, offsets)
-    assert offsets[-1] == size
-    steps = np.zeros(size, np.uint8)
-    assert kernels.index_hosts(slot_start, counts, replica, offsets, last, put, steps) == counts.sum()
-    assert put.tolist() == offsets[1:].tolist()
-    return offsets, steps
+) -> tuple[Int64, Int64, UInt8]:
+    """Where each broker's bytes begin and end, and all bytes; there is room for them, and nothing else is written."""
+    last, ends, starts = np.full(brokers, 7, np.int32), np.full(brokers, 7, np.int64), np.full(brokers + 1, 7, np.int64)
+    size = kernels.size_hosts(slot_start, counts, replica, starts)
+    assert starts[-1] == size
+    steps = np.full(size + 1, UNUSED, np.uint8)
+    assert kernels.index_hosts(slot_start, counts, replica, starts, last, ends, steps[:-1]) == counts.sum()
+    assert (ends >= starts[:-1]).all()
+    assert (ends <= starts[1:]).all()
+    unused = np.ones(size + 1, np.bool_)
+    for start, end in zip(starts[:-1].tolist(), ends.tolist(), strict=True):
+        unused[start:end] = False
+    assert (steps[unused] == UNUSED).all()
+    return starts, ends, steps
 
 
 def read(kernels: ModuleType, steps: UInt8) -> list[int]:
@@ -39,13 +47,26 @@ def read(kernels: ModuleType, steps: UInt8) -> list[int]:
 @given(clusters())
 def test_rows_come_out_as_they_went_in(cluster: ClusterState) -> None:
     p, brokers = cluster.partitions, len(cluster.brokers)
-    offsets, steps = index(_hosting, p.slot_start, p.replica_count, p.replica, brokers)
+    starts, ends, steps = index(_hosting, p.slot_start, p.replica_count, p.replica, brokers)
     twins = index(_naive, p.slot_start, p.replica_count, p.replica, brokers)
-    assert (offsets.tolist(), steps.tolist()) == tuple(one.tolist() for one in twins)
+    assert [one.tolist() for one in (starts, ends, steps)] == [one.tolist() for one in twins]
     for broker in range(brokers):
-        part = steps[offsets[broker] : offsets[broker + 1]]
+        part = steps[starts[broker] : ends[broker]]
         hosted = [row for row in range(len(p)) if broker in p.replicas_of(row)]
         assert read(_hosting, part) == read(_naive, part) == hosted
+
+
+@given(st.integers(0, 9), st.integers(1, 400), st.sampled_from((9, 100, 400)), st.integers(0, 2**31))
+def test_rows_of_any_replication_factor(factor: int, rows: int, brokers: int, seed: int) -> None:
+    """Most rows have so many replicas, some one more or fewer; a slot in between belongs to nobody."""
+    numbers = np.random.default_rng(seed)
+    counts = np.clip(factor + (numbers.random(rows) < 0.1) - (numbers.random(rows) < 0.1), 0, 9).astype(np.int16)
+    starts = (np.cumsum(counts + 1) - counts - 1).astype(np.int32)
+    replica = np.full(int(counts.sum()) + rows, -1, np.int16)
+    for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
+        replica[start : start + count] = numbers.permutation(brokers)[:count]
+    indexed, twins = index(_hosting, starts, counts, replica, brokers), index(_naive, starts, counts, replica, brokers)
+    assert [one.tolist() for one in indexed] == [one.tolist() for one in twins]
 
 
 @pytest.mark.parametrize("rows", [127, 128, 2**14 - 1, 2**14, 40_000])
@@ -54,13 +75,16 @@ def test_rows_far_apart_take_more_bytes(rows: int) -> None:
     replica = np.zeros(rows + 1, np.int16)
     replica[-1] = 1
     starts, counts = np.arange(rows + 1, dtype=np.int32), np.ones(rows + 1, np.int16)
-    offsets, steps = index(_hosting, starts, counts, replica, 2)
-    assert offsets.tolist() == [0, rows, rows + (1 if rows < 128 else 2 if rows < 2**14 else 3)]
-    assert read(_hosting, steps[rows:]) == [rows]
-    assert read(_hosting, steps[:rows]) == list(range(rows))
+    begin, ends, steps = index(_hosting, starts, counts, replica, 2)
+    assert (ends - begin[:-1]).tolist() == [rows, 1 if rows < 128 else 2 if rows < 2**14 else 3]
+    assert read(_hosting, steps[begin[1] : ends[1]]) == [rows]
+    assert read(_hosting, steps[: ends[0]]) == list(range(rows))
 
 
-@given(st.lists(st.sampled_from(EDGES) | st.integers(0, 2**31 - 1), max_size=5))
+@given(
+    st.lists(st.sampled_from(EDGES) | st.integers(0, 2**31 - 1), max_size=5)
+    | st.lists(st.integers(0, 2000), max_size=60, unique=True)
+)
 def test_steps_of_any_size_are_read(rows: list[int]) -> None:
     written, before = bytearray(), 0
     for row in sorted(rows):
@@ -76,5 +100,5 @@ def test_steps_of_any_size_are_read(rows: list[int]) -> None:
 def test_nothing_is_no_special_case() -> None:
     nothing, nobody = np.empty(0, np.int32), np.empty(0, np.int16)
     for kernels in (_hosting, _naive):
-        offsets, steps = index(kernels, nothing, nobody, nobody, 0)
-        assert (offsets.tolist(), steps.tolist(), read(kernels, steps)) == ([0], [], [])
+        starts, ends, steps = index(kernels, nothing, nobody, nobody, 0)
+        assert (starts.tolist(), ends.tolist(), read(kernels, steps[:-1])) == ([0], [], [])

@@ -1,0 +1,77 @@
+"""Counts by broker over more rows than are looked at in one go: the kernel equals its twin, whatever is wrong."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe import _hosting, _naive
+
+BROKERS = 12
+#: Rows that are looked at in one go.
+RUN = 32
+#: What may be wrong with a row of a cluster that is healthy otherwise.
+FAULTS = ("shrunk", "empty", "reordered", "stranger", "leaderless", "gap", "longer", "bare", "away")
+
+
+def counted(kernels: ModuleType, rows: list[tuple[list[int], list[int], int, int]]) -> tuple[int, list[list[int]]]:
+    """Count rows of replicas, ISR, leader, and slots that stand unused behind them. The columns end with the last."""
+    capacity = [max(len(replicas), len(isr)) + gap for replicas, isr, _, gap in rows]
+    slot_start = (np.cumsum(capacity) - capacity).astype(np.int32)
+    replica, isr_column = np.full(sum(capacity), -1, np.int16), np.full(sum(capacity), -1, np.int16)
+    for start, (replicas, isr, _, _) in zip(slot_start.tolist(), rows, strict=True):
+        replica[start : start + len(replicas)], isr_column[start : start + len(isr)] = replicas, isr
+    replica_count = np.array([len(replicas) for replicas, _, _, _ in rows], np.int16)
+    isr_count = np.array([len(isr) for _, isr, _, _ in rows], np.int16)
+    out = [np.full(BROKERS, 7, np.int32) for _ in range(4)]
+    leader = np.array([row[2] for row in rows], np.int16)
+    found = kernels.count_by_broker(leader, slot_start, replica_count, isr_count, replica, isr_column, *out)
+    return found, [one.tolist() for one in out]
+
+
+def broken(fault: str, replicas: list[int]) -> tuple[list[int], list[int], int, int]:
+    """A row that has one fault."""
+    stranger = next(broker for broker in range(BROKERS) if broker not in replicas)
+    leader = replicas[0] if replicas else -1
+    row = {
+        "shrunk": (replicas, replicas[:-1], leader, 0),
+        "empty": (replicas, [], -1, 0),
+        "reordered": (replicas, replicas[::-1], leader, 0),
+        "stranger": (replicas, [*replicas[:-1], stranger], leader, 0),
+        "leaderless": (replicas, replicas, -1, 0),
+        "gap": (replicas, replicas, leader, 1),
+        "longer": ([*replicas, stranger], [*replicas, stranger], leader, 0),
+        "bare": ([], [], -1, 0),
+        "away": (replicas, replicas, stranger, 0),
+    }
+    return row[fault]
+
+
+@given(
+    st.integers(0, 9),
+    st.sampled_from((1, RUN - 1, RUN, RUN + 1, 2 * RUN, 3 * RUN + 5)),
+    st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 3 * RUN + 4)), max_size=3),
+)
+def test_rows_are_counted_one_by_one_or_many_at_a_time(
+    factor: int, count: int, faults: list[tuple[str, int]]
+) -> None:  # fmt: skip
+    lists = [[(row + k) % BROKERS for k in range(factor)] for row in range(count)]
+    rows = [(replicas, replicas, replicas[0] if replicas else -1, 0) for replicas in lists]
+    for fault, row in faults:
+        rows[row % count] = broken(fault, lists[row % count])
+    assert counted(_hosting, rows) == counted(_naive, rows)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("row", [0, 1, RUN - 1, RUN, 2 * RUN - 1])
+def test_one_fault_among_healthy_rows_counts(fault: str, row: int) -> None:
+    lists = [[(row + k) % BROKERS for k in range(3)] for row in range(2 * RUN)]
+    rows = [(replicas, replicas, replicas[0], 0) for replicas in lists]
+    healthy = counted(_naive, rows)
+    rows[row] = broken(fault, lists[row])
+    assert counted(_hosting, rows) == counted(_naive, rows)
+    assert (counted(_hosting, rows) == healthy) is (fault in {"reordered", "gap"})
