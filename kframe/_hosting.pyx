@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from kframe.column cimport broker_t
 from kframe.prefetch cimport ask_for_assigned, ask_for_replicas, far_apart
 from kframe.scan cimport contains
-from kframe.steps cimport USUAL, add_step, put_step, room_for
+from kframe.steps cimport SPARE, USUAL, add_step, put_step, room_for
 from kframe.whole cimport RUN, are_whole, count_rows, count_whole
 
 cdef enum:
@@ -28,7 +28,7 @@ def size_hosts(
     const broker_t[::1] replica,         # IN   (s,)
     int64_t[::1] offsets,                # OUT  (b + 1,) where there is room for the bytes of each broker's rows
 ):
-    """Find out how many bytes ``index_hosts`` writes at most; return how many. Cost O(s + b)."""
+    """Find out how many bytes ``index_hosts`` writes at most; return how many it needs. Cost O(s + b)."""
     cdef Py_ssize_t row, b, k, start, total = 0, room
     with nogil:
         offsets[:] = 0
@@ -45,7 +45,7 @@ def size_hosts(
             room = room_for(offsets[b], slot_start.shape[0])
             offsets[b] = total
             total += room
-    return total
+    return total + SPARE
 
 
 def index_hosts(
@@ -55,7 +55,7 @@ def index_hosts(
     const int64_t[::1] offsets,          # IN   (b + 1,) where there is room for the bytes of each broker's rows
     int32_t[::1] last,                   # SCRATCH (b,)
     int64_t[::1] ends,                   # OUT  (b,) where the bytes of each broker's rows end
-    uint8_t[::1] steps,                  # OUT  (offsets[b],) the rows of each broker, broker by broker, ascending
+    uint8_t[::1] steps,                  # OUT  (what ``size_hosts`` returned,) each broker's rows, ascending
 ):
     """Sort all rows by the brokers that host them (counting sort); return how many replicas. Cost O(s + b).
 

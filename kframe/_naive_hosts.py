@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.model.ids import ReplicaFlag, ReplicaState
+
+#: Bytes that the kernel asks for ahead of those that it writes.
+SPARE: Final = 64
 
 
 def size_hosts(slot_start: Int32, replica_count: Int16, replica: Int16, offsets: Int64) -> int:
@@ -17,7 +22,7 @@ def size_hosts(slot_start: Int32, replica_count: Int16, replica: Int16, offsets:
             held[broker] += 1
     sizes = [count + sum(min(count, rows // 128**more) for more in (1, 2, 3, 4)) for count in held]
     offsets[:] = [sum(sizes[:broker]) for broker in range(len(sizes) + 1)]
-    return sum(sizes)
+    return sum(sizes) + SPARE
 
 
 def index_hosts(
