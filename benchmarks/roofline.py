@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.records import table, write_record
-from benchmarks.roofline_kernels import LINE_BYTES, Call, Ground, calls_of, run
+from benchmarks.roofline_kernels import COMPILED, LINE_BYTES, Call, Ground, calls_of, find
 
 #: How many times longer than the limit a kernel may take without a note.
 TIMES_MAX: Final = 3.0
@@ -114,11 +114,11 @@ def measure(g: Ground, runs: int, copied: int) -> list[Record]:
     usual, limits["scatter"] = next(iter(limits)), scattering(g)
     found = []
     for name, call in calls_of(g).items():
-        limit, seconds, rates = LIMITS.get(name, usual), [], []
+        limit, work, seconds, rates = LIMITS.get(name, usual), _checked(g, name, call), [], []
         for _ in range(runs):
             rates.append(limits[limit].nbytes / seconds_of(limits[limit].work))
             call.before()
-            seconds.append(seconds_of(lambda: _checked(g, name, call)))  # noqa: B023
+            seconds.append(seconds_of(work))
         nbytes, least = g.bytes_of(name, call), min(seconds)
         found.append({
             "kernel": name, "rows": "one broker's" if scattered else "all", "row_count": g.k, "bytes": nbytes,
@@ -137,9 +137,10 @@ def in_cache(brokers: int, runs: int, sizes: Sequence[int]) -> dict[str, float]:
 
 
 def _times(g: Ground, name: str, call: Call, runs: int) -> Iterator[float]:
+    work = _checked(g, name, call)
     for _ in range(runs):
         call.before()
-        yield seconds_of(lambda: _checked(g, name, call))
+        yield seconds_of(work)
 
 
 def why(row: Record) -> str:
@@ -151,11 +152,19 @@ def why(row: Record) -> str:
     return "; ".join(told) or "no note yet"
 
 
-def _checked(g: Ground, name: str, call: Call) -> None:
-    """Call a kernel. Raises AssertionError if its answer is another: then something other than the work was timed."""
-    answer = run(g, name, call)
-    if answer != call.expected:
-        raise AssertionError(f"{name} returned {answer}, expected {call.expected}")
+def _checked(g: Ground, name: str, call: Call) -> Callable[[], None]:
+    """A call of a kernel; its arguments are looked up now, which takes longer than some kernels do.
+
+    It raises AssertionError if the answer is another: then something other than the work was timed.
+    """
+    kernel, arguments = find(COMPILED, name), list(g.arguments(name, call).values())
+
+    def work() -> None:
+        answer = kernel(*arguments)
+        if answer != call.expected:
+            raise AssertionError(f"{name} returned {answer}, expected {call.expected}")
+
+    return work
 
 
 def line(row: Record) -> tuple[str, ...]:

@@ -116,4 +116,4 @@ def test_a_wrong_answer_is_no_figure() -> None:
     call = calls_of(ground)["choose_leaders"]
     ground.named["live"] = np.zeros(5, np.uint8)
     with pytest.raises(AssertionError, match="choose_leaders returned 0, expected 200"):
-        roofline._checked(ground, "choose_leaders", call)
+        roofline._checked(ground, "choose_leaders", call)()
