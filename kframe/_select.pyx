@@ -7,11 +7,15 @@ See ``selector.h`` for what a native selector is and sees. Twins: ``tests/plug/n
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport INT32_MIN, int16_t, int32_t, uint8_t, uint32_t
 
+from kframe.asking cimport ask_block, copy_eligible, copy_targets, judge, judge_block
 from kframe.column cimport broker_t
-from kframe.lawful cimport REMOVING, eligible_slot, in_isr, lawful, slot_may_lead, unclean_here
+from kframe.gathering cimport gather_block, gather_row
+from kframe.lawful cimport candidate, eligible_slot, in_isr, lawful, unclean_here
+from kframe.plain_rows cimport plain_width
 from kframe.prefetch cimport ask_for_slots, far_apart
+from kframe.scan cimport BLOCK, FEW, list_away
 from kframe.selector cimport (
-    KFRAME_INITIAL, KFRAME_NO_LEADER, KFRAME_OFFLINE_DIR, KFRAME_PREFERRED, KFRAME_REASSIGN,
+    KFRAME_CONTROLLED_SHUTDOWN, KFRAME_INITIAL, KFRAME_NO_LEADER, KFRAME_OFFLINE, KFRAME_OFFLINE_DIR, KFRAME_REASSIGN,
     KFRAME_SELECT_SIGNATURE, kframe_election, kframe_eligible, kframe_in_sync, kframe_select,
 )
 
@@ -133,33 +137,36 @@ def gather(
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
     cdef const broker_t[::1] replica = p.replica, isr = p.isr
     cdef const uint8_t[::1] flags = p.replica_flags
-    cdef Py_ssize_t i, at, row, start, put = 0, room = candidates.shape[0]
-    cdef bint may, unclean, far = far_apart(rows, slot_start)
-    cdef broker_t broker, head
+    cdef Py_ssize_t i = 0, put = 0, stop, row, start, count, members
+    cdef int32_t width
+    # Then all replicas are candidates, and who is eligible and in sync may lead, unless an unclean leader is allowed.
+    cdef bint simple = kind == KFRAME_OFFLINE or kind == KFRAME_CONTROLLED_SHUTDOWN
+    cdef bint unclean, far = far_apart(rows, slot_start)
+    cdef broker_t[FEW] away
+    cdef int away_count = list_away(live, away)
     offsets[0] = 0
     with nogil:
-        for i in range(rows.shape[0]):
-            if far:
-                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
-            row = rows[i]
-            start, head = slot_start[row], KFRAME_NO_LEADER
-            if put + replica_count[row] > room:
-                with gil:
-                    return -1
-            unclean = unclean_here(
-                kind, allowed[i], start, replica_count[row], isr_count[row], replica, isr, flags, live)
-            for at in range(start, start + replica_count[row]):
-                if kind == KFRAME_REASSIGN and flags[at] & REMOVING:
-                    continue
-                broker = replica[at]
-                may = (kind != KFRAME_PREFERRED or at == start) and slot_may_lead(
-                    kind, start, isr_count[row], replica, isr, flags, live, unclean, at)
-                candidates[put], may_lead[put] = broker, may
-                if may and head == KFRAME_NO_LEADER:
-                    head = broker
-                put += 1
-            offsets[i + 1] = <int32_t>put
-            first[i] = head
+        while i < rows.shape[0]:
+            stop = min(i + BLOCK, rows.shape[0])
+            width = plain_width(rows, i, slot_start, replica_count, allowed) if simple else 0
+            if width and put + width * BLOCK <= candidates.shape[0]:
+                gather_block(rows[i], width, slot_start[rows[i]], isr_count, replica, isr, flags, live, away,
+                             away_count, i, put, offsets, candidates, may_lead, first)
+                put += width * BLOCK
+                i = stop
+            while i < stop:
+                if far:
+                    ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
+                row = rows[i]
+                start, count, members = slot_start[row], replica_count[row], isr_count[row]
+                if put + count > candidates.shape[0]:
+                    with gil:
+                        return -1
+                unclean = unclean_here(kind, allowed[i], start, count, members, replica, isr, flags, live)
+                put = gather_row(kind, start, count, members, replica, isr, flags, live, unclean, put, candidates,
+                                 may_lead, &first[i])
+                i += 1
+                offsets[i] = <int32_t>put
     return put
 
 
@@ -185,7 +192,7 @@ def mark(
             row = rows[i]
             start = slot_start[row]
             for at in range(start, start + replica_count[row]):
-                if kind == KFRAME_REASSIGN and flags[at] & REMOVING:
+                if not candidate(kind, flags, at):
                     continue
                 may = eligible_slot(replica, flags, live, at)
                 # The ISR of a new partition will be who may lead.
@@ -269,48 +276,6 @@ def seed_of(
     return seed
 
 
-cdef inline int32_t copy_targets(
-    Py_ssize_t start, Py_ssize_t count, const broker_t[::1] replica, const uint8_t[::1] flags, broker_t[::1] brokers,
-    uint8_t[::1] marks,
-) noexcept nogil:
-    """Copy the replicas that a reassignment leaves, and their flags; return how many these are."""
-    cdef Py_ssize_t at
-    cdef int32_t put = 0
-    for at in range(start, start + count):
-        if not flags[at] & REMOVING:
-            brokers[put], marks[put] = replica[at], flags[at]
-            put += 1
-    return put
-
-
-cdef inline int32_t copy_eligible(
-    Py_ssize_t start, Py_ssize_t count, const broker_t[::1] replica, const uint8_t[::1] flags,
-    const uint8_t[::1] live, broker_t[::1] brokers,
-) noexcept nogil:
-    """Copy the ISR that a new partition will get; return how many are in it."""
-    cdef Py_ssize_t at
-    cdef int32_t put = 0
-    for at in range(start, start + count):
-        if eligible_slot(replica, flags, live, at):
-            brokers[put] = replica[at]
-            put += 1
-    return put
-
-
-cdef inline Py_ssize_t slot_of(
-    int kind, Py_ssize_t start, int32_t position, const uint8_t[::1] flags,
-) noexcept nogil:
-    """The slot of the candidate at ``position``, which exists: read from the columns, whatever has become of what the
-    selector was shown."""
-    cdef Py_ssize_t at = start
-    if kind != KFRAME_REASSIGN:
-        return start + position
-    while flags[at] & REMOVING or position > 0:
-        position -= not flags[at] & REMOVING
-        at += 1
-    return at
-
-
 def choose(
     size_t function,                     # IN   address of a kframe_select
     size_t user_data,                    # IN   handed to it as it is
@@ -333,37 +298,41 @@ def choose(
     cdef const broker_t *replicas = brokers_of(p.replica)
     cdef const broker_t *isrs = brokers_of(p.isr)
     cdef const uint8_t *all_flags = bytes_of(p.replica_flags)
-    cdef Py_ssize_t i, at, row, start, unlawful = 0
-    cdef int32_t position, count, members
-    cdef bint unclean, far = far_apart(rows, slot_start)
+    cdef Py_ssize_t i = 0, stop, row, start, unlawful = 0
+    cdef int32_t count, members, width
+    cdef int32_t[BLOCK] positions
+    cdef bint unclean, far = far_apart(rows, slot_start), made = kind == KFRAME_REASSIGN or kind == KFRAME_INITIAL
     cdef kframe_select select = <kframe_select>function
     cdef kframe_election e
     seed = seed_of(kind, rows, p.topic, p.partition, p.leader_epoch)
     begin(&e, kind, seed, shown, (p.topic, p.partition, p.leader, p.leader_epoch))
     with nogil:
-        for i in range(rows.shape[0]):
-            if far:
-                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
-            row = rows[i]
-            start, count, members = slot_start[row], replica_count[row], isr_count[row]
-            unclean = unclean_here(kind, allowed[i], start, count, members, replica, isr, flags, live)
-            e.row, e.isr_count, e.unclean_allowed = <int32_t>row, members, unclean
-            e.candidates, e.candidate_flags, e.isr = replicas + start, all_flags + start, isrs + start
-            if kind == KFRAME_REASSIGN:
-                count = copy_targets(start, count, replica, flags, brokers, marks)
-                e.candidates, e.candidate_flags = &brokers[0], &marks[0]
-            elif kind == KFRAME_INITIAL:
-                e.isr_count = copy_eligible(start, count, replica, flags, live, brokers)
-                e.isr = &brokers[0]
-            e.candidate_count = count
-            position = select(&e, <void *>user_data)
-            leader[i] = KFRAME_NO_LEADER
-            if position == KFRAME_NO_LEADER:
-                continue
-            if position < 0 or position >= count or (kind == KFRAME_PREFERRED and position > 0):
-                unlawful += 1
-                continue
-            at = slot_of(kind, start, position, flags)
-            leader[i] = replica[at]
-            unlawful += not slot_may_lead(kind, start, members, replica, isr, flags, live, unclean, at)
+        while i < rows.shape[0]:
+            stop = min(i + BLOCK, rows.shape[0])
+            width = 0 if made else plain_width(rows, i, slot_start, replica_count, allowed)
+            if width:
+                row, start = rows[i], slot_start[rows[i]]
+                ask_block(select, <void *>user_data, &e, row, width, isr_count, replicas + start, all_flags + start,
+                          isrs + start, &positions[0])
+                unlawful += judge_block(kind, &positions[0], row, width, start, isr_count, replica, isr, flags, live,
+                                        leader, i)
+                i = stop
+            while i < stop:
+                if far:
+                    ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
+                row = rows[i]
+                start, count, members = slot_start[row], replica_count[row], isr_count[row]
+                unclean = unclean_here(kind, allowed[i], start, count, members, replica, isr, flags, live)
+                e.row, e.isr_count, e.unclean_allowed = <int32_t>row, members, unclean
+                e.candidates, e.candidate_flags, e.isr = replicas + start, all_flags + start, isrs + start
+                if kind == KFRAME_REASSIGN:
+                    count = copy_targets(start, count, replica, flags, brokers, marks)
+                    e.candidates, e.candidate_flags = &brokers[0], &marks[0]
+                elif kind == KFRAME_INITIAL:
+                    e.isr_count = copy_eligible(start, count, replica, flags, live, brokers)
+                    e.isr = &brokers[0]
+                e.candidate_count = count
+                unlawful += judge(kind, select(&e, <void *>user_data), count, start, members, replica, isr, flags, live,
+                                  unclean, &leader[i])
+                i += 1
     return unlawful

@@ -44,13 +44,20 @@ cdef inline bint unclean_here(
     return allowed and kind == KFRAME_OFFLINE and not any_clean(start, count, members, replica, isr, flags, live)
 
 
+cdef inline bint candidate(int kind, const uint8_t[::1] flags, Py_ssize_t at) noexcept nogil:
+    """Whether the replica in a slot is asked at all."""
+    return kind != KFRAME_REASSIGN or (flags[at] & REMOVING) == 0
+
+
 cdef inline bint slot_may_lead(
     int kind, Py_ssize_t start, Py_ssize_t members, const broker_t[::1] replica, const broker_t[::1] isr,
     const uint8_t[::1] flags, const uint8_t[::1] live, bint unclean, Py_ssize_t at,
 ) noexcept nogil:
-    """Whether a candidate may lead a row, wherever its place among them; ``unclean`` is of ``unclean_here``."""
-    return eligible_slot(replica, flags, live, at) and (
-        kind == KFRAME_INITIAL or unclean or in_isr(isr, start, members, at, replica[at]))
+    """Whether the safety rules let the replica in slot ``at`` lead its row; ``unclean`` is of ``unclean_here``."""
+    return (
+        candidate(kind, flags, at) and (kind != KFRAME_PREFERRED or at == start)
+        and eligible_slot(replica, flags, live, at)
+        and (kind == KFRAME_INITIAL or unclean or in_isr(isr, start, members, at, replica[at])))
 
 
 cdef inline bint lawful(
@@ -59,7 +66,7 @@ cdef inline bint lawful(
 ) noexcept nogil:
     """Whether the safety rules let ``broker`` lead a row."""
     cdef Py_ssize_t at
-    for at in range(start, start + (min(count, 1) if kind == KFRAME_PREFERRED else count)):
-        if replica[at] == broker and not (kind == KFRAME_REASSIGN and flags[at] & REMOVING):
+    for at in range(start, start + count):
+        if replica[at] == broker and candidate(kind, flags, at):
             return slot_may_lead(kind, start, members, replica, isr, flags, live, unclean, at)
     return False

@@ -18,11 +18,12 @@ from kframe.core.selectors import SHIPPED
 from kframe.core.showing import election_batch
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
+from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 from kframe.plug.trials import random_cluster
 from tests.core import selection_twin
+from tests.core.even_rows import AWAY, even_cluster, even_rows
 
 BROKERS = 5
 
@@ -178,10 +179,13 @@ def test_no_selector_breaks_an_invariant(world: World, leaders: list[int], worse
             assert after == [leader], "I7"
 
 
-def shown(module: ModuleType, cluster: ClusterState, kind: ElectionKind, rows: Int32) -> list[Any]:
+def shown(
+    module: ModuleType, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean: UInt8 | None = None
+) -> list[Any]:
     """All that the kernels read out of the columns for a batch, with room enough and with a slot too few."""
     p, count, live = cluster.partitions, len(rows), cluster.brokers.live
-    allowed, most = (rows % 2).astype(np.uint8), int(p.replica_count[rows].sum())
+    allowed = (rows % 2).astype(np.uint8) if unclean is None else unclean
+    most = int(p.replica_count[rows].sum())
     read: list[Any] = [module.seed_of(int(kind), rows, p.topic, p.partition, p.leader_epoch)]
     for room in {most, max(most - 1, 0)}:
         shapes = [(count + 1, np.int32), (room, np.int32), (room, np.uint8), (count, np.int16)]
@@ -205,6 +209,25 @@ def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
     """Then memory is asked for some rows ahead."""
     cluster, rows = random_cluster(3, partitions=400), np.arange(0, 400, 8, dtype=np.int32)
     assert shown(_select, cluster, kind, rows) == shown(selection_twin, cluster, kind, rows)
+
+
+@pytest.mark.parametrize("width", range(1, 10))
+@pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
+def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
+    """Then many are taken at a time."""
+    cluster = even_cluster(width, width, AWAY[width % 3], odd=(0.01, 0.03, 0.5)[width // 3 % 3])
+    for rows, allowed in even_rows(width, cluster):
+        seen = [shown(module, cluster, kind, rows, allowed) for module in (_select, selection_twin)]
+        assert seen[0] == seen[1]
+
+
+def test_one_short_isr_among_whole_ones_is_seen() -> None:
+    """What has left it still stands behind it."""
+    cluster, nobody = even_cluster(1, width=3, away=0, odd=0.0), np.zeros(64, np.uint8)
+    cluster.partitions.isr_count[40] = 2
+    rows = np.arange(64, dtype=np.int32)
+    seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, nobody) for module in (_select, selection_twin)]
+    assert seen[0] == seen[1]
 
 
 @given(worlds(), written)

@@ -20,6 +20,7 @@ from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.plug.native import SIGNATURE, NativeFunction, NativeSelector, normal_signature
 from kframe.plug.trials import random_cluster, random_election
 from kframe.testing.selector_contract import SelectorContract
+from tests.core.even_rows import AWAY, even_cluster, even_rows
 from tests.plug import native_twin
 from tests.plug.conftest import Compiled
 
@@ -103,6 +104,28 @@ def test_choosing_on_the_columns_equals_choosing_for_a_batch(
             assert np.array_equal(getattr(cluster.partitions, column), getattr(untouched.partitions, column))
         assert cluster.brokers.ids.tolist() == untouched.brokers.ids.tolist()
     assert found[0] == found[1]
+
+
+@KINDS
+@pytest.mark.parametrize("away", AWAY)
+@pytest.mark.parametrize("width", [1, 3, 4, 9])
+@pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range", "vandal"])
+def test_many_rows_at_a_time_are_chosen_for_as_in_a_batch(
+    compiled: Compiled, name: str, width: int, away: int, kind: ElectionKind
+) -> None:
+    cluster = even_cluster(width, width, away, odd=0.05)
+    for rows, allowed in even_rows(width, cluster):
+        batch = election_batch(cluster, kind, rows, allowed)
+        seen = [ctypes.c_uint64(0), ctypes.c_uint64(0)]
+        calls = [NativeSelector("x", compiled.function(name, ctypes.addressof(one))) for one in seen]
+        expected, leader = np.full(len(rows), 77, np.int32), np.full(len(rows), 77, np.int32)
+        calls[0].elect(batch, expected)
+        unlawful = choose_natively(calls[1].native, cluster, kind, rows, allowed, leader)
+        faults = find_faults(election_batch(cluster, kind, rows, allowed), expected)
+        assert unlawful == sum(len(positions) for positions in faults.values())
+        assert seen[0].value == seen[1].value
+        wrong = np.concatenate([rows[:0], *faults.values()])
+        assert np.delete(leader, wrong).tolist() == np.delete(expected, wrong).tolist()
 
 
 @KINDS
