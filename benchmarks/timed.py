@@ -30,8 +30,11 @@ HEADINGS: Final = ("partitions", "brokers", "bench", "ready ms", "least", "most"
 LEGEND: Final = (
     "kframe: median milliseconds of one event, decided, applied and all bytes ready; least and most of all runs."
 )
-TIER_HEADINGS: Final = ("partitions", "brokers", "selector", "choosing", "deciding")
-TIER_LEGEND: Final = "How many times as long as with the built-in rule, when a broker fails; the fastest run of each."
+#: The benches that are there for each tier too, and what their ratios' names have before the tier: in one only the
+#: partitions of a broker elect, which lie far apart, in the other all do, one after another.
+OF_TIERS: Final = {"broker-failure": "", "election-of-all": "all-"}
+TIER_HEADINGS: Final = ("partitions", "brokers", "bench", "selector", "choosing", "deciding")
+TIER_LEGEND: Final = "How many times as long as with the built-in rule; the fastest run of each."
 
 Result = dict[str, Any]
 
@@ -89,27 +92,27 @@ def line(result: Result) -> tuple[str, ...]:
 
 
 def tiers(results: Sequence[Result]) -> list[Result]:
-    """For each size what selectors of each tier cost beside the built-in rule."""
+    """For each size, and each bench that has tiers, what selectors of each tier cost beside the built-in rule."""
     found = []
     for result in results:
-        if result["bench"] != "broker-failure":
+        if result["bench"] not in OF_TIERS:
             continue
         size = {key: result[key] for key in ("partitions", "brokers")}
         for tier in TIERS:
             for other in results:
-                if other["bench"] == f"broker-failure-{tier}" and size.items() <= other.items():
+                if other["bench"] == f"{result['bench']}-{tier}" and size.items() <= other.items():
                     times = {
                         phase: other["seconds"][phase]["min"] / result["seconds"][phase]["min"]
                         for phase in ("choose", "decide")
                     }
-                    found.append({**size, "tier": tier, **times})
+                    found.append({**size, "bench": result["bench"], "tier": tier, **times})
     return found
 
 
 def tier_line(found: Result) -> tuple[str, ...]:
     """A row of ``tiers`` as cells under TIER_HEADINGS."""
     size = (f"{found['partitions']:,}", f"{found['brokers']:,}")
-    return (*size, found["tier"], f"{found['choose']:.2f}", f"{found['decide']:.2f}")
+    return (*size, found["bench"], found["tier"], f"{found['choose']:.2f}", f"{found['decide']:.2f}")
 
 
 def ratios(results: Sequence[Result]) -> list[Ratio]:
@@ -117,7 +120,8 @@ def ratios(results: Sequence[Result]) -> list[Ratio]:
     kept = []
     for one in tiers(results):
         size = f"{one['partitions']}/{one['brokers']}"
-        kept += [Ratio(f"{phase}-{one['tier']}/{size}", one[phase], less=True) for phase in ("choose", "decide")]
+        tier = OF_TIERS[one["bench"]] + one["tier"]
+        kept += [Ratio(f"{phase}-{tier}/{size}", one[phase], less=True) for phase in ("choose", "decide")]
     for one in results:
         if one["bench"] not in ("broker-failure", "controller-failover"):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kframe.model.cluster import ClusterState
+from kframe.model.ids import NO_LEADER
 from kframe.snapshot.generate import PARTITIONS_PER_TOPIC, generate
 from kframe.snapshot.snapshot import Snapshot
 
@@ -32,6 +33,13 @@ def led_by_second(partitions: int, brokers: int) -> ClusterState:
     cluster = whole_cluster(partitions, brokers)
     p = cluster.partitions
     p.leader[:] = p.replica[p.slot_start + 1]
+    return cluster
+
+
+def leaderless_cluster(partitions: int, brokers: int) -> ClusterState:
+    """``whole_cluster``, but no partition has a leader, though all replicas are in sync."""
+    cluster = whole_cluster(partitions, brokers)
+    cluster.partitions.leader[:] = NO_LEADER
     return cluster
 
 

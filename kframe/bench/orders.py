@@ -34,12 +34,13 @@ def preferred_election(life: Life, _partitions: int) -> Timed:
     """Every partition is to be led by its first replica."""
     life.stand()
     life.rest()
+    return _electing(life, ElectionType.PREFERRED)
 
-    def elect() -> None:
-        response = life.ask(lambda token: ElectionRequested(ElectionType.PREFERRED, None, token))
-        life.expect(response.error == ErrorCode.NONE and not response.codes.any(), "every election goes well")
 
-    return elect
+def election_of_all(life: Life, _partitions: int) -> Timed:
+    """Every partition is to be led by somebody, out of sync if need be."""
+    life.adopt()
+    return _electing(life, ElectionType.UNCLEAN)
 
 
 def creation(life: Life, partitions: int) -> Timed:
@@ -123,6 +124,16 @@ def gone(life: Life, _partitions: int) -> None:
     """No topic is left."""
     topics = life.cluster.topics
     life.expect(not any(name in topics for name in topics.names), "no topic is left")
+
+
+def _electing(life: Life, election_type: ElectionType) -> Timed:
+    """An election of one type in all partitions that need it."""
+
+    def elect() -> None:
+        response = life.ask(lambda token: ElectionRequested(election_type, None, token))
+        life.expect(response.error == ErrorCode.NONE and not response.codes.any(), "every election goes well")
+
+    return elect
 
 
 def _new_topics(count: int) -> tuple[NewTopic, ...]:

@@ -1,4 +1,4 @@
-"""Kafka's own rule for a broker's failure as a custom selector of each tier: what it costs to be asked."""
+"""Kafka's own rule for partitions whose leader is gone as a custom selector of each tier: what it costs to be asked."""
 
 from __future__ import annotations
 

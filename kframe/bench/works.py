@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kframe.bench import failures, isrs, orders, requests, snapshots, tiers
-from kframe.bench.clusters import led_by_second, one_topic, racked_cluster, whole_cluster
+from kframe.bench.clusters import leaderless_cluster, led_by_second, one_topic, racked_cluster, whole_cluster
 from kframe.bench.work import EventWork, Work
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
@@ -16,11 +16,19 @@ def _broker_failure(tier: Mapping[ElectionKind, LeaderSelector]) -> EventWork:
     return EventWork(whole_cluster, failures.broker_failure, failures.all_led, selectors=tier)
 
 
+def _election_of_all(tier: Mapping[ElectionKind, LeaderSelector]) -> EventWork:
+    return EventWork(leaderless_cluster, orders.election_of_all, failures.all_led, selectors=tier)
+
+
 WORKS: Final[Mapping[str, Work]] = {
     "broker-failure": _broker_failure({}),
     "broker-failure-native": _broker_failure(tiers.native()),
     "broker-failure-bulk": _broker_failure(tiers.bulk()),
     "broker-failure-scalar": _broker_failure(tiers.scalar()),
+    "election-of-all": _election_of_all({}),
+    "election-of-all-native": _election_of_all(tiers.native()),
+    "election-of-all-bulk": _election_of_all(tiers.bulk()),
+    "election-of-all-scalar": _election_of_all(tiers.scalar()),
     "several-brokers-failure": EventWork(
         whole_cluster, failures.several_brokers_failure, failures.all_led_that_can_be
     ),

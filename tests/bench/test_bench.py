@@ -69,8 +69,9 @@ def test_a_part_is_timed_as_a_whole() -> None:
     assert result["requests"] == 2 * BROKERS
 
 
-def test_selectors_of_all_tiers_give_the_answer_of_the_built_in_rule() -> None:
-    tiers = [name for name in EVENTS if name.startswith("broker-failure")]
+@pytest.mark.parametrize("event", ["broker-failure", "election-of-all"])
+def test_selectors_of_all_tiers_give_the_answer_of_the_built_in_rule(event: str) -> None:
+    tiers = [name for name in EVENTS if name.startswith(event)]
     assert len(tiers) == 4
     assert len({run(Bench(name, PARTITIONS, BROKERS, runs=1))["digest"] for name in tiers}) == 1
 

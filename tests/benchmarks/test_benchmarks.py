@@ -37,12 +37,23 @@ def failure(bench: str, choose: float, decide: float, brokers: int = 100) -> dic
 
 def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
     results = [failure("broker-failure", 1.0, 10.0), failure("broker-failure-bulk", 3.0, 12.0),
-               failure("broker-failure-native", 9.0, 9.0, brokers=10)]  # fmt: skip
-    assert timed.tiers(results) == [{"partitions": 1_000, "brokers": 100, "tier": "bulk", "choose": 3.0, "decide": 1.2}]
+               failure("broker-failure-native", 9.0, 9.0, brokers=10),
+               failure("election-of-all", 5.0, 10.0), failure("election-of-all-bulk", 7.0, 11.0)]  # fmt: skip
+    size = {"partitions": 1_000, "brokers": 100, "tier": "bulk"}
+    assert timed.tiers(results) == [
+        {**size, "bench": "broker-failure", "choose": 3.0, "decide": 1.2},
+        {**size, "bench": "election-of-all", "choose": 1.4, "decide": 1.1},
+    ]
+    assert [timed.tier_line(one)[2:] for one in timed.tiers(results)] == [
+        ("broker-failure", "bulk", "3.00", "1.20"),
+        ("election-of-all", "bulk", "1.40", "1.10"),
+    ]
     kept = {one.name: (one.value, one.less, one.absolute) for one in timed.ratios(results)}
     assert kept == {
         "choose-bulk/1000/100": (3.0, True, False),
         "decide-bulk/1000/100": (1.2, True, False),
+        "choose-all-bulk/1000/100": (1.4, True, False),
+        "decide-all-bulk/1000/100": (1.1, True, False),
         "broker-failure/1000/100 bytes a partition": (80.0, True, False),
         "broker-failure/1000/100 seconds": (9.0, True, True),
         "broker-failure/1000/100 resident": (0.5, True, True),
