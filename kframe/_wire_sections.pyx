@@ -93,7 +93,18 @@ cdef inline Py_ssize_t fit_section(
     cdef Py_ssize_t i = start, items = 0, run = 0
     cdef int64_t growth, total = length_size(0, compact)
     cdef int32_t at_topic, current = -1
+    cdef int32_t[RUN] size
+    # Of rows that lie apart there are hardly ever so many of a topic.
+    cdef bint near = grouped and rows[end - 1] - rows[start] < 4 * (end - start)
     while i < end:
+        if near and i + RUN <= end and topic[rows[i + RUN - 1]] == current:
+            growth = length_size(run + RUN, compact) - length_size(run, compact)
+            if add_up(rows, i, current, entry_size, topic, size, &growth) and total + growth <= byte_limit:
+                put_run(current, size, i - first, row_topic, row_size)
+                run += RUN
+                total += growth
+                i += RUN
+                continue
         if i + AHEAD < rows.shape[0]:
             KFRAME_PREFETCH(&topic[rows[i + AHEAD]])
             KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
@@ -120,6 +131,32 @@ cdef inline Py_ssize_t fit_section(
     outer[0] = <int32_t> items
     length[0] = total
     return i
+
+
+cdef inline bint add_up(
+    const int32_t[::1] rows, Py_ssize_t i, int32_t current, const int32_t[::1] entry_size, const int32_t[::1] topic,
+    int32_t* size, int64_t* total,
+) noexcept nogil:
+    """Note the bytes of RUN entries, and add them to ``total``; return whether all are of topic ``current``."""
+    cdef Py_ssize_t k
+    cdef int64_t added = 0
+    cdef int32_t off = 0
+    for k in range(RUN):
+        size[k] = entry_size[rows[i + k]]
+        added += size[k]
+        off |= topic[rows[i + k]] ^ current
+    total[0] += added
+    return off == 0
+
+
+cdef inline void put_run(
+    int32_t current, const int32_t* size, Py_ssize_t to, int32_t[::1] row_topic, int32_t[::1] row_size,
+) noexcept nogil:
+    """Write down what ``add_up`` has noted of RUN rows."""
+    cdef Py_ssize_t k
+    for k in range(RUN):
+        row_topic[to + k] = current
+        row_size[to + k] = size[k]
 
 
 def frame_sections(
