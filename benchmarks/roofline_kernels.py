@@ -259,7 +259,7 @@ def _others(g: Ground) -> dict[str, Call]:
         g.rows, UPDATE_METADATA, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags,
         g.named["live"], size,
     )  # fmt: skip
-    calls = {"size_update_metadata": Call(given, total, addressed={"entry_size": "row"})}
+    calls = {"size_update_metadata": Call(given, total, unread=("replica",), addressed={"entry_size": "row"})}
     row_size = size[g.rows]
     at = np.append(0, np.cumsum(row_size[:-1], dtype=np.int64))
     placed = {"row_size": row_size, "entry_at": at, "out": _u8(total)}

@@ -19,42 +19,37 @@ written, unless said otherwise.
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kframe.column cimport broker_t
-from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH, ask_for_flags, ask_for_replicas, far_apart
+from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH, ask_for_flags, ask_for_replicas, ask_for_slots, far_apart
 from kframe.wire_bytes cimport (
+    OFFLINE_DIR,
     array_size,
     count_flagged,
     count_offline,
-    put_brokers,
     put_bytes,
     put_flagged,
-    put_int8,
     put_int32,
+    put_int8,
     put_offline,
+    put_state,
+    unflagged,
 )
+from kframe.wire_runs cimport RUN, all_live, follow_on, size_run, unremarkable
 
 cdef enum:
     ADDING = 1
     REMOVING = 2
 
-cdef enum:
-    NO_LEADER = -1
-    LEADER_DURING_DELETE = -2
 
-
-cdef inline void ask_for(
+cdef inline void ask_for_row(
     Py_ssize_t row, const int32_t[::1] partition, const broker_t[::1] leader, const int32_t[::1] leader_epoch,
-    const int32_t[::1] controller_epoch, const int32_t[::1] partition_epoch, const int32_t[::1] slot_start,
-    const broker_t[::1] replica, const broker_t[::1] isr,
+    const int32_t[::1] controller_epoch, const int32_t[::1] partition_epoch,
 ) noexcept nogil:
-    """Have a row fetched whose entry is to be written soon. Measured: a sixth to a third off the time to write them."""
+    """Beside ``ask_for_slots`` for who writes entries. Measured: with both, less than half the time to write them."""
     KFRAME_PREFETCH(&partition[row])
     KFRAME_PREFETCH(&leader[row])
     KFRAME_PREFETCH(&leader_epoch[row])
     KFRAME_PREFETCH(&controller_epoch[row])
     KFRAME_PREFETCH(&partition_epoch[row])
-    if slot_start[row] < replica.shape[0]:
-        KFRAME_PREFETCH(&replica[slot_start[row]])
-        KFRAME_PREFETCH(&isr[slot_start[row]])
 
 
 def size_leader_and_isr(
@@ -67,29 +62,37 @@ def size_leader_and_isr(
     int32_t[::1] entry_size,           # OUT  (n,)    bytes of the entry; other rows untouched
 ):
     """Measure the LeaderAndIsr entries of ``rows``; return their bytes in all."""
-    cdef Py_ssize_t i, start, count, size, row
+    cdef Py_ssize_t i = 0, stop, end = rows.shape[0], start, count, size, row
     cdef int64_t total = 0
     cdef bint compact = version >= 4
     cdef Py_ssize_t fixed = 20 + (version >= 1) + (version >= 6) + compact
     cdef Py_ssize_t none = 2 * array_size(0, compact)
+    cdef Py_ssize_t empty = fixed + (2 * none if version >= 3 else none)
     cdef bint far = far_apart(rows, slot_start)
     with nogil:
-        for i in range(rows.shape[0]):
-            if far and i + AHEAD < rows.shape[0]:
-                KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
-                KFRAME_PREFETCH(&isr_count[rows[i + AHEAD]])
-                ask_for_flags(rows, i, slot_start, replica_count, replica_flags)
-            row = rows[i]
-            start = slot_start[row]
-            count = replica_count[row]
-            size = fixed + array_size(isr_count[row], compact) + array_size(count, compact)
-            if version >= 3 and count_flagged(replica_flags, start, count, ADDING | REMOVING) == 0:
-                size += none
-            elif version >= 3:
-                size += array_size(count_flagged(replica_flags, start, count, ADDING), compact)
-                size += array_size(count_flagged(replica_flags, start, count, REMOVING), compact)
-            entry_size[row] = <int32_t> size
-            total += size
+        while i < end:
+            stop = min(i + RUN, end)
+            if (stop == i + RUN and follow_on(rows, i)
+                    and unremarkable(rows[i], slot_start, replica_count, isr_count, replica_flags, ADDING | REMOVING)):
+                total += size_run(rows[i], empty, replica_count, isr_count, entry_size)
+                i = stop
+            while i < stop:
+                if far and i + AHEAD < rows.shape[0]:
+                    KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
+                    KFRAME_PREFETCH(&isr_count[rows[i + AHEAD]])
+                    ask_for_flags(rows, i, slot_start, replica_count, replica_flags)
+                row = rows[i]
+                start = slot_start[row]
+                count = replica_count[row]
+                size = fixed + array_size(isr_count[row], compact) + array_size(count, compact)
+                if version >= 3 and unflagged(replica_flags, start, count, ADDING | REMOVING):
+                    size += none
+                elif version >= 3:
+                    size += array_size(count_flagged(replica_flags, start, count, ADDING), compact)
+                    size += array_size(count_flagged(replica_flags, start, count, REMOVING), compact)
+                entry_size[row] = <int32_t> size
+                total += size
+                i += 1
     return total
 
 
@@ -115,36 +118,39 @@ def write_leader_and_isr(
 ):
     """Write the LeaderAndIsr entries of ``rows``; return how many came out as long as they were sized."""
     cdef Py_ssize_t i = 0, at = 0, start, count, row
-    cdef bint compact = version >= 4
+    cdef bint three, modern = version >= 6, compact = version >= 4, far = far_apart(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if i + AHEAD < rows.shape[0]:
-                ask_for(
-                    rows[i + AHEAD], partition, leader, leader_epoch, controller_epoch, partition_epoch, slot_start,
-                    replica, isr,
-                )
+            if far and i + AHEAD < rows.shape[0]:
+                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                ask_for_row(rows[i + AHEAD], partition, leader, leader_epoch, controller_epoch, partition_epoch)
                 KFRAME_PREFETCH(&recovery[rows[i + AHEAD]])
+                KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
                 KFRAME_PREFETCH(&pool_at[rows[i + AHEAD]])
             row = rows[i]
             start = slot_start[row]
             count = replica_count[row]
             pool_at[row] = at
-            at = put_int32(pool, at, partition[row])
-            at = put_int32(pool, at, controller_epoch[row])
-            at = put_int32(pool, at, NO_LEADER if leader[row] < 0 else broker_ids[leader[row]])
-            at = put_int32(pool, at, leader_epoch[row])
-            at = put_brokers(pool, at, broker_ids, isr, start, isr_count[row], compact)
-            at = put_int32(pool, at, partition_epoch[row])
-            at = put_brokers(pool, at, broker_ids, replica, start, count, compact)
-            if version >= 3:
-                at = put_flagged(pool, at, broker_ids, replica, replica_flags, start, count, ADDING, compact)
-                at = put_flagged(pool, at, broker_ids, replica, replica_flags, start, count, REMOVING, compact)
-            if version >= 1:
+            three = (modern and count == 3 and isr_count[row] == 3
+                     and unflagged(replica_flags, start, count, ADDING | REMOVING))
+            at = put_state(
+                pool, at, three, False, partition[row], controller_epoch[row], leader[row], leader_epoch[row],
+                partition_epoch[row], broker_ids, replica, isr, start, count, isr_count[row], compact,
+            )
+            if three:
+                # Two empty lists, and not new.
+                at = put_int32(pool, at, 0x01010000 | recovery[row])
                 at = put_int8(pool, at, 0)
-            if version >= 6:
-                at = put_int8(pool, at, recovery[row])
-            if compact:
-                at = put_int8(pool, at, 0)
+            else:
+                if version >= 3:
+                    at = put_flagged(pool, at, broker_ids, replica, replica_flags, start, count, ADDING, compact)
+                    at = put_flagged(pool, at, broker_ids, replica, replica_flags, start, count, REMOVING, compact)
+                if version >= 1:
+                    at = put_int8(pool, at, 0)
+                if version >= 6:
+                    at = put_int8(pool, at, recovery[row])
+                if compact:
+                    at = put_int8(pool, at, 0)
             if at - pool_at[row] != entry_size[row]:
                 break
         else:
@@ -189,23 +195,37 @@ def size_update_metadata(
     int32_t[::1] entry_size,           # OUT  (n,)    bytes of the entry; other rows untouched
 ):
     """Measure the UpdateMetadata entries of ``rows``; return their bytes in all."""
-    cdef Py_ssize_t i, start, count, size, row
+    cdef Py_ssize_t i = 0, stop, end = rows.shape[0], start, count, size, row
     cdef int64_t total = 0
-    cdef bint compact = version >= 6, far = far_apart(rows, slot_start)
+    cdef bint compact = version >= 6, far = far_apart(rows, slot_start), whole = all_live(live)
+    cdef Py_ssize_t none = array_size(0, compact)
+    cdef Py_ssize_t empty = 20 + compact + (3 * none if version >= 4 else 2 * none)
     with nogil:
-        for i in range(rows.shape[0]):
-            if far and i + AHEAD < rows.shape[0]:
-                KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
-                KFRAME_PREFETCH(&isr_count[rows[i + AHEAD]])
-                ask_for_replicas(rows, i, slot_start, replica_count, replica, replica_flags)
-            row = rows[i]
-            start = slot_start[row]
-            count = replica_count[row]
-            size = 20 + array_size(isr_count[row], compact) + array_size(count, compact) + compact
-            if version >= 4:
-                size += array_size(count_offline(replica, replica_flags, live, start, count), compact)
-            entry_size[row] = <int32_t> size
-            total += size
+        while i < end:
+            stop = min(i + RUN, end)
+            if (whole and stop == i + RUN and follow_on(rows, i)
+                    and unremarkable(rows[i], slot_start, replica_count, isr_count, replica_flags, OFFLINE_DIR)):
+                total += size_run(rows[i], empty, replica_count, isr_count, entry_size)
+                i = stop
+            while i < stop:
+                if far and i + AHEAD < end:
+                    KFRAME_PREFETCH(&entry_size[rows[i + AHEAD]])
+                    KFRAME_PREFETCH(&isr_count[rows[i + AHEAD]])
+                    if whole:
+                        ask_for_flags(rows, i, slot_start, replica_count, replica_flags)
+                    else:
+                        ask_for_replicas(rows, i, slot_start, replica_count, replica, replica_flags)
+                row = rows[i]
+                start = slot_start[row]
+                count = replica_count[row]
+                size = 20 + array_size(isr_count[row], compact) + array_size(count, compact) + compact
+                if version >= 4 and whole:
+                    size += array_size(count_flagged(replica_flags, start, count, OFFLINE_DIR), compact)
+                elif version >= 4:
+                    size += array_size(count_offline(replica, replica_flags, live, start, count), compact)
+                entry_size[row] = <int32_t> size
+                total += size
+                i += 1
     return total
 
 
@@ -236,28 +256,30 @@ def write_update_metadata(
     A partition of a topic that is being deleted is told with leader -2, leader epoch 0 and zkVersion 0.
     """
     cdef Py_ssize_t i = 0, at, start, count, row
-    cdef int32_t told
-    cdef bint deleting, compact = version >= 6
+    cdef bint three, compact = version >= 6, far = far_apart(rows, slot_start), whole = all_live(live)
     with nogil:
         for i in range(rows.shape[0]):
-            if i + AHEAD < rows.shape[0]:
-                ask_for(
-                    rows[i + AHEAD], partition, leader, leader_epoch, controller_epoch, partition_epoch, slot_start,
-                    replica, isr,
-                )
+            if far and i + AHEAD < rows.shape[0]:
+                ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+                ask_for_row(rows[i + AHEAD], partition, leader, leader_epoch, controller_epoch, partition_epoch)
+                KFRAME_PREFETCH(&topic[rows[i + AHEAD]])
             row = rows[i]
             start = slot_start[row]
             count = replica_count[row]
-            deleting = topic_deleting[topic[row]]
-            told = NO_LEADER if leader[row] < 0 else broker_ids[leader[row]]
-            at = put_int32(out, entry_at[i], partition[row])
-            at = put_int32(out, at, controller_epoch[row])
-            at = put_int32(out, at, LEADER_DURING_DELETE if deleting else told)
-            at = put_int32(out, at, 0 if deleting else leader_epoch[row])
-            at = put_brokers(out, at, broker_ids, isr, start, isr_count[row], compact)
-            at = put_int32(out, at, 0 if deleting else partition_epoch[row])
-            at = put_brokers(out, at, broker_ids, replica, start, count, compact)
-            if version >= 4:
+            three = compact and count == 3 and isr_count[row] == 3
+            if three and whole:
+                three = unflagged(replica_flags, start, count, OFFLINE_DIR)
+            elif three:
+                three = count_offline(replica, replica_flags, live, start, count) == 0
+            at = put_state(
+                out, entry_at[i], three, topic_deleting[topic[row]], partition[row], controller_epoch[row], leader[row],
+                leader_epoch[row], partition_epoch[row], broker_ids, replica, isr, start, count, isr_count[row],
+                compact,
+            )
+            if three:
+                # An empty list.
+                at = put_int8(out, at, 1)
+            elif version >= 4:
                 at = put_offline(out, at, broker_ids, replica, replica_flags, live, start, count, compact)
             if compact:
                 at = put_int8(out, at, 0)

@@ -1,0 +1,158 @@
+"""Kernels that take many rows at a time, or a row's replicas as one word, do what their twins do row by row."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe import _naive_wire, _wire, _wire_sections
+from kframe.model.columns import Int32
+
+BROKERS = 20
+
+
+class Columns:
+    """Columns of ``count`` rows, all with ``replicas`` replicas, all in sync, but for some that are ``odd`` somehow."""
+
+    def __init__(self, seed: int, count: int, replicas: int, usual: int, odd: frozenset[str]) -> None:
+        rng = np.random.default_rng(seed)
+        self.odd = rng.integers(0, 100, count) >= usual
+        self.replica_count, self.isr_count = np.full((2, count), replicas, np.int16)
+        for lengths in (self.replica_count, self.isr_count):
+            if "lists" in odd:
+                lengths[self.odd] = rng.integers(0, 10, self.odd.sum())
+            if "long" in odd:
+                lengths[self.odd & (rng.random(count) < 0.3)] = 130
+        self._lay_out(rng, odd)
+        self.leader = np.where(self.odd, rng.integers(-1, BROKERS, count), 1).astype(np.int16)
+        self.recovery = rng.integers(0, 2, count).astype(np.uint8)
+        self.partition, self.leader_epoch, self.controller_epoch, self.partition_epoch = rng.integers(
+            0, 2**31, (4, count)
+        ).astype(np.int32)
+        # Some topics come back after another one, though lists are to be grouped by topic.
+        self.topic = (np.cumsum(rng.random(count) < 0.05) % (2 if seed % 3 == 0 else count + 1)).astype(np.int32)
+        self.topic_deleting = (rng.random(count + 1) < 0.3).astype(np.uint8)
+        self.name_offsets = np.cumsum(np.append(0, rng.integers(1, 250, count + 1))).astype(np.int32)
+        self.broker_ids = rng.integers(0, 2**31, BROKERS).astype(np.int32)
+
+    def _lay_out(self, rng: np.random.Generator, odd: frozenset[str]) -> None:
+        count = len(self.odd)
+        lengths = np.maximum(self.replica_count, self.isr_count).astype(np.int64)
+        # The row that stands last ends where the columns end.
+        gaps = rng.integers(0, 60, count) * self.odd if "gaps" in odd else np.zeros(count, np.int64)
+        order = np.argsort(self.odd, kind="stable") if "moved" in odd else np.arange(count)
+        order = rng.permutation(count) if "shuffled" in odd else order
+        begins = np.cumsum((gaps + lengths)[order]) - lengths[order]
+        self.slot_start = np.zeros(count, np.int32)
+        self.slot_start[order] = begins
+        slots = int((gaps + lengths).sum())
+        self.replica, self.isr = rng.integers(0, BROKERS, (2, slots)).astype(np.int16)
+        # What nobody owns carries flags too.
+        marked = np.ones(slots, np.bool_)
+        for row, begin in enumerate(self.slot_start.tolist()):
+            marked[begin : begin + lengths[row]] = "flags" in odd and self.odd[row]
+        self.replica_flags = np.where(marked, rng.integers(0, 8, slots), 0).astype(np.uint8)
+
+    def of(self, *names: str) -> list[Any]:
+        return [getattr(self, name) for name in names]
+
+
+#: In what some rows differ from most.
+ODD = "", "lists", "long", "flags", "moved flags", "gaps", "gaps flags", "shuffled lists flags gaps long"
+EPOCHS = "partition", "leader", "leader_epoch", "controller_epoch", "partition_epoch"
+SHAPE = "slot_start", "replica_count", "isr_count"
+SLOTS = "replica", "isr", "replica_flags"
+
+
+SEEDS = range(16)
+kinds = pytest.mark.parametrize("odd", ODD, ids=[one or "none" for one in ODD])
+
+
+def chosen(seed: int, odd: str) -> tuple[Columns, Int32]:
+    """Columns, and rows of them: in order, apart, the other way round, or broken off in the middle of a run."""
+    draw = Random(seed)
+    count = draw.choice([130, 70, 12])
+    columns = Columns(seed, count, draw.randint(0, 9), draw.choice([98, 95, 70, 0]), frozenset(odd.split()))
+    rows = np.arange(count, dtype=np.int32)[draw.randrange(4) :][:: draw.choice([1, 1, 1, 2, -1])]
+    # Another row within a run leaves the run's ends where they are.
+    if len(rows) > 8 and draw.random() < 0.3:
+        rows[5], rows = rows[-1], rows[:-1]
+    return columns, rows[rows != draw.randrange(200)]
+
+
+def both(name: str, *arguments: Any) -> list[Any]:
+    """What the kernel returns, and its arrays afterwards; the twin does the same."""
+    copies = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
+    module = _wire if hasattr(_wire, name) else _wire_sections
+    found, expected = getattr(module, name)(*arguments), getattr(_naive_wire, name)(*copies)
+    assert found == expected
+    for one, copy in zip(arguments, copies, strict=True):
+        assert np.array_equal(one, copy)
+    return [found, *arguments]
+
+
+@kinds
+@pytest.mark.parametrize("version", [2, 3, 5, 7])
+def test_leader_and_isr(odd: str, version: int) -> None:
+    for seed in SEEDS:
+        leader_and_isr(*chosen(seed, odd), version)
+
+
+def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
+    size, pool_at = np.full(len(p.topic), -7, np.int32), np.full(len(p.topic), -7, np.int64)
+    total = both("size_leader_and_isr", rows, version, *p.of(*SHAPE, "replica_flags"), size)[0]
+    pool = np.full(total, 99, np.uint8)
+    columns = p.of(*EPOCHS, "recovery", *SHAPE, *SLOTS, "broker_ids")
+    assert both("write_leader_and_isr", rows, version, *columns, size, pool_at, pool)[0] == len(rows)
+
+
+@kinds
+@pytest.mark.parametrize("version", [3, 5, 8])
+def test_update_metadata(odd: str, version: int) -> None:
+    for seed in SEEDS:
+        away = [[], [], [7], [1, 7, 9]][seed % 4]
+        update_metadata(*chosen(seed, odd), version, away)
+
+
+def update_metadata(p: Columns, rows: Int32, version: int, away: list[int]) -> None:
+    size, live = np.full(len(p.topic), -7, np.int32), np.ones(BROKERS, np.uint8)
+    live[away] = 0
+    total = both("size_update_metadata", rows, version, *p.of(*SHAPE, "replica", "replica_flags"), live, size)[0]
+    row_size = size[rows]
+    entry_at = np.cumsum(row_size, dtype=np.int64) - row_size
+    columns = [*p.of("topic", *EPOCHS, *SHAPE, *SLOTS, "broker_ids"), live, p.topic_deleting]
+    out = np.full(total, 99, np.uint8)
+    assert both("write_update_metadata", rows, version, *columns, row_size, entry_at, out)[0] == len(rows)
+
+
+@kinds
+@pytest.mark.parametrize("layout", [(True, True, True), (True, False, False), (False, False, False)])
+def test_sections(odd: str, layout: tuple[bool, bool, bool]) -> None:
+    for seed in SEEDS:
+        p, rows = chosen(seed, odd)
+        draw, count = Random(-seed), len(rows)
+        offsets = np.array([0, *sorted(draw.choices(range(count + 1), k=draw.randrange(3))), count], np.int32)
+        size = 30 + 4 * p.replica_count.astype(np.int32)
+        limits = draw.choice([1, 1500, 3000, 10**5]), draw.choice([1, 5000, 2**30]), 5
+        both(
+            "fit_sections", offsets, rows, draw.choice([0, count // 3]), *limits, size, p.topic, p.name_offsets,
+            *layout, *np.full((5, count + 1), -7, np.int32), np.full(count + 1, -7, np.int64),
+        )  # fmt: skip
+
+
+#: 150 partitions of 50 bytes each, of one topic: the length of their array takes a byte more from 127 of them on.
+WIDE = Columns(1, 150, 3, 100, frozenset())
+WIDE.topic[:] = 0
+
+
+@pytest.mark.parametrize("byte_limit", range(6480, 6640))
+def test_a_section_ends_with_the_row_that_still_fits(byte_limit: int) -> None:
+    """Whether that is the last one of a run or not, and before the array's length takes another byte or after."""
+    rows, size = np.arange(150, dtype=np.int32), np.full(150, 50, np.int32)
+    both(
+        "fit_sections", np.array([0, 150], np.int32), rows, 0, byte_limit, 2**30, 0, size, WIDE.topic,
+        WIDE.name_offsets, True, True, True, *np.full((5, 151), -7, np.int32), np.full(151, -7),
+    )  # fmt: skip
