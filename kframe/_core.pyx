@@ -57,16 +57,28 @@ cdef enum:
 
 cdef inline bint member_online(
     const broker_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
-    Py_ssize_t start, Py_ssize_t count, int32_t broker,
+    Py_ssize_t start, Py_ssize_t count, Py_ssize_t at, int32_t broker,
 ) noexcept nogil:
-    """Whether ``broker``, a member of this row's ISR or its leader, is online."""
+    """Whether ``broker``, a member of this row's ISR or its leader, is online. Its replica is mostly in slot ``at``."""
     cdef Py_ssize_t k
-    if broker < 0 or live[broker] == 0:
+    if live[broker] == 0:
         return False
+    if at < start + count and replica[at] == broker:
+        return (replica_flags[at] & OFFLINE_DIR) == 0
     for k in range(start, start + count):
         if replica[k] == broker:
             return (replica_flags[k] & OFFLINE_DIR) == 0
     return True
+
+
+cdef inline bint led(
+    Py_ssize_t row, const broker_t[::1] leader, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
+    const broker_t[::1] replica, const uint8_t[::1] replica_flags, const uint8_t[::1] live,
+) noexcept nogil:
+    """Whether a row has a leader that is online; mostly that is its first replica."""
+    cdef Py_ssize_t start = slot_start[row]
+    return leader[row] >= 0 and member_online(
+        replica, replica_flags, live, start, replica_count[row], start, leader[row])
 
 
 def choose_leaders(
@@ -143,7 +155,7 @@ def mark_dead_isr(
             start = slot_start[row]
             dead[i] = 1
             for k in range(start, start + isr_count[row]):
-                if member_online(replica, replica_flags, live, start, replica_count[row], isr[k]):
+                if member_online(replica, replica_flags, live, start, replica_count[row], k, isr[k]):
                     dead[i] = 0
                     break
             found += dead[i]
@@ -176,36 +188,35 @@ def plan_elections(
     CONTROLLED_SHUTDOWN drops members that are shutting down; REASSIGN and PREFERRED keep it; INITIAL takes all online
     replicas at leader epoch 0. ISR order is kept (Kafka 3.9 ``Election``). Cost O(k * r^2).
     """
-    cdef Py_ssize_t i, k, start, row, filled = 0, unclean = 0
-    cdef bint was_member, keep, far = far_apart(rows, slot_start)
+    cdef Py_ssize_t i, k, start, count, members, row, filled = 0, unclean = 0
+    cdef bint far = far_apart(rows, slot_start)
     with nogil:
         isr_offsets[0] = 0
         for i in range(rows.shape[0]):
             if far:
                 ask_for_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row = rows[i]
-            start = slot_start[row]
-            leader_epoch[i] = 0 if kind == INITIAL else old_epoch[row] + 1
-            recovery[i] = 0 if kind == INITIAL else old_recovery[row]
-            was_member = contains(isr, start, isr_count[row], leader[i])
+            start, count, members = slot_start[row], replica_count[row], isr_count[row]
+            leader_epoch[i], recovery[i] = old_epoch[row] + 1, old_recovery[row]
             if kind == INITIAL:
-                for k in range(start, start + replica_count[row]):
+                leader_epoch[i], recovery[i] = 0, 0
+                for k in range(start, start + count):
                     if live[replica[k]] and (replica_flags[k] & OFFLINE_DIR) == 0:
                         isr_values[filled] = replica[k]
                         filled += 1
-            elif kind == OFFLINE and not was_member:
+            elif kind == OFFLINE and not contains(isr, start, members, leader[i]):
                 isr_values[filled] = leader[i]
                 filled += 1
                 unclean += 1
                 recovery[i] = 1 if recovery_supported else old_recovery[row]
+            elif kind == OFFLINE:
+                for k in range(start, start + members):
+                    if member_online(replica, replica_flags, live, start, count, k, isr[k]):
+                        isr_values[filled] = isr[k]
+                        filled += 1
             else:
-                for k in range(start, start + isr_count[row]):
-                    keep = True
-                    if kind == OFFLINE:
-                        keep = member_online(replica, replica_flags, live, start, replica_count[row], isr[k])
-                    elif kind == CONTROLLED_SHUTDOWN:
-                        keep = shutting_down[isr[k]] == 0
-                    if keep:
+                for k in range(start, start + members):
+                    if kind != CONTROLLED_SHUTDOWN or shutting_down[isr[k]] == 0:
                         isr_values[filled] = isr[k]
                         filled += 1
             isr_offsets[i + 1] = <int32_t>filled
@@ -321,7 +332,7 @@ def list_leaderless(
         while row < topic.shape[0]:
             if topic[row] < 0 or partition_epoch[row] == NO_STATE or deleting[topic[row]]:
                 pass
-            elif not member_online(replica, replica_flags, live, slot_start[row], replica_count[row], leader[row]):
+            elif not led(row, leader, slot_start, replica_count, replica, replica_flags, live):
                 rows[found] = <int32_t>row
                 found += 1
             row = row + 1 if flags & OFFLINE_DIR else skip_led(row + 1, leader, live, away, count)
@@ -368,7 +379,7 @@ def start_partitions(
         for row in range(leader.shape[0]):
             if partition_epoch[row] == NO_STATE:
                 state[row] = PARTITION_NEW
-            elif member_online(replica, replica_flags, live, slot_start[row], replica_count[row], leader[row]):
+            elif led(row, leader, slot_start, replica_count, replica, replica_flags, live):
                 state[row] = PARTITION_ONLINE
                 continue
             else:

@@ -112,7 +112,7 @@ def tally_rows(
     replica leads, unless the topic is queued for deletion; while the preferred replica is being added, as soon as that
     is in the ISR, whoever leads (Kafka 3.9 ``ControllerContext.hasPreferredLeader``).
     """
-    cdef Py_ssize_t i, row, first, changes = 0
+    cdef Py_ssize_t i, row, first, changes = 0, led = 0, offline = 0, imbalanced = 0
     cdef int32_t of
     cdef uint8_t now, before
     cdef bint far = far_apart(rows, slot_start)
@@ -141,10 +141,13 @@ def tally_rows(
             before = counted[row]
             if now != before:
                 counted[row] = now
-                totals[0] += (now & LED) - (before & LED)
-                totals[1] += ((now & OFFLINE) - (before & OFFLINE)) >> 1
-                totals[2] += ((now & IMBALANCED) - (before & IMBALANCED)) >> 2
+                led += (now & LED) - (before & LED)
+                offline += (now & OFFLINE) - (before & OFFLINE)
+                imbalanced += (now & IMBALANCED) - (before & IMBALANCED)
                 changes += 1
+        totals[0] += led // LED
+        totals[1] += offline // OFFLINE
+        totals[2] += imbalanced // IMBALANCED
     return changes
 
 
