@@ -8,18 +8,21 @@ takes, and how far that is from a *limit* that is measured in the same run, on o
 - ``scatter``: values put where a sort by broker puts them; for those that sort, which no order of reading spares that.
 
 ``times`` is the kernel's time over the limit's; above ``TIMES_MAX`` a note says why. What a row takes *in cache* is
-what its instructions take: where that is nearly all, memory is not what the kernel waits for. Kernel and limit run in
-turn, so that what else the machine does disturbs both; times are processor time of the thread, the least of several
-runs. The arrays that are copied have 128 MiB each. A column of five million rows has 20 MB: a machine with a large
-cache may read it from there, and some kernels be faster than the copy.
+what its instructions take: where that is nearly all, memory is not what the kernel waits for. *All cores* is what a row
+takes when a thread on each core calls the kernel at once, each for rows of its own: what ``prange`` could come to at
+best. Kernel and limit run in turn, so that what else the machine does disturbs both; times are processor time of the
+thread, of all cores elapsed, the least of several runs. The arrays that are copied have 128 MiB each. A column of five
+million rows has 20 MB: a machine with a large cache may read it from there, and some kernels be faster than the copy.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,7 +63,9 @@ NOTES: Final[Mapping[str, str]] = {
     "tally_failures": "arithmetic: eight counts for each failure of a broker or a rack that a row names",
     "tally_pairs": "arithmetic: eight counts for each two brokers that a row names, and who leads then",
 }
-HEADINGS: Final = ("kernel", "rows", "bytes a row", "ns a row", "in cache", "GB/s", "limit", "GB/s", "times")
+HEADINGS: Final = (
+    "kernel", "rows", "bytes a row", "ns a row", "in cache", "all cores", "GB/s", "limit", "GB/s", "times"
+)  # fmt: skip
 LEGEND: Final = "times: the kernel's time over that of its limit, both from this run; * above 3, with a note below."
 
 Record = dict[str, Any]
@@ -136,6 +141,25 @@ def in_cache(brokers: int, runs: int, sizes: Sequence[int]) -> dict[str, float]:
     return {name: (seconds[1][name] - least) / (rows[1] - rows[0]) for name, least in seconds[0].items()}
 
 
+def at_once(threads: int, partitions: int, brokers: int, runs: int) -> dict[str, float]:
+    """Seconds that each kernel takes for a row when so many threads call it at once, each on a cluster of its own."""
+    grounds = [Ground(max(100, partitions // threads // 100 * 100), brokers) for _ in range(threads)]
+    calls = [calls_of(g) for g in grounds]
+    with ThreadPoolExecutor(threads) as pool:
+        seconds = {name: min(_elapsed(pool, name, grounds, calls) for _ in range(runs)) for name in calls[0]}
+    return {name: least / sum(g.k for g in grounds) for name, least in seconds.items()}
+
+
+def _elapsed(
+    pool: ThreadPoolExecutor, name: str, grounds: Sequence[Ground], calls: Sequence[Mapping[str, Call]]
+) -> float:
+    for one in calls:
+        one[name].before()
+    begun = time.perf_counter()
+    list(pool.map(lambda g, one: _checked(g, name, one[name]), grounds, calls))
+    return time.perf_counter() - begun
+
+
 def _times(g: Ground, name: str, call: Call, runs: int) -> Iterator[float]:
     work = _checked(g, name, call)
     for _ in range(runs):
@@ -171,28 +195,30 @@ def line(row: Record) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
     count, seconds = row["row_count"], row["seconds"]
     return (
-        row["kernel"], row["rows"], f"{row['bytes'] / count:.1f}", f"{seconds * 1e9 / count:.1f}", nanoseconds(row),
+        row["kernel"], row["rows"], f"{row['bytes'] / count:.1f}", f"{seconds * 1e9 / count:.1f}",
+        nanoseconds(row, "cached_seconds"), nanoseconds(row, "all_cores_seconds"),
         f"{row['bytes'] / seconds / 1e9:.1f}", row["limit"], f"{row['limit_rate'] / 1e9:.1f}",
         f"{row['times']:.1f}{'*' if row['times'] > TIMES_MAX else ''}",
     )  # fmt: skip
 
 
-def nanoseconds(row: Record) -> str:
-    """What a row takes in cache, as a cell."""
-    return f"{row['cached_seconds'] * 1e9:.1f}" if "cached_seconds" in row else ""
+def nanoseconds(row: Record, figure: str) -> str:
+    """Seconds that a row takes, as a cell; nothing where that was not measured."""
+    return f"{row[figure] * 1e9:.1f}" if figure in row else ""
 
 
 def roofline(
     partitions: int, brokers: int, runs: int, copied: int = COPIED, cached: Sequence[int] = CACHED
 ) -> Record:  # fmt: skip
     """Everything that is measured: the limits and a row for each kernel, by all rows and by those of one broker."""
-    rows, seconds = [], in_cache(brokers, runs, cached)
+    threads = os.cpu_count() or 1
+    rows, seconds, together = [], in_cache(brokers, runs, cached), at_once(threads, partitions, brokers, runs)
     for scattered in (False, True):
         rows += measure(Ground(partitions, brokers, scattered=scattered), runs, copied)
     for row in rows:
         if row["rows"] == "all":
-            row["cached_seconds"] = seconds[row["kernel"]]
-    return {"partitions": partitions, "brokers": brokers, "kernels": rows}
+            row["cached_seconds"], row["all_cores_seconds"] = seconds[row["kernel"]], together[row["kernel"]]
+    return {"partitions": partitions, "brokers": brokers, "cores": threads, "kernels": rows}
 
 
 def main(words: Sequence[str] | None = None) -> int:
