@@ -153,10 +153,11 @@ def at_once(threads: int, partitions: int, brokers: int, runs: int) -> dict[str,
 def _elapsed(
     pool: ThreadPoolExecutor, name: str, grounds: Sequence[Ground], calls: Sequence[Mapping[str, Call]]
 ) -> float:
+    works = [_checked(g, name, one[name]) for g, one in zip(grounds, calls, strict=True)]
     for one in calls:
         one[name].before()
     begun = time.perf_counter()
-    list(pool.map(lambda g, one: _checked(g, name, one[name]), grounds, calls))
+    list(pool.map(lambda work: work(), works))
     return time.perf_counter() - begun
 
 

@@ -26,15 +26,14 @@ class Hosts:
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
-        self._starts, self._ends = np.zeros(1, np.int64), np.empty(0, np.int64)
-        self._steps = np.empty(0, np.uint8)
+        self._steps: list[UInt8] = []
         self._indexed = 0
         self._joined: list[NDArray[Any]] = []
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the index, room that was not needed included."""
-        return self._starts.nbytes + self._ends.nbytes + self._steps.nbytes
+        """Bytes held by the index."""
+        return sum(steps.nbytes for steps in self._steps)
 
     def note(self, rows: NDArray[Any]) -> None:
         """These rows have been given other replicas. New rows need no note."""
@@ -48,7 +47,7 @@ class Hosts:
             return np.arange(len(self._cluster), dtype=np.int32)
         self.catch_up()
         added = np.arange(self._indexed, len(self._cluster), dtype=np.int32)
-        brokers = np.flatnonzero(chosen[: len(self._ends)])
+        brokers = np.flatnonzero(chosen[: len(self._steps)])
         hosted = [self._read(broker) for broker in brokers.tolist()]
         parts = [part for part in (*hosted, *self._joined, added) if len(part)]
         if len(parts) == 1 and not self._joined:
@@ -62,7 +61,7 @@ class Hosts:
             self._make()
 
     def _read(self, broker: int) -> Int32:
-        steps = self._steps[self._starts[broker] : self._ends[broker]]
+        steps = self._steps[broker]
         rows = np.empty(len(steps), np.int32)
         return rows[: kernels.read_hosts(steps, rows)]
 
@@ -71,6 +70,7 @@ class Hosts:
         starts, ends, last = np.empty(brokers + 1, np.int64), np.empty(brokers, np.int64), np.empty(brokers, np.int32)
         steps = np.empty(kernels.size_hosts(p.slot_start, p.replica_count, p.replica, starts), np.uint8)
         kernels.index_hosts(p.slot_start, p.replica_count, p.replica, starts, last, ends, steps)
-        self._starts, self._ends, self._steps = starts, ends, steps
+        # Each broker's by themselves: what there was room for, and was not needed, is given back.
+        self._steps = [steps[one:other].copy() for one, other in zip(starts[:-1].tolist(), ends.tolist(), strict=True)]
         self._indexed = len(p)
         self._joined.clear()
