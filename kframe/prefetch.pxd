@@ -25,30 +25,11 @@ cdef inline bint far_apart(const int32_t[::1] rows, const int32_t[::1] slot_star
     return rows.shape[0] * 4 < slot_start.shape[0]
 
 
-cdef inline void ask_for_slots(
-    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
-    const int16_t[::1] isr_count, const broker_t[::1] replica, const broker_t[::1] isr,
-    const uint8_t[::1] replica_flags,
-) noexcept nogil:
-    """Ask for what is read of the row ``AHEAD`` further on, and for where its successors' slots are."""
-    cdef Py_ssize_t row
-    if i + 2 * AHEAD < rows.shape[0]:
-        row = rows[i + 2 * AHEAD]
-        KFRAME_PREFETCH(&slot_start[row])
-        KFRAME_PREFETCH(&replica_count[row])
-        KFRAME_PREFETCH(&isr_count[row])
-        row = slot_start[rows[i + AHEAD]]
-        if row < replica.shape[0]:
-            KFRAME_PREFETCH(&replica[row])
-            KFRAME_PREFETCH(&isr[row])
-            KFRAME_PREFETCH(&replica_flags[row])
-
-
 cdef inline void ask_for_isr(
     const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] isr_count,
     const broker_t[::1] isr, const broker_t[::1] leader,
 ) noexcept nogil:
-    """The same for who only looks at leaders and ISRs."""
+    """Ask for a row's leader and ISR ``AHEAD`` of their use, and for where its successors' ISRs are."""
     cdef Py_ssize_t row
     if i + 2 * AHEAD < rows.shape[0]:
         row = rows[i + 2 * AHEAD]
@@ -85,6 +66,20 @@ cdef inline Py_ssize_t first_slot(
     KFRAME_PREFETCH(&slot_start[row])
     KFRAME_PREFETCH(&replica_count[row])
     return slot_start[rows[i + AHEAD]]
+
+
+cdef inline void ask_for_slots(
+    const int32_t[::1] rows, Py_ssize_t i, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
+    const int16_t[::1] isr_count, const broker_t[::1] replica, const broker_t[::1] isr,
+    const uint8_t[::1] replica_flags,
+) noexcept nogil:
+    """Ask for what is read of the row ``AHEAD`` further on, and for where its successors' slots are."""
+    cdef Py_ssize_t slot = first_slot(rows, i, slot_start, replica_count)
+    if 0 <= slot < replica.shape[0]:
+        KFRAME_PREFETCH(&isr_count[rows[i + 2 * AHEAD]])
+        KFRAME_PREFETCH(&replica[slot])
+        KFRAME_PREFETCH(&isr[slot])
+        KFRAME_PREFETCH(&replica_flags[slot])
 
 
 cdef inline void ask_for_assigned(
