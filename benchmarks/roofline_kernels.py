@@ -82,7 +82,8 @@ class Ground:
             "old_epoch": p.leader_epoch, "old_recovery": p.recovery, "old_leader": p.leader, "allowed": one,
             "chosen": one, "broker_ids": self.cluster.brokers.ids, "name_offsets": name_offsets,
             "names": names, "topic_ids": topics.ids.reshape(-1),
-            "rack": (np.arange(brokers) % 4).astype(np.int32), "min_insync": np.full(len(topics), 2, np.int32),
+            "rack": (np.arange(brokers) % 4).astype(np.int32), "rack_bit": 1 << np.arange(brokers, dtype=np.int64) % 4,
+            "min_insync": np.full(len(topics), 2, np.int32),
             "unclean": np.zeros(len(topics), np.uint8), "grouped": True, "compact": True, "with_topic_ids": True,
         }  # fmt: skip
 
@@ -296,14 +297,14 @@ def sweeping(g: Ground) -> dict[str, Call]:
     b, n = g.b, g.n
     rows = {"first": 0, "last": n}
     tables = {"totals": (2, 8), "brokers": (b, 8), "racks": (4, 8), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (4, b)}  # fmt: skip
+              "rack_leads": (4, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, 4)}  # fmt: skip
     single = {name: np.zeros(shape, np.int32) for name, shape in tables.items()}
     pairs = {"room": np.zeros((3, 8), np.int32), "pairs": np.zeros((b * (b - 1) // 2, 8), np.int32),
-             "lead_key": _i64(4 * n), "lead_change": np.zeros(4 * n, np.int8)}  # fmt: skip
-    noted = find(COMPILED, "tally_pairs")(*g.arguments("tally_pairs", Call(rows | pairs, 0)).values())
+             "lead_key": _i64(4 * n), "lead_change": np.zeros(4 * n, np.int8), "third_key": _i64(n),
+             "beside": np.zeros((3, b, b), np.int32)}  # fmt: skip
     return {
-        "tally_failures": Call(rows | single, n),
-        "tally_pairs": Call(rows | pairs, noted, filled={"lead_key": noted, "lead_change": noted}),
+        "tally_failures": Call(rows | single, n, ("broker_leads",), filled={"follows": b * b, "further": b}),
+        "tally_pairs": Call(rows | pairs, 0, ("pairs", "lead_key", "lead_change", "beside")),
     }
 
 

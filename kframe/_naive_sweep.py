@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from kframe.model.columns import Int8, Int16, Int32, Int64, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE
@@ -37,6 +37,22 @@ class _Row:
     stated: bool
     unclean: bool
     registered: frozenset[int]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the row is as ``healthy.pxd`` says."""
+        in_sync = len(self.isr) == len(self.replicas) and set(self.isr) <= set(self.replicas) <= self.registered
+        return in_sync and self.leader in self.replicas and self.least > 0
+
+    @property
+    def kind(self) -> int:
+        """By ``healthy.pxd``; ``spare`` is what a row of three replicas and more has beyond the first such kind."""
+        return {1: 0, 2: 3 - self.least}.get(len(self.replicas), 3 + self.spare)
+
+    @property
+    def spare(self) -> int:
+        """How many more are in sync than must be, where all are; at most 3."""
+        return min(len(self.replicas) - self.least, 3)
 
     @property
     def before(self) -> frozenset[int]:
@@ -84,20 +100,24 @@ class _Row:
 def tally_failures(
     first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
     replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, rack: Int32,
-    deleting: UInt8, min_insync: Int32, unclean: UInt8, totals: Int32, brokers: Int32, racks: Int32, leads: Int32,
-    broker_leads: Int32, rack_leads: Int32,
+    rack_bit: Int64, deleting: UInt8, min_insync: Int32, unclean: UInt8, totals: Int32, brokers: Int32, racks: Int32,
+    leads: Int32, broker_leads: Int32, rack_leads: Int32, follows: Int32, further: Int32, doubled: Int32,
 ) -> int:  # fmt: skip
-    """Fates of each row when nobody, one broker or one rack fails, and how the latter differ from the first."""
+    """Fates of each row when nobody, one broker or one rack fails, and how the latter differ from the first; healthy
+    rows by whom they name. ``rack_bit`` is the kernel's."""
     counted = 0
     for number, one in _rows(first, last, topic, leader, partition_epoch, slot_start, replica_count, isr_count,
                              replica, isr, registered, min_insync, unclean):  # fmt: skip
+        counted += not deleting[topic[number]]
+        if one.healthy and not deleting[topic[number]]:
+            _count_healthy(one, rack, racks, rack_leads, follows, further, doubled)
+            continue
         if one.leader in one.registered:
             leads[0, one.leader] += 1
         if deleting[topic[number]]:
             if one.leader in one.registered:
                 leads[1, one.leader] += 1
             continue
-        counted += 1
         none = one.fate(set())
         _count(totals, 0, one.before, frozenset())
         _count(totals, 1, none.columns, frozenset())
@@ -106,25 +126,56 @@ def tally_failures(
             found = one.fate({broker})
             _count(brokers, broker, found.columns, none.columns)
             _lead(broker_leads, broker, found.leader, none.leader)
-        for failed in dict.fromkeys(int(rack[broker]) for broker in one.named if rack[broker] >= 0):
+        for failed in _racks_of(one, rack):
             found = one.fate({broker for broker in one.registered if rack[broker] == failed})
             _count(racks, failed, found.columns, none.columns)
             _lead(rack_leads, failed, found.leader, none.leader)
     return counted
 
 
+def _count_healthy(
+    one: _Row, rack: Int32, racks: Int32, rack_leads: Int32, follows: Int32, further: Int32, doubled: Int32
+) -> None:
+    """Count by leader, follower and further replicas, and racks by what they add to the sum of their brokers."""
+    follower, *others = [broker for broker in one.replicas if broker != one.leader] or [one.leader]
+    follows[one.kind, one.leader, follower] += 1
+    for broker in others:
+        further[one.kind, broker] += 1
+    none = one.fate(set())
+    for failed in _racks_of(one, rack):
+        inside = {broker for broker in one.replicas if rack[broker] == failed}
+        found = one.fate(inside)
+        if len(inside) == 2:
+            doubled[one.kind, failed] += 1
+        else:
+            _count(racks, failed, found.columns, none.columns)
+            for broker in inside:
+                _count(racks, failed, none.columns, one.fate({broker}).columns)
+        if {one.leader, follower} <= inside and one.leader != follower:
+            _lead(rack_leads, failed, found.leader, NO_LEADER)
+
+
+def _racks_of(one: _Row, rack: Int32) -> list[int]:
+    return list(dict.fromkeys(int(rack[broker]) for broker in one.named if rack[broker] >= 0))
+
+
 def tally_pairs(
     first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
     replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, rack: Int32,
-    deleting: UInt8, min_insync: Int32, unclean: UInt8, room: Int32, pairs: Int32, lead_key: Int64, lead_change: Int8,
+    rack_bit: Int64, deleting: UInt8, min_insync: Int32, unclean: UInt8, room: Int32, pairs: Int32, lead_key: Int64,
+    lead_change: Int8, third_key: Int64, beside: Int32,
 ) -> int:  # fmt: skip
-    """Fates of each row when two brokers fail, and how they differ from the sum of what each does; ``rack`` and
-    ``room`` are the kernel's."""
+    """Fates of each row when two brokers fail, and how they differ from the sum of what each does; healthy rows by whom
+    they name. ``rack``, ``rack_bit`` and ``room`` are the kernel's."""
     filled, brokers = 0, len(registered)
     order = {pair: number for number, pair in enumerate(combinations(range(brokers), 2))}
+    third_key[: last - first] = -1
     for number, one in _rows(first, last, topic, leader, partition_epoch, slot_start, replica_count, isr_count,
                              replica, isr, registered, min_insync, unclean):  # fmt: skip
         if deleting[topic[number]]:
+            continue
+        if one.healthy:
+            third_key[number - first] = _third_of(one, brokers, beside)
             continue
         none, alone = one.fate(set()), {broker: one.fate({broker}) for broker in one.named}
         for left, right in combinations(one.named, 2):
@@ -139,6 +190,17 @@ def tally_pairs(
                     lead_key[filled], lead_change[filled] = pair * brokers + found, change
                     filled += 1
     return filled
+
+
+def _third_of(one: _Row, brokers: int, beside: Int32) -> int:
+    """The key of who leads one after the other, and the pairs of others counted; -1 where there are fewer."""
+    if len(one.replicas) < 3:
+        return -1
+    follower, third, *others = [broker for broker in one.replicas if broker != one.leader]
+    if one.spare < 3:
+        for left, right in [*product((one.leader, follower, third), others), *combinations(others, 2)]:
+            beside[one.spare, left, right] += 1
+    return ((one.spare * brokers + one.leader) * brokers + follower) * brokers + third
 
 
 def _rows(

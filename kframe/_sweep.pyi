@@ -15,6 +15,7 @@ def tally_failures(
     isr: Int16,
     registered: UInt8,
     rack: Int32,
+    rack_bit: Int64,
     deleting: UInt8,
     min_insync: Int32,
     unclean: UInt8,
@@ -24,6 +25,9 @@ def tally_failures(
     leads: Int32,
     broker_leads: Int32,
     rack_leads: Int32,
+    follows: Int32,
+    further: Int32,
+    doubled: Int32,
 ) -> int: ...
 def tally_pairs(
     first: int,
@@ -38,6 +42,7 @@ def tally_pairs(
     isr: Int16,
     registered: UInt8,
     rack: Int32,
+    rack_bit: Int64,
     deleting: UInt8,
     min_insync: Int32,
     unclean: UInt8,
@@ -45,4 +50,6 @@ def tally_pairs(
     pairs: Int32,
     lead_key: Int64,
     lead_change: Int8,
+    third_key: Int64,
+    beside: Int32,
 ) -> int: ...

@@ -14,14 +14,11 @@ Arguments that recur: the columns of ``model/columns.py``; ``registered`` (b,); 
 order of the bits in ``fate.pxd``. INOUT arrays are added to.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
-from libc.string cimport memset
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t
 
 from kframe.column cimport broker_t
-from kframe.fate cimport (
-    COUNTS, NO_LEADER, NOBODY, PLACES, Fate, Likeness, Row, add, bits_before, broker_in, fate_of, healthy, learn,
-    learn_pairs, remember, row_of,
-)
+from kframe.fate cimport COUNTS, NO_LEADER, NOBODY, Fate, Row, bits_before, count_lead, fate_of, row_of
+from kframe.healthy cimport TOGETHER, alike, end_of, note_alike, note_each, tally_alike, tally_each
 from kframe.scan cimport contains
 
 
@@ -53,15 +50,6 @@ cdef inline void count_bits(int32_t[:, ::1] counts, Py_ssize_t line, int plus, i
         counts[line, column] += ((plus >> column) & 1) - ((minus >> column) & 1)
 
 
-cdef inline void count_lead(int32_t[:, ::1] leads, Py_ssize_t line, int32_t plus, int32_t minus) noexcept nogil:
-    if plus == minus:
-        return
-    if plus >= 0:
-        leads[line, plus] += 1
-    if minus >= 0:
-        leads[line, minus] -= 1
-
-
 def tally_failures(
     Py_ssize_t first,                    # IN   rows first .. last - 1 are counted
     Py_ssize_t last,                     # IN
@@ -75,6 +63,7 @@ def tally_failures(
     const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] registered,       # IN   (b,)
     const int32_t[::1] rack,             # IN   (b,)
+    const int64_t[::1] rack_bit,        # IN   (b,) as in ``healthy.pxd``
     const uint8_t[::1] deleting,         # IN   (t,)
     const int32_t[::1] min_insync,       # IN   (t,)
     const uint8_t[::1] unclean,          # IN   (t,)
@@ -84,116 +73,75 @@ def tally_failures(
     int32_t[:, ::1] leads,               # INOUT (2, b) partitions led before, and when nothing more fails
     int32_t[:, ::1] broker_leads,        # INOUT (b, b) what a broker's failure adds to what each leads
     int32_t[:, ::1] rack_leads,          # INOUT (g, b) what a rack's failure adds
+    int32_t[:, :, ::1] follows,          # INOUT (7, b, b) healthy rows by kind, leader, and who follows; itself if none
+    int32_t[:, ::1] further,             # INOUT (7, b) replicas of healthy rows beyond these two, by kind and broker
+    int32_t[:, ::1] doubled,             # INOUT (7, g) healthy rows of two replicas in a rack, by kind and rack
 ):
     """Count the failures of no broker, of one, and of one rack; return how many rows count.
 
-    Rows of topics under deletion count for what their leader leads, and for nothing else. Cost O(n * r^3).
+    Healthy rows stand in the last two, and in ``racks`` and ``rack_leads`` only with what a rack's failure adds to the
+    sum of those of its brokers. Rows of topics under deletion count for what their leader leads, and for nothing else.
+    Cost O(n * r^3).
     """
-    cdef Py_ssize_t row, place, counted = 0
-    cdef Row one
-    cdef Likeness[PLACES] known
-    memset(known, 0, sizeof(known))
+    cdef Py_ssize_t row = first, stop, counted = 0
+    cdef int32_t least
+    cdef uint32_t odd
     with nogil:
-        for row in range(first, last):
-            if topic[row] < 0:
-                continue
-            one = row_of(row, topic, leader, partition_epoch, slot_start, replica_count, isr_count, registered,
-                         min_insync, unclean)
-            if not one.was_offline:
-                leads[0, one.leader] += 1
-            if deleting[topic[row]]:
-                count_lead(leads, 1, NO_LEADER if one.was_offline else one.leader, NO_LEADER)
-                continue
-            counted += 1
-            place = healthy(one, replica, isr, registered)
-            if place < 0:
-                tally_other(one, replica, isr, registered, rack, totals, brokers, racks, leads, broker_leads,
-                            rack_leads)
-                continue
-            if known[place].replicas != one.replicas or known[place].least != one.least:
-                settle(&known[place], totals)
-                learn(&known[place], one, replica, isr, registered, rack)
-            known[place].rows += 1
-            tally_known(&known[place], one, place, replica, brokers, leads, broker_leads)
-            if in_racks_apart(one, replica, rack):
-                tally_racks_apart(&known[place], one, place, replica, rack, racks, rack_leads)
+        while row < last:
+            least, stop = least_of(topic[row], deleting, min_insync), row + TOGETHER
+            if least > 0 and stop <= last and alike(row, topic, partition_epoch, slot_start, replica_count, isr_count,
+                                                    replica, isr):
+                odd = tally_alike(row, slot_start[row], replica_count[row], least, leader, replica, rack, rack_bit,
+                                  racks, rack_leads, follows, further, doubled)
             else:
-                tally_known_racks(&known[place], one, place, replica, isr, registered, rack, racks, rack_leads)
-        for place in range(PLACES):
-            settle(&known[place], totals)
+                stop = end_of(row, min(stop, last), topic)
+                odd = tally_each(row, stop, least, leader, partition_epoch, slot_start, replica_count, isr_count,
+                                 replica, isr, rack, rack_bit, racks, rack_leads, follows, further, doubled)
+            if counts(topic[row], deleting):
+                counted += stop - row
+            while odd:
+                if odd & 1:
+                    tally_odd(row, topic, leader, partition_epoch, slot_start, replica_count, isr_count, replica, isr,
+                              registered, rack, deleting, min_insync, unclean, totals, brokers, racks, leads,
+                              broker_leads, rack_leads)
+                odd >>= 1
+                row += 1
+            row = stop
     return counted
 
 
-cdef inline void settle(const Likeness *like, int32_t[:, ::1] totals) noexcept nogil:
-    """Count the rows that were like this, before and when nobody fails."""
-    cdef Py_ssize_t column
-    for column in range(COUNTS):
-        totals[0, column] += like.rows * like.before[column]
-        totals[1, column] += like.rows * like.after[column]
+cdef inline bint counts(int32_t topic, const uint8_t[::1] deleting) noexcept nogil:
+    """Whether the rows of a topic count for more than their leaders."""
+    return topic >= 0 and not deleting[topic]
 
 
-cdef inline void tally_known(
-    const Likeness *like, Row one, Py_ssize_t place, const broker_t[::1] replica, int32_t[:, ::1] brokers,
-    int32_t[:, ::1] leads, int32_t[:, ::1] broker_leads,
+cdef inline int32_t least_of(
+    int32_t topic, const uint8_t[::1] deleting, const int32_t[::1] min_insync
 ) noexcept nogil:
-    """Count who leads, and the failure of each broker, for a healthy row."""
-    cdef Py_ssize_t k
-    leads[1, one.leader] += 1
-    for k in range(one.replicas):
-        add(&brokers[replica[one.start + k], 0], like.change[1 << k])
-    count_lead(broker_leads, one.leader, broker_in(one, replica, like.leads[1 << place]), one.leader)
+    """How many must be in sync at least; 0 for a topic whose rows do not count, so that none is healthy."""
+    return min_insync[topic] if counts(topic, deleting) else 0
 
 
-cdef inline bint in_racks_apart(Row one, const broker_t[::1] replica, const int32_t[::1] rack) noexcept nogil:
-    """Whether no two replicas of a healthy row are in one rack, so that racks fail as brokers do."""
-    cdef Py_ssize_t j, k
-    cdef int32_t here
-    cdef bint shared = False
-    for k in range(1, one.replicas):
-        here = rack[replica[one.start + k]]
-        for j in range(k):
-            shared |= rack[replica[one.start + j]] == here
-    return not shared
-
-
-cdef inline void tally_racks_apart(
-    const Likeness *like, Row one, Py_ssize_t place, const broker_t[::1] replica, const int32_t[::1] rack,
-    int32_t[:, ::1] racks, int32_t[:, ::1] rack_leads,
+cdef inline void tally_odd(
+    Py_ssize_t row, const int32_t[::1] topic, const broker_t[::1] leader, const int32_t[::1] partition_epoch,
+    const int32_t[::1] slot_start, const int16_t[::1] replica_count, const int16_t[::1] isr_count,
+    const broker_t[::1] replica, const broker_t[::1] isr, const uint8_t[::1] registered, const int32_t[::1] rack,
+    const uint8_t[::1] deleting, const int32_t[::1] min_insync, const uint8_t[::1] unclean, int32_t[:, ::1] totals,
+    int32_t[:, ::1] brokers, int32_t[:, ::1] racks, int32_t[:, ::1] leads, int32_t[:, ::1] broker_leads,
+    int32_t[:, ::1] rack_leads,
 ) noexcept nogil:
-    """Count the failure of each rack for a healthy row that has no two replicas in one."""
-    cdef Py_ssize_t k
-    cdef int32_t here
-    for k in range(one.replicas):
-        here = rack[replica[one.start + k]]
-        if here >= 0:
-            add(&racks[here, 0], like.change[1 << k])
-    here = rack[one.leader]
-    if here >= 0:
-        count_lead(rack_leads, here, broker_in(one, replica, like.leads[1 << place]), one.leader)
-
-
-cdef inline void tally_known_racks(
-    Likeness *like, Row one, Py_ssize_t place, const broker_t[::1] replica, const broker_t[::1] isr,
-    const uint8_t[::1] registered, const int32_t[::1] rack, int32_t[:, ::1] racks, int32_t[:, ::1] rack_leads,
-) noexcept nogil:
-    """Count the failure of each rack for a healthy row. Nothing is added for a rack that was counted with an earlier
-    replica: whether it was is hard to guess, and no branch hangs on it."""
-    cdef Py_ssize_t j, k
-    cdef int32_t here
-    cdef int failed
-    for k in range(one.replicas):
-        here = rack[replica[one.start + k]]
-        if here < 0:
-            continue
-        failed = 0
-        for j in range(one.replicas):
-            failed |= (rack[replica[one.start + j]] == here) << j
-        if not (like.known >> failed) & 1:
-            remember(like, failed, one, fate_of(
-                one, replica, isr, registered, rack, NOBODY, NOBODY, here), replica)
-        add(&racks[here, 0], like.change[failed * ((failed & -failed) >> k)])
-        if k == place:
-            count_lead(rack_leads, here, broker_in(one, replica, like.leads[failed]), one.leader)
+    """Count a row that is not healthy."""
+    cdef Row one
+    if topic[row] < 0:
+        return
+    one = row_of(row, topic, leader, partition_epoch, slot_start, replica_count, isr_count, registered, min_insync,
+                 unclean)
+    if not one.was_offline:
+        leads[0, one.leader] += 1
+    if counts(topic[row], deleting):
+        tally_other(one, replica, isr, registered, rack, totals, brokers, racks, leads, broker_leads, rack_leads)
+    elif not one.was_offline:
+        leads[1, one.leader] += 1
 
 
 cdef inline void tally_other(
@@ -252,6 +200,7 @@ def tally_pairs(
     const broker_t[::1] isr,             # IN   (s,)
     const uint8_t[::1] registered,       # IN   (b,)
     const int32_t[::1] rack,             # IN   (b,)
+    const int64_t[::1] rack_bit,        # IN   (b,) as in ``healthy.pxd``
     const uint8_t[::1] deleting,         # IN   (t,)
     const int32_t[::1] min_insync,       # IN   (t,)
     const uint8_t[::1] unclean,          # IN   (t,)
@@ -259,52 +208,39 @@ def tally_pairs(
     int32_t[:, ::1] pairs,               # INOUT (b * (b - 1) / 2, 8) (0, 1), (0, 2)...: what both add to their sum
     int64_t[::1] lead_key,               # OUT  (4 * (last - first),) pair * b + broker that leads
     int8_t[::1] lead_change,             # OUT  (4 * (last - first),) what the pair adds to what it leads, beyond both
+    int64_t[::1] third_key,              # OUT  (last - first,) ((spare * b + leader) * b + next) * b + third, or -1
+    int32_t[:, :, ::1] beside,           # INOUT (3, b, b) further pairs of healthy rows, by what is to spare
 ):
-    """Count the failures of two brokers; return how many of the last two arrays are set.
+    """Count the failures of two brokers; return how many of ``lead_key`` and ``lead_change`` are set.
 
     Only one pair of a row moves its leader in another way than its two brokers do apart: who leads, and who would
-    follow. A row with three in sync more than it needs has no other pair to look at. Cost O(n * r^4), or O(n * r^3).
+    follow. A row with three in sync more than it needs has no other pair to look at. Of a healthy row that has a third
+    replica the key stands in ``third_key``, and for other rows -1; its pairs are those of these three, and where it has
+    more replicas those in ``beside``. Cost O(n * r^4), or O(n * r^3).
     """
-    cdef Py_ssize_t row, place, filled = 0
-    cdef Row one
-    cdef Likeness[PLACES] known
-    memset(known, 0, sizeof(known))
+    cdef Py_ssize_t row = first, stop, filled = 0
+    cdef int32_t least
+    cdef uint32_t odd
     with nogil:
-        for row in range(first, last):
-            if topic[row] < 0 or deleting[topic[row]]:
-                continue
-            one = row_of(row, topic, leader, partition_epoch, slot_start, replica_count, isr_count, registered,
-                         min_insync, unclean)
-            place = healthy(one, replica, isr, registered)
-            if place < 0:
-                filled = tally_named_pairs(one, replica, isr, registered, rack, room, pairs, filled, lead_key,
-                                           lead_change)
-                continue
-            if known[place].replicas != one.replicas or known[place].least != one.least:
-                learn_pairs(&known[place], one, replica, isr, registered, rack)
-            filled = tally_known_pairs(&known[place], one, replica, registered.shape[0], pairs, filled, lead_key,
-                                       lead_change)
-    return filled
-
-
-cdef inline Py_ssize_t tally_known_pairs(
-    const Likeness *like, Row one, const broker_t[::1] replica, Py_ssize_t b, int32_t[:, ::1] pairs,
-    Py_ssize_t filled, int64_t[::1] lead_key, int8_t[::1] lead_change,
-) noexcept nogil:
-    """Count the failures of two brokers for a healthy row."""
-    cdef Py_ssize_t j, k, pair, n = 0
-    cdef int32_t both, left, right
-    for j in range(one.replicas):
-        for k in range(j + 1, one.replicas):
-            if like.differs[n] or like.moves[n]:
-                pair = number_of(replica[one.start + j], replica[one.start + k], b)
-                add(&pairs[pair, 0], like.both[n])
-                if like.moves[n]:
-                    both = broker_in(one, replica, like.leads[1 << j | 1 << k])
-                    left = broker_in(one, replica, like.leads[1 << j])
-                    right = broker_in(one, replica, like.leads[1 << k])
-                    filled = note_leads(both, left, right, one.leader, pair * b, filled, lead_key, lead_change)
-            n += 1
+        while row < last:
+            least, stop = least_of(topic[row], deleting, min_insync), row + TOGETHER
+            if least > 0 and stop <= last and alike(row, topic, partition_epoch, slot_start, replica_count, isr_count,
+                                                    replica, isr):
+                odd = note_alike(row, row - first, slot_start[row], replica_count[row], least, leader, replica,
+                                 rack_bit, third_key, beside)
+            else:
+                stop = end_of(row, min(stop, last), topic)
+                odd = note_each(row, row - first, stop, least, leader, partition_epoch, slot_start, replica_count,
+                                isr_count, replica, isr, rack_bit, third_key, beside)
+            while odd:
+                if odd & 1 and counts(topic[row], deleting):
+                    filled = tally_named_pairs(
+                        row_of(row, topic, leader, partition_epoch, slot_start, replica_count, isr_count, registered,
+                               min_insync, unclean),
+                        replica, isr, registered, rack, room, pairs, filled, lead_key, lead_change)
+                odd >>= 1
+                row += 1
+            row = stop
     return filled
 
 

@@ -20,6 +20,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.snapshot.files import Progress, ignore_progress
+from kframe.whatif.sweep_healthy import HealthyCounts, rack_bits
 
 #: What is counted of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
 #: ``unclean_elections`` were held, ``unclean_needed`` were not allowed (``Standing.unclean_needed``).
@@ -120,26 +121,37 @@ def count_failures(
     )
     unclean = np.where(topics.unclean == UNSET, config.unclean_by_default, topics.unclean == 1)
     least = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
-    p = cluster.partitions
+    p, healthy = cluster.partitions, HealthyCounts.none(len(counts.rack), len(counts.rack_names))
     columns = (p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-               counts.registered, counts.rack, deleting, least.astype(np.int32), unclean.astype(np.uint8))  # fmt: skip
+               counts.registered, counts.rack, rack_bits(counts.rack, counts.registered), deleting,
+               least.astype(np.int32), unclean.astype(np.uint8))  # fmt: skip
+    single = (counts.totals, counts.brokers, counts.racks, counts.leads, counts.broker_leads, counts.rack_leads)
     found = [(counts.pair_lead_keys, counts.pair_lead_changes)]
+    thirds: list[tuple[Int64, NDArray[Any]]] = [(np.empty(0, np.int64), np.empty(0, np.int32))]
     for first in range(0, len(p), CHUNK_ROWS):
         last = min(first + CHUNK_ROWS, len(p))
-        kernels.tally_failures(
-            first, last, *columns, counts.totals, counts.brokers, counts.racks, counts.leads, counts.broker_leads,
-            counts.rack_leads,
-        )  # fmt: skip
+        kernels.tally_failures(first, last, *columns, *single, healthy.follows, healthy.further, healthy.doubled)
         if counts.pairs is not None:
             width = int(p.replica_count.max()) + int(p.isr_count.max()) + 1
             key, change = np.empty(4 * (last - first), np.int64), np.empty(4 * (last - first), np.int8)
+            third = np.empty(last - first, np.int64)
             filled = kernels.tally_pairs(
-                first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change
+                first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change, third, healthy.beside
             )  # fmt: skip
             found.append(summed(key[:filled], change[:filled]))
+            thirds.append(np.unique(third[third >= 0], return_counts=True))
         progress(last, len(p))
-    keys, changes = summed(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    healthy.add_failures(counts.rack, *single)
+    if counts.pairs is not None:
+        each = _joined(thirds)
+        healthy.add_pairs(*each, counts.pairs)
+        found.append(healthy.pair_leads(*each))
+    keys, changes = _joined(found)
     return replace(counts, pair_lead_keys=keys, pair_lead_changes=changes)
+
+
+def _joined(parts: Sequence[tuple[Int64, NDArray[Any]]]) -> tuple[Int64, Int32]:
+    return summed(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _times(left: Bool, right: Int32) -> Int32:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from kframe import _core, _naive, _naive_sweep, _naive_wire, _state, _sweep, _wire_sections
+from kframe.whatif.sweep_healthy import rack_bits
 
 ROWS: Final = 700
 TOPICS: Final = 7
@@ -64,6 +65,7 @@ class Long:
         self.live[self.rng.permutation(self.b)[:gone]] = 0
         self.registered = self.live
         self.rack = self.rng.integers(-1 if odd else 0, 4 if odd else 30, self.b).astype(np.int32)
+        self.rack_bit = rack_bits(self.rack, self.registered)
         self.deleting = (np.arange(TOPICS) == (3 if odd else -1)).astype(np.uint8)
         self.min_insync = self.rng.integers(1, 5, TOPICS).astype(np.int32)
         self.unclean = self.rng.integers(0, 2, TOPICS).astype(np.uint8)
@@ -138,10 +140,11 @@ def test_leaders_are_measured(long: Long) -> None:
 def test_failures_are_counted(long: Long) -> None:
     b = long.b
     shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (30, 8), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (30, b)}  # fmt: skip
+              "rack_leads": (30, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, 30)}  # fmt: skip
     out = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
     both(_sweep, _naive_sweep, "tally_failures", long, {"first": 3, "last": ROWS - 2}, out)
     pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
-             "lead_change": np.zeros(4 * ROWS, np.int8)}  # fmt: skip
+             "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.zeros(ROWS, np.int64),
+             "beside": np.full((3, b, b), 7, np.int32)}  # fmt: skip
     given = {"first": 3, "last": ROWS - 2, "room": np.empty((3, 16), np.int32)}
     both(_sweep, _naive_sweep, "tally_pairs", long, given, pairs)

@@ -14,41 +14,49 @@ from numpy.typing import NDArray
 
 from kframe import _naive_sweep, _sweep
 from kframe.model.cluster import ClusterState
+from kframe.whatif.sweep_healthy import rack_bits
 from tests.worlds import clusters
 
-Settings = tuple[list[int], list[int], list[int]]
+Settings = tuple[list[int], list[int], list[int], int]
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[ClusterState, Settings, tuple[int, int]]:
-    """A cluster; racks of brokers, min.insync.replicas and unclean elections of topics; and which rows are counted."""
+    """A cluster; racks of brokers, min.insync.replicas and unclean elections of topics, and how many bits there are for
+    racks; and which rows are counted."""
     cluster = draw(clusters())
     brokers, topics = len(cluster.brokers), len(cluster.topics)
     racks = draw(st.lists(st.integers(-1, 2), min_size=brokers, max_size=brokers))
     least = draw(st.lists(st.integers(1, 5), min_size=topics, max_size=topics))
     unclean = draw(st.lists(st.integers(0, 1), min_size=topics, max_size=topics))
     first = draw(st.integers(0, len(cluster)))
-    return cluster, (racks, least, unclean), (first, draw(st.integers(first, len(cluster))))
+    return cluster, (racks, least, unclean, draw(st.integers(1, 62))), (first, draw(st.integers(first, len(cluster))))
 
 
 def tallied(kernels: ModuleType, cluster: ClusterState, drawn: Settings, rows: tuple[int, int]) -> list[Any]:
     """All that both kernels count, added to 7 everywhere."""
     p, b = cluster.partitions, len(cluster.brokers)
-    racks, least, unclean = drawn
+    racks, least, unclean, bits = drawn
+    rack = np.array(racks, np.int32)
     columns = (p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-               cluster.brokers.registered, np.array(racks, np.int32), cluster.topics.deleting,
-               np.array(least, np.int32), np.array(unclean, np.uint8))  # fmt: skip
+               cluster.brokers.registered, rack, rack_bits(rack, cluster.brokers.registered, bits),
+               cluster.topics.deleting, np.array(least, np.int32), np.array(unclean, np.uint8))  # fmt: skip
     for column in columns:
         column.flags.writeable = False
-    shapes = [(2, 8), (b, 8), (3, 8), (2, b), (b, b), (3, b), (b * (b - 1) // 2, 8)]
-    counts: list[NDArray[Any]] = [np.full(shape, 7, np.int32) for shape in shapes]
-    *single, pairs = counts
+    single = filled({"totals": (2, 8), "brokers": (b, 8), "racks": (3, 8), "leads": (2, b), "broker_leads": (b, b),
+                     "rack_leads": (3, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, 3)})  # fmt: skip
+    pairs, beside = filled({"pairs": (b * (b - 1) // 2, 8), "beside": (3, b, b)})
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
-    room = 4 * (rows[1] - rows[0])
-    key, change = np.full(room, -7, np.int64), np.full(room, 7, np.int8)
+    room = rows[1] - rows[0]
+    key, change, third = np.full(4 * room, -7, np.int64), np.full(4 * room, 7, np.int8), np.full(room, -7, np.int64)
     counted = kernels.tally_failures(*rows, *columns, *single)
-    filled = kernels.tally_pairs(*rows, *columns, np.empty((3, width), np.int32), pairs, key, change)
-    return [counted, filled, *(array.tolist() for array in counts), key.tolist(), change.tolist()]
+    noted = kernels.tally_pairs(*rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, beside)
+    return [counted, noted, *(array.tolist() for array in (*single, pairs, key, change, third, beside))]
+
+
+def filled(shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
+    """Arrays of 7."""
+    return [np.full(shape, 7, np.int32) for shape in shapes.values()]
 
 
 @given(cases())

@@ -1,0 +1,146 @@
+"""Healthy partitions of a sweep, which the kernels count by whom they name (``healthy.pxd``), and what that comes to.
+
+What becomes of a healthy partition hangs on its kind, its leader and the order of its replicas: the first of them that
+is left leads, all that are left are in sync, and ``spare`` says how many may go before too few are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kframe.model.columns import Int32, Int64, UInt8
+
+#: (replicas, at most 3; how many of them may go before too few are in sync, at most 3) of each kind.
+KINDS: Final[tuple[tuple[int, int], ...]] = ((1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (3, 3))
+#: Bits for racks, and the bit of a broker that is not registered (``healthy.pxd``).
+RACK_BITS: Final = 62
+
+_WIDE: Final = 3
+_ALL_GONE: Final = np.array([1, 1, 1, 1, 0, 0, 0, 0], np.int32)
+_UNDER_MIN_ISR: Final = np.array([0, 0, 1, 1, 0, 0, 0, 0], np.int32)
+_AT_MIN_ISR: Final = np.array([0, 0, 0, 0, 1, 0, 0, 0], np.int32)
+_LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1], np.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HealthyCounts:
+    """Counts by kind, broker index and rack number; see ``tally_failures`` and ``tally_pairs``.
+
+    ``follows`` (7, b, b): partitions by leader and who follows. ``further`` (7, b): replicas beyond these. ``doubled``
+    (7, g): partitions with two replicas in a rack. ``beside`` (3, b, b): pairs of replicas beyond the first three.
+    """
+
+    follows: Int32
+    further: Int32
+    doubled: Int32
+    beside: Int32
+
+    @staticmethod
+    def none(brokers: int, racks: int) -> HealthyCounts:
+        """Counts of no partition. Memory is taken by what is counted: a kind that does not occur takes none."""
+        kinds = len(KINDS)
+        return HealthyCounts(
+            np.zeros((kinds, brokers, brokers), np.int32), np.zeros((kinds, brokers), np.int32),
+            np.zeros((kinds, racks), np.int32), np.zeros((_WIDE, brokers, brokers), np.int32),
+        )  # fmt: skip
+
+    def kinds(self) -> Iterator[int]:
+        """Those that occur."""
+        yield from (kind for kind in range(len(KINDS)) if self.follows[kind].any())
+
+    def add_failures(
+        self, rack: Int32, totals: Int32, brokers: Int32, racks: Int32, leads: Int32, broker_leads: Int32,
+        rack_leads: Int32,
+    ) -> None:  # fmt: skip
+        """Add what nobody's failure, each broker's and each rack's comes to; the arrays are ``FailureCounts``'."""
+        everyone, racked = np.arange(len(rack)), rack >= 0
+        for kind in self.kinds():
+            follows, alone = self.follows[kind], KINDS[kind][0] == 1
+            led = follows.sum(axis=1)
+            hosted = led if alone else led + follows.sum(axis=0) + self.further[kind]
+            totals += led.sum() * _standing(kind, 0)
+            leads += led
+            found = np.outer(hosted, _standing(kind, 1) - _standing(kind, 0)) + np.outer(led, _moved(kind))
+            brokers += found
+            np.add.at(racks, rack[racked], found[racked])
+            racks += np.outer(self.doubled[kind], _beyond(kind))
+            broker_leads[everyone, everyone] -= led
+            np.subtract.at(rack_leads, (rack[racked], everyone[racked]), led[racked])
+            if not alone:
+                broker_leads += follows
+                for number in range(len(rack_leads)):
+                    # Where who follows is in the rack too, the kernel has counted who comes then.
+                    rack_leads[number] += np.where(rack == number, 0, follows[rack == number].sum(axis=0))
+
+    def add_pairs(self, thirds: Int64, count: Int32, pairs: Int32) -> None:
+        """Add what the failures of two brokers come to. ``thirds`` (k,) are the keys of ``tally_pairs``, each once;
+        beside them how often they occur."""
+        brokers = self.further.shape[1]
+        key, third = np.divmod(thirds, max(brokers, 1))
+        key, follower = np.divmod(key, max(brokers, 1))
+        spare, leader = np.divmod(key, max(brokers, 1))
+        upper = np.triu_indices(brokers, 1)
+        for kind in self.kinds():
+            beyond = _beyond(kind)
+            if not beyond.any():
+                continue
+            table = self.follows[kind].astype(np.int64)
+            if kind >= _WIDE:
+                mine = spare == kind - _WIDE
+                np.add.at(table, (leader[mine], third[mine]), count[mine])
+                np.add.at(table, (follower[mine], third[mine]), count[mine])
+                table += self.beside[kind - _WIDE]
+            either = (table + table.T)[upper]
+            for column in np.flatnonzero(beyond).tolist():
+                pairs[:, column] += either * beyond[column]
+
+    def pair_leads(self, thirds: Int64, count: Int32) -> tuple[Int64, Int32]:
+        """Who leads more or less when a leader and who follows fail together than by each alone: keys and changes as
+        of ``FailureCounts``, in any order."""
+        brokers = max(self.further.shape[1], 1)
+        leader, follower = np.divmod(thirds // brokers % brokers**2, brokers)
+        table = self.follows[1:].sum(axis=0)
+        led, next_led = np.nonzero(table)
+        keys = _pair(leader, follower, brokers) * brokers + thirds % brokers
+        fewer = _pair(led, next_led, brokers) * brokers + next_led
+        return np.concatenate([keys, fewer]), np.concatenate([count, -table[led, next_led]]).astype(np.int32)
+
+
+def rack_bits(rack: Int32, registered: UInt8, bits: int = RACK_BITS) -> Int64:
+    """A bit for the rack of each broker, (b,), none for no rack, and another where it is not registered."""
+    found: Int64 = np.where(rack < 0, 0, np.left_shift(np.int64(1), rack.astype(np.int64) % bits))
+    found[registered == 0] |= np.int64(1) << RACK_BITS
+    return found
+
+
+def _standing(kind: int, failed: int) -> Int32:
+    """The metrics that a partition of a kind counts in when so many of its brokers have failed, but for its leader's
+    move; at most two."""
+    replicas, spare = KINDS[kind]
+    if failed >= replicas:
+        return _ALL_GONE
+    return _AT_MIN_ISR * np.int32(spare == failed) + _UNDER_MIN_ISR * np.int32(spare < failed)
+
+
+def _moved(kind: int) -> Int32:
+    """What the failure of its leader counts beyond that of another."""
+    return _LEADER_MOVED * np.int32(KINDS[kind][0] > 1)
+
+
+def _beyond(kind: int) -> Int32:
+    """What two failures count beyond the sum of each alone. Where both replicas fail, nobody is left to lead."""
+    if KINDS[kind][0] == 1:
+        return np.zeros_like(_ALL_GONE)
+    beyond: Int32 = _standing(kind, 2) - 2 * _standing(kind, 1) + _standing(kind, 0)
+    return beyond - _moved(kind) if KINDS[kind][0] == 2 else beyond
+
+
+def _pair(one: Int64, other: Int64, brokers: int) -> Int64:
+    """The number of two brokers among all pairs."""
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    number: Int64 = low * (2 * brokers - low - 1) // 2 + high - low - 1
+    return number
