@@ -297,7 +297,7 @@ def sweeping(g: Ground) -> dict[str, Call]:
     b, n = g.b, g.n
     rows = {"first": 0, "last": n}
     tables = {"totals": (2, 8), "brokers": (b, 8), "racks": (4, 8), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (4, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, 4)}  # fmt: skip
+              "rack_leads": (4, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, b)}  # fmt: skip
     single = {name: np.zeros(shape, np.int32) for name, shape in tables.items()}
     pairs = {"room": np.zeros((3, 8), np.int32), "pairs": np.zeros((b * (b - 1) // 2, 8), np.int32),
              "lead_key": _i64(4 * n), "lead_change": np.zeros(4 * n, np.int8), "third_key": _i64(n),

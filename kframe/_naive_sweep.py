@@ -143,15 +143,15 @@ def _count_healthy(
         further[one.kind, broker] += 1
     none = one.fate(set())
     for failed in _racks_of(one, rack):
-        inside = {broker for broker in one.replicas if rack[broker] == failed}
-        found = one.fate(inside)
+        inside = [broker for broker in one.replicas if rack[broker] == failed]
+        found = one.fate(set(inside))
         if len(inside) == 2:
-            doubled[one.kind, failed] += 1
+            doubled[one.kind, one.leader if one.leader in inside else inside[0]] += 1
         else:
             _count(racks, failed, found.columns, none.columns)
             for broker in inside:
                 _count(racks, failed, none.columns, one.fate({broker}).columns)
-        if {one.leader, follower} <= inside and one.leader != follower:
+        if {one.leader, follower} <= set(inside) and one.leader != follower:
             _lead(rack_leads, failed, found.leader, NO_LEADER)
 
 

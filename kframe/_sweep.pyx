@@ -75,7 +75,7 @@ def tally_failures(
     int32_t[:, ::1] rack_leads,          # INOUT (g, b) what a rack's failure adds
     int32_t[:, :, ::1] follows,          # INOUT (7, b, b) healthy rows by kind, leader, and who follows; itself if none
     int32_t[:, ::1] further,             # INOUT (7, b) replicas of healthy rows beyond these two, by kind and broker
-    int32_t[:, ::1] doubled,             # INOUT (7, g) healthy rows of two replicas in a rack, by kind and rack
+    int32_t[:, ::1] doubled,             # INOUT (7, b) racks with two replicas of such a row, by who leads, or is first
 ):
     """Count the failures of no broker, of one, and of one rack; return how many rows count.
 

@@ -104,15 +104,14 @@ cdef inline Racks racks_of(
     int32_t leader, Py_ssize_t start, Py_ssize_t replicas, const broker_t[::1] replica, const int64_t[::1] rack_bit
 ) noexcept nogil:
     """What is left to know of a row whose replicas are all in sync: who leads, who is gone, and their racks."""
-    cdef int64_t bits, seen = 0, twice = 0
-    cdef bint led = False
+    cdef int64_t bits, seen = 0, twice = 0, led = 0
     cdef Py_ssize_t k
     for k in range(start, start + replicas):
         bits = rack_bit[replica[k]]
         twice |= seen & bits
         seen |= bits
-        led |= replica[k] == leader
-    if not led or seen >> GONE:
+        led |= <int64_t>(replica[k] == leader) << GONE
+    if (led & ~seen) == 0:
         return ODD
     return SHARED if twice else APART
 
@@ -133,27 +132,44 @@ cdef inline Racks count_healthy(
     return found
 
 
+cdef inline uint32_t count_alike(
+    Py_ssize_t kind, Py_ssize_t row, Py_ssize_t start, Py_ssize_t replicas, const broker_t[::1] leader,
+    const broker_t[::1] replica, const int64_t[::1] rack_bit, int32_t[:, :, ::1] follows, int32_t[:, ::1] further,
+    int *shared, int *sharing,
+) noexcept nogil:
+    """Count the healthy ones of rows that are alike; return a bit for each other one, and list those that are SHARED:
+    which they are may be hard to guess."""
+    cdef uint32_t odd = 0
+    cdef int k, found, count = 0
+    for k in range(TOGETHER):
+        found = count_healthy(kind, leader[row + k], start + replicas * k, replicas, replica, rack_bit, follows,
+                              further)
+        odd |= <uint32_t>(found == ODD) << k
+        shared[count] = k
+        count += found == SHARED
+    sharing[0] = count
+    return odd
+
+
 cdef inline uint32_t tally_alike(
     Py_ssize_t row, Py_ssize_t start, Py_ssize_t replicas, int32_t least, const broker_t[::1] leader,
     const broker_t[::1] replica, const int32_t[::1] rack, const int64_t[::1] rack_bit, int32_t[:, ::1] racks,
     int32_t[:, ::1] rack_leads, int32_t[:, :, ::1] follows, int32_t[:, ::1] further, int32_t[:, ::1] doubled,
 ) noexcept nogil:
     """Count the healthy ones of rows that are alike; return a bit for each other one."""
-    cdef Py_ssize_t k, kind
-    cdef uint32_t odd = 0
-    cdef Racks found
+    cdef Py_ssize_t kind
+    cdef uint32_t odd
+    cdef int k, sharing = 0
+    cdef int[TOGETHER] shared
     least = min(least, <int32_t>replicas)
     kind = kind_of(replicas, least)
-    for k in range(TOGETHER):
-        if replicas == 3:  # the compiler shall know the usual number
-            found = count_healthy(kind, leader[row + k], start + 3 * k, 3, replica, rack_bit, follows, further)
-        else:
-            found = count_healthy(kind, leader[row + k], start + replicas * k, replicas, replica, rack_bit, follows,
-                                  further)
-        odd |= <uint32_t>(found == ODD) << k
-        if found == SHARED:
-            tally_shared(kind, leader[row + k], start + replicas * k, replicas, least, replica, rack, racks, rack_leads,
-                         doubled)
+    if replicas == 3:  # the compiler shall know the usual number
+        odd = count_alike(kind, row, start, 3, leader, replica, rack_bit, follows, further, shared, &sharing)
+    else:
+        odd = count_alike(kind, row, start, replicas, leader, replica, rack_bit, follows, further, shared, &sharing)
+    for k in range(sharing):
+        tally_shared(kind, leader[row + shared[k]], start + replicas * shared[k], replicas, least, replica, rack, racks,
+                     rack_leads, doubled)
     return odd
 
 
@@ -189,14 +205,14 @@ cdef inline void tally_shared(
 ) noexcept nogil:
     """Count a healthy row by the racks that have two of its replicas, and who leads when all in its leader's rack fail
     where who follows is among them. Most are of three replicas, two of them in a rack, and no branch hangs on which."""
-    cdef int32_t second = follower(leader, start, replicas, replica), last, here, other, both
+    cdef int32_t second = follower(leader, start, replicas, replica), last, here, other
+    cdef bint behind
     if replicas == 3:
         last = third(leader, start, replica)
-        here, other = rack[leader], rack[second]
-        both = other if other == rack[last] else here
-        if (here == other) + (here == rack[last]) + (other == rack[last]) == 1:
-            doubled[kind, both] += 1
-            rack_leads[both, last] += here == other
+        here, other, behind = rack[leader], rack[second], rack[second] == rack[last]
+        if (here == other) + (here == rack[last]) + behind == 1:
+            doubled[kind, second if behind else leader] += 1
+            rack_leads[other if behind else here, last] += here == other
             return
     tally_racks_of(kind, leader, start, replicas, least, replica, rack, racks, rack_leads, doubled)
 
@@ -225,7 +241,7 @@ cdef inline void tally_racks_of(
         if led and rack[second] == here and after >= 0 and replicas > 1:
             rack_leads[here, after] += 1
         if failed == 2:
-            doubled[kind, here] += 1
+            doubled[kind, leader if led else replica[k]] += 1
         elif failed > 2:
             left = replicas - failed
             racks[here, 0] += left == 0

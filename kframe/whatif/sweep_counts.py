@@ -121,7 +121,7 @@ def count_failures(
     )
     unclean = np.where(topics.unclean == UNSET, config.unclean_by_default, topics.unclean == 1)
     least = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
-    p, healthy = cluster.partitions, HealthyCounts.none(len(counts.rack), len(counts.rack_names))
+    p, healthy = cluster.partitions, HealthyCounts.none(len(counts.rack))
     columns = (p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
                counts.registered, counts.rack, rack_bits(counts.rack, counts.registered), deleting,
                least.astype(np.int32), unclean.astype(np.uint8))  # fmt: skip

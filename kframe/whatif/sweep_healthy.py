@@ -28,10 +28,11 @@ _LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1], np.int32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HealthyCounts:
-    """Counts by kind, broker index and rack number; see ``tally_failures`` and ``tally_pairs``.
+    """Counts by kind and broker index; see ``tally_failures`` and ``tally_pairs``.
 
     ``follows`` (7, b, b): partitions by leader and who follows. ``further`` (7, b): replicas beyond these. ``doubled``
-    (7, g): partitions with two replicas in a rack. ``beside`` (3, b, b): pairs of replicas beyond the first three.
+    (7, b): racks with two replicas of a partition, by one of these. ``beside`` (3, b, b): pairs of replicas that are
+    not both among leader and the two that follow.
     """
 
     follows: Int32
@@ -40,12 +41,12 @@ class HealthyCounts:
     beside: Int32
 
     @staticmethod
-    def none(brokers: int, racks: int) -> HealthyCounts:
+    def none(brokers: int) -> HealthyCounts:
         """Counts of no partition. Memory is taken by what is counted: a kind that does not occur takes none."""
         kinds = len(KINDS)
         return HealthyCounts(
             np.zeros((kinds, brokers, brokers), np.int32), np.zeros((kinds, brokers), np.int32),
-            np.zeros((kinds, racks), np.int32), np.zeros((_WIDE, brokers, brokers), np.int32),
+            np.zeros((kinds, brokers), np.int32), np.zeros((_WIDE, brokers, brokers), np.int32),
         )  # fmt: skip
 
     def kinds(self) -> Iterator[int]:
@@ -66,8 +67,8 @@ class HealthyCounts:
             leads += led
             found = np.outer(hosted, _standing(kind, 1) - _standing(kind, 0)) + np.outer(led, _moved(kind))
             brokers += found
+            found += np.outer(self.doubled[kind], _beyond(kind))
             np.add.at(racks, rack[racked], found[racked])
-            racks += np.outer(self.doubled[kind], _beyond(kind))
             broker_leads[everyone, everyone] -= led
             np.subtract.at(rack_leads, (rack[racked], everyone[racked]), led[racked])
             if not alone:

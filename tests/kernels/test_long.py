@@ -140,7 +140,7 @@ def test_leaders_are_measured(long: Long) -> None:
 def test_failures_are_counted(long: Long) -> None:
     b = long.b
     shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (30, 8), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (30, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, 30)}  # fmt: skip
+              "rack_leads": (30, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, b)}  # fmt: skip
     out = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
     both(_sweep, _naive_sweep, "tally_failures", long, {"first": 3, "last": ROWS - 2}, out)
     pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),

@@ -44,7 +44,7 @@ def tallied(kernels: ModuleType, cluster: ClusterState, drawn: Settings, rows: t
     for column in columns:
         column.flags.writeable = False
     single = filled({"totals": (2, 8), "brokers": (b, 8), "racks": (3, 8), "leads": (2, b), "broker_leads": (b, b),
-                     "rack_leads": (3, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, 3)})  # fmt: skip
+                     "rack_leads": (3, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, b)})  # fmt: skip
     pairs, beside = filled({"pairs": (b * (b - 1) // 2, 8), "beside": (3, b, b)})
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
     room = rows[1] - rows[0]
