@@ -18,7 +18,8 @@ from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t
 
 from kframe.column cimport broker_t
 from kframe.fate cimport COUNTS, NO_LEADER, NOBODY, Fate, Row, bits_before, count_lead, fate_of, row_of
-from kframe.healthy cimport TOGETHER, alike, end_of, note_alike, note_each, tally_alike, tally_each
+from kframe.healthy cimport TOGETHER, alike, end_of, tally_alike, tally_each
+from kframe.healthy_pairs cimport note_alike, note_each
 from kframe.scan cimport contains
 
 

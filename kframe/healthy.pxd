@@ -3,7 +3,8 @@
 A row is *healthy* where all its replicas are registered, all are in the ISR and nobody else is, one of them leads, and
 at least one must be in sync. What becomes of it hangs only on its *kind*, on who leads, and on who follows: nobody
 outside the ISR is left who might be elected uncleanly. So such rows are counted by these, one count a row or two, and
-``whatif/sweep_healthy.py`` works out what that comes to, once.
+``whatif/sweep_healthy.py`` works out what that comes to, once. Tables are small and stay in the cache, and rows of one
+topic are mostly alike: these are looked at a block at a time.
 
 Arguments that recur: ``rack_bit`` (b,) a bit for the rack of a broker, none where it has none, and the bit GONE where
 it is not registered. Racks may share a bit.
@@ -14,10 +15,12 @@ from libc.string cimport memcmp
 
 from kframe.column cimport broker_t
 from kframe.fate cimport NO_LEADER, NO_STATE
+from kframe.prefetch cimport KFRAME_PREFETCH
 from kframe.scan cimport contains
 
 cdef enum:
-    TOGETHER = 32   # rows that are looked at together
+    TOGETHER = 32   # rows that are looked at together: a block
+    AHEAD = 16      # how many blocks ahead to ask for memory
     SPARE = 3       # so many in sync beyond those needed that two failures do nothing but to the leader
     GONE = 62       # the place of a bit
 
@@ -41,6 +44,29 @@ cdef inline Py_ssize_t end_of(Py_ssize_t row, Py_ssize_t last, const int32_t[::1
     return stop
 
 
+cdef inline void ask_ahead(
+    Py_ssize_t row, Py_ssize_t start, Py_ssize_t slots, const int32_t[::1] topic, const int32_t[::1] partition_epoch,
+    const int32_t[::1] slot_start, const int16_t[::1] replica_count, const int16_t[::1] isr_count,
+    const broker_t[::1] replica, const broker_t[::1] isr,
+) noexcept nogil:
+    """Ask for what is read AHEAD blocks further on, if those are like this one: the processor does not look beyond a
+    page by itself, and of so many columns one ends in every few blocks."""
+    cdef Py_ssize_t k
+    row += AHEAD * TOGETHER
+    start += AHEAD * slots
+    if row + TOGETHER > topic.shape[0] or start + slots > replica.shape[0]:
+        return
+    for k in range(0, TOGETHER, 16):  # 64 bytes are a line
+        KFRAME_PREFETCH(&topic[row + k])
+        KFRAME_PREFETCH(&partition_epoch[row + k])
+        KFRAME_PREFETCH(&slot_start[row + k])
+    KFRAME_PREFETCH(&replica_count[row])
+    KFRAME_PREFETCH(&isr_count[row])
+    for k in range(start, start + slots, 32):
+        KFRAME_PREFETCH(&replica[k])
+        KFRAME_PREFETCH(&isr[k])
+
+
 cdef inline bint alike(
     Py_ssize_t row, const int32_t[::1] topic, const int32_t[::1] partition_epoch, const int32_t[::1] slot_start,
     const int16_t[::1] replica_count, const int16_t[::1] isr_count, const broker_t[::1] replica,
@@ -51,6 +77,7 @@ cdef inline bint alike(
     cdef Py_ssize_t last = row + TOGETHER - 1, start = slot_start[row], slots = TOGETHER * replica_count[row]
     if topic[last] != topic[row] or slots <= 0 or start + slots > replica.shape[0]:
         return False
+    ask_ahead(row, start, slots, topic, partition_epoch, slot_start, replica_count, isr_count, replica, isr)
     cdef const int32_t *topics = &topic[last] - TOGETHER + 1
     cdef const int32_t *epochs = &partition_epoch[last] - TOGETHER + 1
     cdef const int32_t *starts = &slot_start[last] - TOGETHER + 1
@@ -59,6 +86,7 @@ cdef inline bint alike(
     cdef int32_t off = 0, at = <int32_t>start, step = replicas[0]
     cdef int16_t uneven = 0
     cdef int k
+
     for k in range(TOGETHER):
         off |= (topics[k] ^ topics[0]) | (starts[k] ^ at) | -<int32_t>(epochs[k] == NO_STATE)
         at += step
@@ -132,6 +160,36 @@ cdef inline Racks count_healthy(
     return found
 
 
+cdef inline Racks racks_of_threes(
+    Py_ssize_t row, Py_ssize_t start, const broker_t[::1] leader, const broker_t[::1] replica,
+    const int64_t[::1] rack_bit
+) noexcept nogil:
+    """The same of rows of three that are alike, all together; ODD as well where one is not led by its first replica."""
+    cdef int64_t one, other, last, seen = 0, twice = 0
+    cdef int32_t off = 0
+    cdef Py_ssize_t k, slot
+    for k in range(TOGETHER):
+        slot = start + 3 * k
+        off |= leader[row + k] ^ replica[slot]
+        one, other, last = rack_bit[replica[slot]], rack_bit[replica[slot + 1]], rack_bit[replica[slot + 2]]
+        twice |= (one & other) | ((one | other) & last)
+        seen |= one | other | last
+    if off or seen >> GONE:
+        return ODD
+    return SHARED if twice else APART
+
+
+cdef inline void count_threes(
+    Py_ssize_t kind, Py_ssize_t start, const broker_t[::1] replica, int32_t[:, :, ::1] follows,
+    int32_t[:, ::1] further,
+) noexcept nogil:
+    """Count rows of three that are alike, healthy, and led by their first replicas."""
+    cdef Py_ssize_t slot
+    for slot in range(start, start + 3 * TOGETHER, 3):
+        follows[kind, replica[slot], replica[slot + 1]] += 1
+        further[kind, replica[slot + 2]] += 1
+
+
 cdef inline uint32_t count_alike(
     Py_ssize_t kind, Py_ssize_t row, Py_ssize_t start, Py_ssize_t replicas, const broker_t[::1] leader,
     const broker_t[::1] replica, const int64_t[::1] rack_bit, int32_t[:, :, ::1] follows, int32_t[:, ::1] further,
@@ -158,19 +216,27 @@ cdef inline uint32_t tally_alike(
 ) noexcept nogil:
     """Count the healthy ones of rows that are alike; return a bit for each other one."""
     cdef Py_ssize_t kind
-    cdef uint32_t odd
+    cdef uint32_t odd = 0
     cdef int k, sharing = 0
     cdef int[TOGETHER] shared
+    cdef Racks found = racks_of_threes(row, start, leader, replica, rack_bit) if replicas == 3 else ODD
     least = min(least, <int32_t>replicas)
     kind = kind_of(replicas, least)
-    if replicas == 3:  # the compiler shall know the usual number
-        odd = count_alike(kind, row, start, 3, leader, replica, rack_bit, follows, further, shared, &sharing)
-    else:
-        odd = count_alike(kind, row, start, replicas, leader, replica, rack_bit, follows, further, shared, &sharing)
-    for k in range(sharing):
-        tally_shared(kind, leader[row + shared[k]], start + replicas * shared[k], replicas, least, replica, rack, racks,
-                     rack_leads, doubled)
-    return odd
+    if found == ODD:
+        if replicas == 3:  # the compiler shall know the usual number
+            odd = count_alike(kind, row, start, 3, leader, replica, rack_bit, follows, further, shared, &sharing)
+        else:
+            odd = count_alike(kind, row, start, replicas, leader, replica, rack_bit, follows, further, shared, &sharing)
+        for k in range(sharing):
+            tally_shared(kind, leader[row + shared[k]], start + replicas * shared[k], replicas, least, replica, rack,
+                         racks, rack_leads, doubled)
+        return odd
+    count_threes(kind, start, replica, follows, further)
+    if found == SHARED:
+        for k in range(TOGETHER):
+            tally_shared(kind, replica[start + 3 * k], start + 3 * k, 3, least, replica, rack, racks, rack_leads,
+                         doubled)
+    return 0
 
 
 cdef inline uint32_t tally_each(
@@ -204,15 +270,15 @@ cdef inline void tally_shared(
     int32_t[:, ::1] doubled,
 ) noexcept nogil:
     """Count a healthy row by the racks that have two of its replicas, and who leads when all in its leader's rack fail
-    where who follows is among them. Most are of three replicas, two of them in a rack, and no branch hangs on which."""
-    cdef int32_t second = follower(leader, start, replicas, replica), last, here, other
-    cdef bint behind
+    where who follows is among them. Of three replicas mostly two are in a rack, or none: no branch hangs on which."""
+    cdef int32_t second = follower(leader, start, replicas, replica), last, here, other, beyond, behind
     if replicas == 3:
         last = third(leader, start, replica)
-        here, other, behind = rack[leader], rack[second], rack[second] == rack[last]
-        if (here == other) + (here == rack[last]) + behind == 1:
-            doubled[kind, second if behind else leader] += 1
-            rack_leads[other if behind else here, last] += here == other
+        here, other, beyond = rack[leader], rack[second], rack[last]
+        if (here | other | beyond) >= 0 and (here ^ other) | (here ^ beyond):
+            behind = other == beyond
+            doubled[kind, leader + behind * (second - leader)] += behind | (here == other) | (here == beyond)
+            rack_leads[here, last] += here == other
             return
     tally_racks_of(kind, leader, start, replicas, least, replica, rack, racks, rack_leads, doubled)
 
@@ -259,79 +325,3 @@ cdef inline Py_ssize_t in_rack(
     while start < stop and rack[replica[start]] != here:
         start += 1
     return start
-
-
-cdef inline void note_beside(
-    Py_ssize_t spare, int32_t leader, Py_ssize_t start, Py_ssize_t replicas, const broker_t[::1] replica,
-    int32_t[:, :, ::1] beside,
-) noexcept nogil:
-    """Count the pairs of replicas of a healthy row, but for those of its leader and the two that follow."""
-    cdef Py_ssize_t j, k, leads = start
-    cdef int32_t here, second = follower(leader, start, replicas, replica), last = third(leader, start, replica)
-    while replica[leads] != leader:
-        leads += 1
-    for k in range(start + 2, start + replicas - 1):
-        here = replica[k + (leads <= k)]
-        beside[spare, leader, here] += 1
-        beside[spare, second, here] += 1
-        beside[spare, last, here] += 1
-        for j in range(start + 2, k):
-            beside[spare, replica[j + (leads <= j)], here] += 1
-
-
-cdef inline bint note_healthy(
-    Py_ssize_t at, int32_t leader, Py_ssize_t start, Py_ssize_t replicas, int32_t least,
-    const broker_t[::1] replica, const int64_t[::1] rack_bit, int64_t[::1] third_key, int32_t[:, :, ::1] beside,
-) noexcept nogil:
-    """Note the pairs of a row whose replicas are all in sync; return whether it is not healthy."""
-    cdef int64_t spare = min(replicas - least, SPARE), b = rack_bit.shape[0], second
-    if racks_of(leader, start, replicas, replica, rack_bit) == ODD:
-        return True
-    if replicas >= 3:
-        second = follower(leader, start, replicas, replica)
-        third_key[at] = ((spare * b + leader) * b + second) * b + third(leader, start, replica)
-        if replicas > 3 and spare < SPARE:
-            note_beside(spare, leader, start, replicas, replica, beside)
-    return False
-
-
-cdef inline uint32_t note_alike(
-    Py_ssize_t row, Py_ssize_t at, Py_ssize_t start, Py_ssize_t replicas, int32_t least,
-    const broker_t[::1] leader, const broker_t[::1] replica, const int64_t[::1] rack_bit, int64_t[::1] third_key,
-    int32_t[:, :, ::1] beside,
-) noexcept nogil:
-    """Note the pairs of the healthy ones of rows that are alike; return a bit for each other one."""
-    cdef Py_ssize_t k
-    cdef uint32_t odd = 0
-    cdef bint found
-    least = min(least, <int32_t>replicas)
-    for k in range(TOGETHER):
-        third_key[at + k] = -1
-        if replicas == 3:  # the compiler shall know the usual number
-            found = note_healthy(at + k, leader[row + k], start + 3 * k, 3, least, replica, rack_bit, third_key, beside)
-        else:
-            found = note_healthy(at + k, leader[row + k], start + replicas * k, replicas, least, replica, rack_bit,
-                                 third_key, beside)
-        odd |= <uint32_t>found << k
-    return odd
-
-
-cdef inline uint32_t note_each(
-    Py_ssize_t row, Py_ssize_t at, Py_ssize_t stop, int32_t min_insync, const broker_t[::1] leader,
-    const int32_t[::1] partition_epoch, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
-    const int16_t[::1] isr_count, const broker_t[::1] replica, const broker_t[::1] isr, const int64_t[::1] rack_bit,
-    int64_t[::1] third_key, int32_t[:, :, ::1] beside,
-) noexcept nogil:
-    """Note the pairs of the healthy ones of rows of one topic; return a bit for each other one."""
-    cdef Py_ssize_t k, start, replicas
-    cdef int32_t least
-    cdef uint32_t odd = 0
-    for k in range(stop - row):
-        third_key[at + k] = -1
-        start, replicas = slot_start[row + k], replica_count[row + k]
-        least = min(min_insync, <int32_t>replicas)
-        if isr_count[row + k] != replicas or partition_epoch[row + k] == NO_STATE or least <= 0 or not all_in_sync(
-                start, replicas, replica, isr) or note_healthy(at + k, leader[row + k], start, replicas, least, replica,
-                                                               rack_bit, third_key, beside):
-            odd |= <uint32_t>1 << k
-    return odd

@@ -42,7 +42,7 @@ class Long:
         for row in self._few(ROWS).tolist():
             start, count = self.slot_start[row], self.isr_count[row]
             self.isr[start : start + count] = self.rng.permutation(self.b)[:count]
-        for row in range(0, ROWS, 7):
+        for row in range(0, ROWS // 2, 7):
             members = slice(self.slot_start[row], self.slot_start[row] + self.replica_count[row])
             self.isr[members] = self.isr[members][::-1].copy()
         shorter = self._few(ROWS)
