@@ -16,9 +16,10 @@ alone.
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
+from kframe.blocks cimport alike, follow
 from kframe.column cimport broker_t
 from kframe.prefetch cimport ask_for_epochs, ask_for_isr, ask_for_slots, far_apart
-from kframe.scan cimport BLOCK, FEW, alike, contains, follow, list_away, skip_alike, skip_led
+from kframe.scan cimport BLOCK, FEW, contains, list_away, skip_alike, skip_led
 
 cdef extern from *:
     """
@@ -289,7 +290,7 @@ def check_moves(
             stop = min(i + BLOCK, positions.shape[0])
             at = positions[i]
             if (stop == i + BLOCK and 0 <= at <= states.shape[0] - BLOCK
-                    and follow(&positions[i]) and alike(&states[at])):
+                    and follow(&positions[i], BLOCK) and alike(&states[at], BLOCK)):
                 legal = (allowed >> states[at]) & 1
                 for k in range(i, stop):
                     valid[k] = legal

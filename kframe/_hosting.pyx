@@ -6,11 +6,12 @@ The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from kframe.blocks cimport even_width, in_order
 from kframe.column cimport broker_t
+from kframe.counting cimport RUN, count_rows, count_whole
 from kframe.prefetch cimport ask_for_assigned, ask_for_replicas, far_apart
 from kframe.scan cimport contains
 from kframe.steps cimport SPARE, USUAL, add_step, put_step, room_for
-from kframe.whole cimport RUN, are_whole, count_rows, count_whole
 
 cdef enum:
     OFFLINE_DIR = 4
@@ -348,7 +349,7 @@ def count_by_broker(
 
     Who is in the ISR of a healthy row need not be counted again: ``leads`` has them until the leaders are counted.
     """
-    cdef Py_ssize_t row = 0, stop, b, found = 0
+    cdef Py_ssize_t row = 0, stop, width, b, found = 0
     with nogil:
         leads[:] = 0
         preferred[:] = 0
@@ -356,8 +357,9 @@ def count_by_broker(
         in_sync[:] = 0
         while row < leader.shape[0]:
             stop = min(row + RUN, leader.shape[0])
-            if row + RUN == stop and are_whole(row, slot_start, replica_count, isr_count, replica, isr):
-                count_whole(replica, slot_start[row], replica_count[row], preferred, leads)
+            width = even_width(row, RUN, slot_start, replica_count) if row + RUN == stop else 0
+            if width and in_order(row, RUN, width, slot_start, isr_count, replica, isr):
+                count_whole(replica, slot_start[row], width, preferred, leads)
             else:
                 count_rows(
                     row, stop, slot_start, replica_count, isr_count, replica, isr, preferred, hosts, in_sync

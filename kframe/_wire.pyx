@@ -18,6 +18,7 @@ written, unless said otherwise.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
+from kframe.blocks cimport follow
 from kframe.column cimport broker_t
 from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH, ask_for_flags, ask_for_replicas, ask_for_slots, far_apart
 from kframe.wire_bytes cimport (
@@ -33,7 +34,7 @@ from kframe.wire_bytes cimport (
     put_state,
     unflagged,
 )
-from kframe.wire_runs cimport RUN, all_live, follow_on, size_run, unremarkable
+from kframe.wire_runs cimport RUN, all_live, size_run, unremarkable
 
 cdef enum:
     ADDING = 1
@@ -72,7 +73,7 @@ def size_leader_and_isr(
     with nogil:
         while i < end:
             stop = min(i + RUN, end)
-            if (stop == i + RUN and follow_on(rows, i)
+            if (stop == i + RUN and follow(&rows[i], RUN)
                     and unremarkable(rows[i], slot_start, replica_count, isr_count, replica_flags, ADDING | REMOVING)):
                 total += size_run(rows[i], empty, replica_count, isr_count, entry_size)
                 i = stop
@@ -203,7 +204,7 @@ def size_update_metadata(
     with nogil:
         while i < end:
             stop = min(i + RUN, end)
-            if (whole and stop == i + RUN and follow_on(rows, i)
+            if (whole and stop == i + RUN and follow(&rows[i], RUN)
                     and unremarkable(rows[i], slot_start, replica_count, isr_count, replica_flags, OFFLINE_DIR)):
                 total += size_run(rows[i], empty, replica_count, isr_count, entry_size)
                 i = stop

@@ -11,8 +11,8 @@ it is not registered. Racks may share a bit.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
-from libc.string cimport memcmp
 
+from kframe.blocks cimport even_width, in_order
 from kframe.column cimport broker_t
 from kframe.fate cimport NO_LEADER, NO_STATE
 from kframe.prefetch cimport KFRAME_PREFETCH
@@ -74,25 +74,21 @@ cdef inline bint alike(
 ) noexcept nogil:
     """Whether the rows TOGETHER from ``row`` on are of one topic, follow in the slots, and each has a state and as many
     replicas as the first, all of them in the ISR, in their order."""
-    cdef Py_ssize_t last = row + TOGETHER - 1, start = slot_start[row], slots = TOGETHER * replica_count[row]
-    if topic[last] != topic[row] or slots <= 0 or start + slots > replica.shape[0]:
+    cdef Py_ssize_t last = row + TOGETHER - 1, width
+    cdef int32_t off = 0
+    cdef int k
+    if topic[last] != topic[row]:
         return False
-    ask_ahead(row, start, slots, topic, partition_epoch, slot_start, replica_count, isr_count, replica, isr)
+    width = even_width(row, TOGETHER, slot_start, replica_count)
+    if width == 0:
+        return False
+    ask_ahead(row, slot_start[row], TOGETHER * width, topic, partition_epoch, slot_start, replica_count, isr_count,
+              replica, isr)
     cdef const int32_t *topics = &topic[last] - TOGETHER + 1
     cdef const int32_t *epochs = &partition_epoch[last] - TOGETHER + 1
-    cdef const int32_t *starts = &slot_start[last] - TOGETHER + 1
-    cdef const int16_t *replicas = &replica_count[last] - TOGETHER + 1
-    cdef const int16_t *members = &isr_count[last] - TOGETHER + 1
-    cdef int32_t off = 0, at = <int32_t>start, step = replicas[0]
-    cdef int16_t uneven = 0
-    cdef int k
-
     for k in range(TOGETHER):
-        off |= (topics[k] ^ topics[0]) | (starts[k] ^ at) | -<int32_t>(epochs[k] == NO_STATE)
-        at += step
-    for k in range(TOGETHER):
-        uneven |= (replicas[k] ^ replicas[0]) | (members[k] ^ replicas[0])
-    return (off | uneven) == 0 and memcmp(&isr[start], &replica[start], slots * sizeof(broker_t)) == 0
+        off |= (topics[k] ^ topics[0]) | -<int32_t>(epochs[k] == NO_STATE)
+    return off == 0 and in_order(row, TOGETHER, width, slot_start, isr_count, replica, isr)
 
 
 cdef inline bint all_in_sync(

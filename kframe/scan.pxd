@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from kframe.blocks cimport alike
 from kframe.column cimport broker_t
 from kframe.prefetch cimport KFRAME_PREFETCH
 
@@ -74,26 +75,6 @@ cdef inline void mark_away(
             hit[k] |= broker[k] == away[a]
 
 
-cdef inline bint follow(const int32_t *positions) noexcept nogil:
-    """Whether BLOCK positions follow on one another."""
-    cdef int32_t off = 0
-    cdef int k
-    if positions[BLOCK - 1] - positions[0] != BLOCK - 1:
-        return False
-    for k in range(BLOCK):
-        off |= positions[k] - positions[0] - k
-    return off == 0
-
-
-cdef inline bint alike(const uint8_t *states) noexcept nogil:
-    """Whether BLOCK states are the same."""
-    cdef uint8_t off = 0
-    cdef int k
-    for k in range(BLOCK):
-        off |= states[k] ^ states[0]
-    return off == 0
-
-
 cdef inline Py_ssize_t skip_led(
     Py_ssize_t row, const broker_t[::1] leader, const uint8_t[::1] live, const broker_t *away, int count,
 ) noexcept nogil:
@@ -130,7 +111,7 @@ cdef inline Py_ssize_t skip_alike(Py_ssize_t row, const uint8_t[::1] state) noex
     cdef Py_ssize_t stop = state.shape[0]
     cdef uint8_t same = state[row]
     cdef uint64_t eight, all_same = same * <uint64_t>0x0101010101010101
-    while row + BLOCK <= stop and state[row] == same and alike(&state[row]):
+    while row + BLOCK <= stop and state[row] == same and alike(&state[row], BLOCK):
         if row + BEYOND < stop:
             KFRAME_PREFETCH(&state[row + BEYOND])
         row += BLOCK

@@ -23,17 +23,6 @@ cdef inline bint all_live(const uint8_t[::1] live) noexcept nogil:
     return live.shape[0] == 0 or memchr(&live[0], 0, live.shape[0]) == NULL
 
 
-cdef inline bint follow_on(const int32_t[::1] rows, Py_ssize_t i) noexcept nogil:
-    """Whether RUN rows from position ``i`` on follow on one another."""
-    cdef int32_t off = 0
-    cdef int k
-    if rows[i + RUN - 1] - rows[i] != RUN - 1:
-        return False
-    for k in range(RUN):
-        off |= rows[i + k] - rows[i] - k
-    return off == 0
-
-
 cdef inline bint unremarkable(
     Py_ssize_t row, const int32_t[::1] slot_start, const int16_t[::1] replica_count, const int16_t[::1] isr_count,
     const uint8_t[::1] replica_flags, uint8_t flags,

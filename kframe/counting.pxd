@@ -1,37 +1,12 @@
 """Counting the replicas of rows, many at a time where they are healthy."""
 
 from libc.stdint cimport int16_t, int32_t
-from libc.string cimport memcmp
 
 from kframe.column cimport broker_t
 
 cdef enum:
     # So many rows at a time are looked at for whether they are healthy.
     RUN = 32
-
-
-cdef inline bint are_whole(
-    Py_ssize_t row, const int32_t[::1] slot_start, const int16_t[::1] replica_count, const int16_t[::1] isr_count,
-    const broker_t[::1] replica, const broker_t[::1] isr,
-) noexcept nogil:
-    """Whether RUN rows have as many replicas each, all in sync and in that order, in slots that follow on one another.
-
-    The addresses are those of the last entries, so that a debug build checks the far ends.
-    """
-    cdef const int32_t *start = &slot_start[row + RUN - 1] - (RUN - 1)
-    cdef const int16_t *assigned = &replica_count[row + RUN - 1] - (RUN - 1)
-    cdef const int16_t *members = &isr_count[row + RUN - 1] - (RUN - 1)
-    cdef Py_ssize_t k, last, slots = RUN * assigned[0]
-    cdef int32_t gaps = 0
-    cdef int16_t off = 0
-    for k in range(RUN):
-        off |= (assigned[k] ^ assigned[0]) | (members[k] ^ assigned[0])
-    for k in range(1, RUN):
-        gaps |= start[k] - start[k - 1] - assigned[0]
-    if off or gaps or slots == 0:
-        return False
-    last = start[0] + slots - 1
-    return memcmp(&replica[last] - (slots - 1), &isr[last] - (slots - 1), slots * sizeof(broker_t)) == 0
 
 
 cdef inline void count_whole(
