@@ -42,26 +42,14 @@ LIMITS: Final[Mapping[str, str]] = {"index_hosts": "scatter", "group_by_broker":
 CACHED: Final = (20_000, 200_000)
 #: Why a kernel stays beyond TIMES_MAX, each by what was measured (docs/performance.md).
 NOTES: Final[Mapping[str, str]] = {
-    "plan_elections": "two lists a row are gone through: who may lead, and whom the new ISR keeps",
-    "plan_removals": "each ISR is copied member by member, but one",
-    "size_hosts": "for each replica, the row that its broker was last found in",
-    "read_hosts": "each row is a step from the one before: they wait for one another",
-    "count_by_broker": "a count in memory goes up for each replica",
-    "fit_sections": "each entry begins where the one before it ends",
-    "size_update_metadata": "few bytes a row: the loop over its flags is what takes time",
-    "write_leader_and_isr": "fields of one to four bytes, turned round one by one",
-    "write_update_metadata": "fields of one to four bytes, turned round one by one",
-    "index_hosts": "two passes, since where a broker's rows go is known only once all are counted",
+    "choose_leaders": "each row's candidates are looked up one by one, until one may lead",
+    "plan_removals": "few rows of all have the broker; it is called with those that it is in, as one broker's are here",
+    "size_hosts": "a count in memory goes up for each replica, three a row",
+    "index_hosts": "each replica is written down in one of as many places as there are brokers",
     "group_by_broker": "two passes, and two arrays to put things into",
-    "list_in_states": "a byte a row: waiting for memory is what takes time; with warm caches a sixth of this",
-    "list_leaderless": "few bytes a row: each leader is compared with those who are away, after a pass over all flags",
-    "check_moves": "few bytes a row: the state of each is looked up where rows lie apart or differ",
-    "start_replicas": "for each replica it is found out whether its broker is live",
-    "assign_replicas": "each of three old replicas is looked for among three new ones: nine comparisons a row",
-    "size_leader_and_isr": "few bytes a row: the loop over its flags is what takes time",
-    "measure_leaders": "few bytes a row: for each one its leader is looked up, and whether that one is named",
-    "tally_failures": "arithmetic: eight counts for each failure of a broker or a rack that a row names",
-    "tally_pairs": "arithmetic: eight counts for each two brokers that a row names, and who leads then",
+    "assign_replicas": "old lists and new ones are compared replica by replica, and flags merged",
+    "tally_rows": "seven columns are looked at to tell what a row counts for, and here each counts for something new",
+    "tally_failures": "two counts in memory go up for each row, and two more where racks share a row's replicas",
 }
 HEADINGS: Final = (
     "kernel", "rows", "bytes a row", "ns a row", "in cache", "all cores", "GB/s", "limit", "GB/s", "times"

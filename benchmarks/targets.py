@@ -35,6 +35,8 @@ _ALL: Final = (
            1.5, at_most=True),
     Target("choose-bulk/1000000/100", "by a bulk selector", 3, at_most=True),
     Target("choose-scalar/1000000/100", "by a scalar selector", 100, at_most=True),
+    Target("choose-all-native/1000000/100", "all leaders at once by a native selector", 1.5, at_most=True),
+    Target("choose-all-bulk/1000000/100", "all leaders at once by a bulk selector", 3, at_most=True),
     Target("broker-failure/10000000/1000 seconds", "a broker of 1,000 fails, 10,000,000, in memory",
            0.1, "s", at_most=True),
     Target("controller-failover/10000000/1000 seconds", "a failover, 10,000,000, 1,000 brokers, in memory",
