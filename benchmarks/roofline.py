@@ -48,7 +48,6 @@ NOTES: Final[Mapping[str, str]] = {
     "index_hosts": "each replica is written down in one of as many places as there are brokers",
     "group_by_broker": "two passes, and two arrays to put things into",
     "assign_replicas": "old lists and new ones are compared replica by replica, and flags merged",
-    "tally_rows": "seven columns are looked at to tell what a row counts for, and here each counts for something new",
     "tally_failures": "two counts in memory go up for each row, and two more where racks share a row's replicas",
 }
 HEADINGS: Final = (

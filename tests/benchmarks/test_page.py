@@ -122,7 +122,7 @@ def test_a_table_of_the_newest_record(name: str, cells: list[str], results: Path
 
 
 def test_a_kernel_beyond_the_limit_says_why(results: Path) -> None:
-    assert "- `index_hosts`, all: two passes" in page.TABLES["roofline"](results)
+    assert "- `index_hosts`, all: each replica is written down" in page.TABLES["roofline"](results)
 
 
 def test_answers_that_were_not_known_are_counted(results: Path) -> None:
