@@ -6,9 +6,9 @@ The house rules are those of ``_core.pyx``; the twins stand in ``_naive.py``.
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from kframe.blocks cimport even_width, in_order
+from kframe.blocks cimport RUN, even_width, in_order
 from kframe.column cimport broker_t
-from kframe.counting cimport RUN, count_rows, count_whole
+from kframe.counting cimport count_rows, count_whole
 from kframe.prefetch cimport ask_for_assigned, ask_for_replicas, far_apart
 from kframe.scan cimport contains
 from kframe.steps cimport SPARE, USUAL, add_step, put_step, room_for

@@ -18,7 +18,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t
 
 from kframe.column cimport broker_t
 from kframe.fate cimport COUNTS, NO_LEADER, NOBODY, Fate, Row, bits_before, count_lead, fate_of, row_of
-from kframe.healthy cimport TOGETHER, alike, end_of, tally_alike, tally_each
+from kframe.healthy cimport TOGETHER, end_of, tally_alike, tally_each, uniform
 from kframe.healthy_pairs cimport note_alike, note_each
 from kframe.scan cimport contains
 
@@ -90,8 +90,8 @@ def tally_failures(
     with nogil:
         while row < last:
             least, stop = least_of(topic[row], deleting, min_insync), row + TOGETHER
-            if least > 0 and stop <= last and alike(row, topic, partition_epoch, slot_start, replica_count, isr_count,
-                                                    replica, isr):
+            if least > 0 and stop <= last and uniform(row, topic, partition_epoch, slot_start, replica_count,
+                                                      isr_count, replica, isr):
                 odd = tally_alike(row, slot_start[row], replica_count[row], least, leader, replica, rack, rack_bit,
                                   racks, rack_leads, follows, further, doubled)
             else:
@@ -225,8 +225,8 @@ def tally_pairs(
     with nogil:
         while row < last:
             least, stop = least_of(topic[row], deleting, min_insync), row + TOGETHER
-            if least > 0 and stop <= last and alike(row, topic, partition_epoch, slot_start, replica_count, isr_count,
-                                                    replica, isr):
+            if least > 0 and stop <= last and uniform(row, topic, partition_epoch, slot_start, replica_count,
+                                                      isr_count, replica, isr):
                 odd = note_alike(row, row - first, slot_start[row], replica_count[row], least, leader, replica,
                                  rack_bit, third_key, beside)
             else:

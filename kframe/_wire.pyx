@@ -18,7 +18,7 @@ written, unless said otherwise.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from kframe.blocks cimport follow
+from kframe.blocks cimport RUN, follow
 from kframe.column cimport broker_t
 from kframe.prefetch cimport AHEAD, KFRAME_PREFETCH, ask_for_flags, ask_for_replicas, ask_for_slots, far_apart
 from kframe.wire_bytes cimport (
@@ -34,7 +34,7 @@ from kframe.wire_bytes cimport (
     put_state,
     unflagged,
 )
-from kframe.wire_runs cimport RUN, all_live, size_run, unremarkable
+from kframe.wire_runs cimport all_live, size_run, unremarkable
 
 cdef enum:
     ADDING = 1

@@ -9,6 +9,10 @@ from libc.string cimport memcmp
 
 from kframe.column cimport broker_t
 
+# A usual block. GCC makes no vectors of loops of 16 and less.
+cdef enum:
+    RUN = 32
+
 
 cdef inline bint follow(const int32_t *positions, int count) noexcept nogil:
     """Whether positions follow on one another."""

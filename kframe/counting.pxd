@@ -2,11 +2,8 @@
 
 from libc.stdint cimport int16_t, int32_t
 
+from kframe.blocks cimport RUN
 from kframe.column cimport broker_t
-
-cdef enum:
-    # So many rows at a time are looked at for whether they are healthy.
-    RUN = 32
 
 
 cdef inline void count_whole(

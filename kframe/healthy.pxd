@@ -67,7 +67,7 @@ cdef inline void ask_ahead(
         KFRAME_PREFETCH(&isr[k])
 
 
-cdef inline bint alike(
+cdef inline bint uniform(
     Py_ssize_t row, const int32_t[::1] topic, const int32_t[::1] partition_epoch, const int32_t[::1] slot_start,
     const int16_t[::1] replica_count, const int16_t[::1] isr_count, const broker_t[::1] replica,
     const broker_t[::1] isr,

@@ -6,9 +6,7 @@ Such are most rows of most batches. Measured: together they take a fifth of the 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memchr
 
-# So many rows are looked at together, with no branch for each. GCC makes no vectors of loops of 16 and less.
-cdef enum:
-    RUN = 32
+from kframe.blocks cimport RUN
 
 # Most slots that they are spread over.
 cdef enum:
