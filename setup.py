@@ -10,6 +10,7 @@ import os
 from glob import glob
 from pathlib import Path
 
+from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 DEBUG = os.environ.get("KFRAME_DEBUG", "0") not in ("", "0")
@@ -35,21 +36,34 @@ DIRECTIVES = {
     "show_performance_hints": not DEBUG,
 }
 
+#: What every module needs of Cython stands in one of its own: in each alone it is larger than the kernels, and not in
+#: the cache when an event comes to it.
+SHARED = "kframe._cython"
+
+
+def extension(name: str, source: str) -> Extension:
+    """A module of the package, compiled as this mode says."""
+    return Extension(
+        name,
+        [source],
+        include_dirs=["."],
+        define_macros=MACROS,
+        extra_compile_args=COMPILE_ARGS[MODE],
+        extra_link_args=SANITIZERS if SANITIZE else [],
+        depends=glob("kframe/*.h"),
+    )
+
+
 setup(
-    ext_modules=[
-        Extension(
-            f"kframe.{Path(source).stem}",
-            [source],
-            include_dirs=["."],
-            define_macros=MACROS,
-            extra_compile_args=COMPILE_ARGS[MODE],
-            extra_link_args=SANITIZERS if SANITIZE else [],
-            depends=glob("kframe/*.h"),
-        )
-        for source in sorted(glob("kframe/_*.pyx"))
-    ],
-    options={
-        "build": {"build_base": f"build/{MODE}"},
-        "build_ext": {"cython_c_in_temp": True, "cython_directives": DIRECTIVES},
-    },
+    ext_modules=cythonize(  # type: ignore[no-untyped-call]
+        [
+            *(extension(f"kframe.{Path(source).stem}", source) for source in sorted(glob("kframe/_*.pyx"))),
+            extension(SHARED, f"build/{MODE}/{SHARED.replace('.', '/')}.c"),
+        ],
+        build_dir=f"build/{MODE}",
+        compiler_directives=DIRECTIVES,
+        shared_utility_qualified_name=SHARED,
+        quiet=True,
+    ),
+    options={"build": {"build_base": f"build/{MODE}"}},
 )

@@ -21,7 +21,7 @@ LARGEST_BROKERS: Final = 1_000
 LARGEST_RUNS: Final = 3
 #: At most so many counted runs of each bench, and as many as fit into so many seconds: a run in a large cluster takes
 #: seconds to get ready. Targets are of a hundred brokers.
-RUNS: Final = 5
+RUNS: Final = 10
 SECONDS, SECONDS_OF_TARGETS, BROKERS_OF_TARGETS = 2, 5, 100
 #: Standard output is for results.
 _STDERR: Final = 2

@@ -46,7 +46,6 @@ def choose(
     shown: tuple[Int32, Int32, UInt8, UInt8],
     rows: Int32,
     allowed: UInt8,
-    brokers: Int16,
-    marks: UInt8,
+    scratch: tuple[Int16, UInt8] | None,
     leader: Int32,
 ) -> int: ...

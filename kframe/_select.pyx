@@ -7,7 +7,7 @@ See ``selector.h`` for what a native selector is and sees. Twins: ``tests/plug/n
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport INT32_MIN, int16_t, int32_t, uint8_t, uint32_t
 
-from kframe.asking cimport ask_block, copy_eligible, copy_targets, judge, judge_block
+from kframe.asking cimport ask_block, judge, judge_block, show_made
 from kframe.column cimport broker_t
 from kframe.gathering cimport gather_block, gather_row
 from kframe.lawful cimport candidate, eligible_slot, in_isr, lawful, unclean_here
@@ -67,12 +67,11 @@ cdef const uint8_t *bytes_of(object array) except? NULL:
     return &values[0] if values.shape[0] else NULL
 
 
-cdef int begin(kframe_election *election, int kind, uint32_t seed, object shown, object columns) except -1:
-    """Set what is the same for every partition of a batch: of the brokers (ids, rack, live, shutting_down), and the
-    columns (topic, partition, leader, leader_epoch)."""
+cdef int begin(kframe_election *election, int kind, object shown, object columns) except -1:
+    """Set what is the same for every partition of a batch, but for the seed: of the brokers (ids, rack, live,
+    shutting_down), and the columns (topic, partition, leader, leader_epoch)."""
     election.size = sizeof(kframe_election)
     election.kind = kind
-    election.seed = seed
     election.broker_count = <int32_t>len(shown[0])
     election.broker_ids, election.broker_rack = int32_of(shown[0]), int32_of(shown[1])
     election.broker_live, election.broker_shutting_down = bytes_of(shown[2]), bytes_of(shown[3])
@@ -104,7 +103,8 @@ def elect(
     cdef kframe_select select = <kframe_select>function
     cdef kframe_election e
     shown = batch.broker_ids, batch.broker_rack, batch.broker_live, batch.broker_shutting_down
-    begin(&e, batch.kind, batch.seed, shown, (batch.topic, batch.partition, leaders, batch.leader_epoch))
+    begin(&e, batch.kind, shown, (batch.topic, batch.partition, leaders, batch.leader_epoch))
+    e.seed = batch.seed
     with nogil:
         for i in range(leader.shape[0]):
             start, count = offsets[i], offsets[i + 1] - offsets[i]
@@ -256,24 +256,29 @@ cdef inline uint32_t mixed(uint32_t seed, uint32_t value) noexcept nogil:
     return seed ^ (seed >> 15)
 
 
+cdef uint32_t seed_from(
+    int kind, const int32_t[::1] rows, const int32_t *topic, const int32_t *partition, const int32_t *leader_epoch,
+) noexcept nogil:
+    """The seed of a batch: of its kind, its size and some partitions all through it."""
+    cdef Py_ssize_t i = 0, row, k = rows.shape[0], step = (k + SEED_ROWS - 1) // SEED_ROWS
+    cdef uint32_t seed = mixed(mixed(0, <uint32_t>kind), <uint32_t>k)
+    while i < k:
+        row = rows[i]
+        seed = mixed(mixed(seed, <uint32_t>topic[row]), <uint32_t>partition[row])
+        seed = mixed(seed, <uint32_t>leader_epoch[row])
+        i += step
+    return seed
+
+
 def seed_of(
     int kind,                            # IN   ElectionKind
     const int32_t[::1] rows,             # IN   (k,)
-    const int32_t[::1] topic,            # IN   (n,)
-    const int32_t[::1] partition,        # IN   (n,)
-    const int32_t[::1] leader_epoch,     # IN   (n,)
+    object topic,                        # IN   (n,)
+    object partition,                    # IN   (n,)
+    object leader_epoch,                 # IN   (n,)
 ):
-    """The seed of a batch: of its kind, its size and some partitions all through it."""
-    cdef Py_ssize_t i, row, k = rows.shape[0], step = (k + SEED_ROWS - 1) // SEED_ROWS
-    cdef uint32_t seed = mixed(mixed(0, <uint32_t>kind), <uint32_t>k)
-    with nogil:
-        i = 0
-        while i < k:
-            row = rows[i]
-            seed = mixed(mixed(seed, <uint32_t>topic[row]), <uint32_t>partition[row])
-            seed = mixed(seed, <uint32_t>leader_epoch[row])
-            i += step
-    return seed
+    """See ``seed_from``."""
+    return seed_from(kind, rows, int32_of(topic), int32_of(partition), int32_of(leader_epoch))
 
 
 def choose(
@@ -285,8 +290,7 @@ def choose(
     object shown,                        # IN   (broker_ids, _rack, _live, _shutting_down) for the selector
     const int32_t[::1] rows,             # IN   (k,)
     const uint8_t[::1] allowed,          # IN   (k,) 1 where an out-of-sync leader is permitted
-    broker_t[::1] brokers,               # SCRATCH (most replicas,), of REASSIGN and INITIAL
-    uint8_t[::1] marks,                  # SCRATCH likewise
+    object scratch,                      # SCRATCH (most replicas,) of brokers and of flags, in REASSIGN and INITIAL
     int32_t[::1] leader,                 # OUT  (k,) broker index or NO_LEADER
 ):
     """Ask ``function`` for each row's leader, with no batch in between; return how many choices break a safety rule: if
@@ -295,17 +299,21 @@ def choose(
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
     cdef const broker_t[::1] replica = p.replica, isr = p.isr
     cdef const uint8_t[::1] flags = p.replica_flags
-    cdef const broker_t *replicas = brokers_of(p.replica)
-    cdef const broker_t *isrs = brokers_of(p.isr)
-    cdef const uint8_t *all_flags = bytes_of(p.replica_flags)
+    cdef const broker_t *replicas = &replica[0] if replica.shape[0] else NULL
+    cdef const broker_t *isrs = &isr[0] if isr.shape[0] else NULL
+    cdef const uint8_t *all_flags = &flags[0] if flags.shape[0] else NULL
     cdef Py_ssize_t i = 0, stop, row, start, unlawful = 0
     cdef int32_t count, members, width
     cdef int32_t[BLOCK] positions
+    cdef broker_t[::1] brokers
+    cdef uint8_t[::1] marks
     cdef bint unclean, far = far_apart(rows, slot_start), made = kind == KFRAME_REASSIGN or kind == KFRAME_INITIAL
     cdef kframe_select select = <kframe_select>function
     cdef kframe_election e
-    seed = seed_of(kind, rows, p.topic, p.partition, p.leader_epoch)
-    begin(&e, kind, seed, shown, (p.topic, p.partition, p.leader, p.leader_epoch))
+    if made:
+        brokers, marks = scratch
+    begin(&e, kind, shown, (p.topic, p.partition, p.leader, p.leader_epoch))
+    e.seed = seed_from(kind, rows, e.topics, e.partitions, e.leader_epochs)
     with nogil:
         while i < rows.shape[0]:
             stop = min(i + BLOCK, rows.shape[0])
@@ -325,12 +333,8 @@ def choose(
                 unclean = unclean_here(kind, allowed[i], start, count, members, replica, isr, flags, live)
                 e.row, e.isr_count, e.unclean_allowed = <int32_t>row, members, unclean
                 e.candidates, e.candidate_flags, e.isr = replicas + start, all_flags + start, isrs + start
-                if kind == KFRAME_REASSIGN:
-                    count = copy_targets(start, count, replica, flags, brokers, marks)
-                    e.candidates, e.candidate_flags = &brokers[0], &marks[0]
-                elif kind == KFRAME_INITIAL:
-                    e.isr_count = copy_eligible(start, count, replica, flags, live, brokers)
-                    e.isr = &brokers[0]
+                if made:
+                    count = show_made(&e, kind, start, count, replica, flags, live, brokers, marks)
                 e.candidate_count = count
                 unlawful += judge(kind, select(&e, <void *>user_data), count, start, members, replica, isr, flags, live,
                                   unclean, &leader[i])

@@ -38,6 +38,20 @@ cdef inline int32_t copy_eligible(
     return put
 
 
+cdef inline int32_t show_made(
+    kframe_election *e, int kind, Py_ssize_t start, int32_t count, const broker_t[::1] replica,
+    const uint8_t[::1] flags, const uint8_t[::1] live, broker_t[::1] brokers, uint8_t[::1] marks,
+) noexcept nogil:
+    """Show the list that is not in the columns: the candidates of a REASSIGN, the ISR of an INITIAL; return how many
+    candidates there are."""
+    if kind == KFRAME_REASSIGN:
+        e.candidates, e.candidate_flags = &brokers[0], &marks[0]
+        return copy_targets(start, count, replica, flags, brokers, marks)
+    e.isr = &brokers[0]
+    e.isr_count = copy_eligible(start, count, replica, flags, live, brokers)
+    return count
+
+
 cdef inline Py_ssize_t slot_of(
     int kind, Py_ssize_t start, int32_t position, const uint8_t[::1] flags,
 ) noexcept nogil:

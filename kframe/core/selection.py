@@ -127,11 +127,12 @@ def choose_natively(
     copying that takes longer than choosing; only who lives is a copy."""
     brokers = cluster.brokers
     live = brokers.live
-    room = REPLICAS_MAX if kind in _MADE_LISTS else 0
+    made = kind in _MADE_LISTS
+    scratch = (np.empty(REPLICAS_MAX, np.int16), np.empty(REPLICAS_MAX, np.uint8)) if made else None
     return _select.choose(
         call.function, call.user_data, int(kind), cluster.partitions, live,
         (brokers.ids, brokers.racks()[1], live.copy(), brokers.shutting_down), rows, unclean_allowed,
-        np.empty(room, np.int16), np.empty(room, np.uint8), leader,
+        scratch, leader,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def test_the_kernels_are_those_that_were_asked_for() -> None:
     assert _core.DEBUG is DEBUG_ASKED
 
 
-@pytest.mark.parametrize("name", [path.stem for path in KERNELS])
+@pytest.mark.parametrize("name", [*(path.stem for path in KERNELS), "_cython"])
 def test_all_kernels_come_from_one_build(name: str) -> None:
     built = importlib.import_module(f"kframe.{name}").__file__
     assert built is not None
