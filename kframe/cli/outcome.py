@@ -47,10 +47,12 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> N
     """Print an outcome. Data has every changed partition; CSV and JSON lines have nothing else."""
     from kframe.whatif.document import SCHEMA, summary_document
 
+    document = summary_document(outcome, whatif.snapshot, whatif.cluster)
     if output in ("csv", "jsonl"):
         emit_rows(Table(SCHEMA, _PARTITION_COLUMNS, outcome.changes.records()), output)
+        if not document["changed"]:
+            click.echo(_nothing_changes(document), err=True)
         return
-    document = summary_document(outcome, whatif.snapshot, whatif.cluster)
     if output == "json":
         _emit_json(document, outcome)
     elif output == "yaml":
@@ -75,6 +77,8 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     emit_heading(
         f"{document['operation']['text']}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
     )
+    if not document["changed"]:
+        click.echo(_nothing_changes(document))
     impact = document["impact"]
     emit_record("", {key: value for key, value in impact.items() if output == "wide" or value != 0}, output)
     click.echo()
@@ -99,6 +103,12 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
             click.echo(f"{title.removesuffix('s')}: {text}")
     if outcome.bytes_unknown is not None:
         click.echo(f"bytes unknown: {outcome.bytes_unknown}")
+
+
+def _nothing_changes(document: dict[str, Any]) -> str:
+    """One line for an operation without any effect; errors in the controller's answer are the reason."""
+    answers = [_answer_text(step["answer"]) for step in document["steps"] if step["answer"] is not None]
+    return "; ".join(["nothing changes", *(text for text in answers if text != "answer: NONE")])
 
 
 def _condition_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:

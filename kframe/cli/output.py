@@ -145,7 +145,7 @@ def _line(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 def _emit_fields(record: Record) -> None:
     """A list of texts takes a line each, under one another."""
     names = {name: name.replace("_", " ") for name in record}
-    width = max(map(len, names.values()))
+    width = max(map(len, names.values()), default=0)
     for name, value in record.items():
         lines = [cell(one) for one in value] if isinstance(value, list) and value else _field_lines(value)
         for number, line in enumerate(lines):

@@ -52,6 +52,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
             "topics": len(snapshot.topics),
             "partitions": len(snapshot),
         },
+        "changed": outcome.changed,
         "impact": asdict(outcome.impact),
         "findings": {str(what): outcome.found(what) for what in FailOn},
         "before": _standing(outcome.before),

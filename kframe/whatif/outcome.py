@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from kframe.whatif.fates import TopicFate
 from kframe.whatif.moves import Moves
 from kframe.whatif.observe import Traffic
 from kframe.whatif.standing import Standing, newly
-from kframe.whatif.timeline import Happening, RequestsSent, StatesStored
+from kframe.whatif.timeline import Happening, RequestsSent, StatesStored, TopicsWritten
+
+#: What a step can record that reaches storage or a broker; an election without a winner reaches neither.
+_EFFECTS: Final = (RequestsSent, StatesStored, TopicsWritten)
 
 
 class Verb(StrEnum):
@@ -169,6 +172,15 @@ class Outcome:
         """
         mask = self.findings[what]
         return None if mask is None else int(np.count_nonzero(mask))
+
+    @property
+    def changed(self) -> bool:
+        """Whether a partition, a topic or a broker registration changed, or a request was sent to a broker."""
+        return (
+            len(self.changes) > 0
+            or not np.array_equal(self.before.registered, self.after.registered)
+            or any(isinstance(happening, _EFFECTS) for step in self.steps for happening in step.happenings)
+        )
 
     @property
     def impact(self) -> Impact:

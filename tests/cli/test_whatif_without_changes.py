@@ -1,0 +1,61 @@
+"""``kframe whatif`` where the operation changes nothing: every output says so, and none ends in a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+
+from kframe.cli.output import OUTPUTS
+from tests.cli.running import HEALTHY, PLAN, document, whatif
+
+#: (verb, arguments, the rest of the line that says that nothing changes)
+CASES = [
+    ("elect", ("--type", "preferred"), ""),
+    ("elect", ("--type", "unclean"), ""),
+    ("elect", ("--type", "preferred", "--partition", "__consumer_offsets-0"),
+     "; answer: NONE; 1 ELECTION_NOT_NEEDED; __consumer_offsets-0"),
+    ("create", ("--topic", "__consumer_offsets"), "; answer: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets"),
+    ("create", ("--topic", "new", "--rf", "9"), "; answer: NONE; 1 INVALID_REPLICATION_FACTOR; new"),
+    ("delete", ("nosuch",), "; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch"),
+]  # fmt: skip
+IDS = [f"{verb} {' '.join(arguments)}" for verb, arguments, _ in CASES]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("verb, arguments, reason", CASES, ids=IDS)
+def test_nothing_changes(verb: str, arguments: tuple[str, ...], reason: str, output: str) -> None:
+    result = whatif(verb, HEALTHY, *arguments, "-o", output)
+    assert (result.exit_code, result.exception) == (0, None)
+    assert_says_so(result, output, f"nothing changes{reason}")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_reassignment_that_is_refused(tmp_path: Path, output: str) -> None:
+    plan = {"version": 1, "partitions": [{"topic": "nosuch", "partition": 0, "replicas": [1, 2, 3]}]}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    result = whatif("reassign", HEALTHY, tmp_path / "plan.json", "-o", output)
+    assert (result.exit_code, result.exception) == (0, None)
+    assert_says_so(result, output, "nothing changes; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch-0")
+
+
+def test_an_operation_with_an_effect_does_not_say_so() -> None:
+    assert "nothing changes" not in whatif("reassign", HEALTHY, PLAN).output
+    assert "nothing changes" not in whatif("fail", HEALTHY, "--brokers", "4", "-o", "csv").output
+    assert document("fail", HEALTHY, "--brokers", "4")["changed"] is True
+
+
+def assert_says_so(result: Result, output: str, line: str) -> None:
+    match output:
+        case "table" | "wide":
+            assert line in result.stdout.splitlines()
+        case "csv":
+            assert (result.stdout.count("\n"), result.stderr) == (1, f"{line}\n")
+        case "jsonl":
+            assert (result.stdout, result.stderr) == ("", f"{line}\n")
+        case _:
+            data = json.loads(result.stdout) if output == "json" else yaml.safe_load(result.stdout)
+            assert (data["changed"], data["partitions"]) == (False, [])
