@@ -40,10 +40,10 @@ PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
 # Those with tests that start servers.
 REAL := test-real-kafka_wire test-real-zookeeper
-KERNELS := $(wildcard kframe/_*.pyx)
+KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
-KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/*.pxd) $(PLUGIN_KERNELS)
-KERNEL_MODULES := $(patsubst kframe/%.pyx,kframe.%,$(KERNELS)) \
+KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd) $(PLUGIN_KERNELS)
+KERNEL_MODULES := $(subst /,.,$(basename $(KERNELS))) \
 	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
 
 # Where `make limits` and `make bench-suite` keep their records.
@@ -182,7 +182,7 @@ check: setup
 clean:
 	rm -rf build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf $(addsuffix /build,$(COMPILED_PLUGINS))
-	rm -f kframe/*.so $(addsuffix /*/*.so,$(COMPILED_PLUGINS))
+	rm -f kframe/*.so kframe/kernels/*.so $(addsuffix /*/*.so,$(COMPILED_PLUGINS))
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # Installing compiles the kernels in place as well: remember that, with the settings they were compiled under.

@@ -8,7 +8,6 @@ would silently do nothing. There is no ``-march``: a wheel must run on any machi
 
 import os
 from glob import glob
-from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -36,6 +35,9 @@ DIRECTIVES = {
     "show_performance_hints": not DEBUG,
 }
 
+#: ``_core.pyx`` is beside the packages, all other kernels are in one.
+SOURCES = ["kframe/_core.pyx", *sorted(glob("kframe/kernels/_*.pyx"))]
+
 #: What every module needs of Cython stands in one of its own: in each alone it is larger than the kernels, and not in
 #: the cache when an event comes to it.
 SHARED = "kframe._cython"
@@ -57,7 +59,7 @@ def extension(name: str, source: str) -> Extension:
 setup(
     ext_modules=cythonize(  # type: ignore[no-untyped-call]
         [
-            *(extension(f"kframe.{Path(source).stem}", source) for source in sorted(glob("kframe/_*.pyx"))),
+            *(extension(source.removesuffix(".pyx").replace("/", "."), source) for source in SOURCES),
             extension(SHARED, f"build/{MODE}/{SHARED.replace('.', '/')}.c"),
         ],
         build_dir=f"build/{MODE}",

@@ -30,25 +30,26 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.records import table, write_record
-from benchmarks.roofline_kernels import COMPILED, LINE_BYTES, Call, Ground, calls_of, find
+from benchmarks.roofline_kernels import LINE_BYTES, Call, Ground, calls_of
+from kframe import kernels
 
 #: How many times longer than the limit a kernel may take without a note.
 TIMES_MAX: Final = 3.0
 #: Entries of int32 in each of the arrays that are copied.
 COPIED: Final = 2**25
 #: Kernels whose limit is another than that of their rows.
-LIMITS: Final[Mapping[str, str]] = {"index_hosts": "scatter", "group_by_broker": "scatter"}
+LIMITS: Final[Mapping[str, str]] = {"build_replica_index": "scatter", "group_by_broker": "scatter"}
 #: Partitions of two clusters whose columns lie in caches: their difference tells what a row takes there.
 CACHED: Final = (20_000, 200_000)
 #: Why a kernel stays beyond TIMES_MAX, each by what was measured (docs/performance.md).
 NOTES: Final[Mapping[str, str]] = {
     "choose_leaders": "each row's candidates are looked up one by one, until one may lead",
     "plan_removals": "few rows of all have the broker; it is called with those that it is in, as one broker's are here",
-    "size_hosts": "a count in memory goes up for each replica, three a row",
-    "index_hosts": "each replica is written down in one of as many places as there are brokers",
+    "size_replica_index": "a count in memory goes up for each replica, three a row",
+    "build_replica_index": "each replica is written down in one of as many places as there are brokers",
     "group_by_broker": "two passes, and two arrays to put things into",
     "assign_replicas": "old lists and new ones are compared replica by replica, and flags merged",
-    "tally_failures": "two counts in memory go up for each row, and two more where racks share a row's replicas",
+    "count_failures": "two counts in memory go up for each row, and two more where racks share a row's replicas",
 }
 HEADINGS: Final = (
     "kernel", "rows", "bytes a row", "ns a row", "in cache", "all cores", "GB/s", "limit", "GB/s", "times"
@@ -169,7 +170,7 @@ def _checked(g: Ground, name: str, call: Call) -> Callable[[], None]:
 
     It raises AssertionError if the answer is another: then something other than the work was timed.
     """
-    kernel, arguments = find(COMPILED, name), list(g.arguments(name, call).values())
+    kernel, arguments = getattr(kernels, name), list(g.arguments(name, call).values())
 
     def work() -> None:
         answer = kernel(*arguments)

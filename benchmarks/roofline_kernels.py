@@ -18,8 +18,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe import _core, _hosting, _naive, _naive_sweep, _naive_wire, _state, _sweep, _wire, _wire_sections
+from kframe import kernels
 from kframe.bench.clusters import whole_cluster
+from kframe.kernels import reference
 from kframe.model.columns import COLUMNS, Int32
 from kframe.model.ids import ElectionKind
 
@@ -28,13 +29,9 @@ LINE_BYTES: Final = 64
 LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA = 7, 8, 4
 #: More than any request here is long: all rows go into one section.
 NO_LIMIT: Final = 2**40
-COMPILED: Final = (_core, _hosting, _state, _wire, _wire_sections, _sweep)
-TWINS: Final = (_naive, _naive_wire, _naive_sweep)
-#: Kernels, and whole files of kernels, that are no passes over columns, and why.
-LEFT_OUT: Final[Mapping[str, str]] = {
-    "_select": "shows selectors what they see, calls and judges them: the suite times selectors of every tier",
-    "_bend": "makes messages for the fuzz, out of draws of random numbers",
-    "write_leaders": "ends as soon as every leader is named, after some hundred rows",
+#: Kernels that the roofline does not measure, with the reason.
+NOT_MEASURED: Final[Mapping[str, str]] = {
+    "write_live_leaders": "returns once every leader is listed, after a few hundred rows",
 }
 PER: Final = {column.name: column.per for column in COLUMNS}
 
@@ -118,13 +115,7 @@ class Ground:
 
 def parameters(name: str) -> list[str]:
     """The names of a kernel's arguments, which are its twin's."""
-    return list(inspect.signature(find(TWINS, name)).parameters)
-
-
-def find(modules: tuple[ModuleType, ...], name: str) -> Callable[..., int]:
-    """A kernel, or its twin, by name."""
-    kernel: Callable[..., int] = next(getattr(module, name) for module in modules if hasattr(module, name))
-    return kernel
+    return list(inspect.signature(getattr(reference, name)).parameters)
 
 
 def _u8(count: int, fill: int = 0) -> NDArray[Any]:
@@ -150,7 +141,7 @@ def deciding(g: Ground) -> dict[str, Call]:
     planned_of = ("changed", "leader", "leader_epoch", "expected")
     return {
         "choose_leaders": Call(first | {"leader": _i32(k)}, k, unread=("unclean_allowed",)),
-        "mark_dead_isr": Call({"dead": _u8(k)}, 0),
+        "mark_offline_isrs": Call({"offline_isr": _u8(k)}, 0),
         "plan_elections": Call(planned | {"leader": leaders, "recovery": _u8(k)} | lists, 0),
         "plan_removals": Call(
             {"broker": g.b // 2, "recovery": _u8(k)} | {name: _i32(k) for name in planned_of} | lists, holding,
@@ -159,43 +150,46 @@ def deciding(g: Ground) -> dict[str, Call]:
             filled=dict.fromkeys((*planned_of, "recovery"), holding)
             | {"isr_offsets": holding + 1, "isr_values": min(left, m)},
         ),
-        "check_moves": Call({"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k,
+        "check_transitions": Call({"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k,
                             addressed={"states": "row"}),
         "list_leaderless": Call({"rows": _i32(n)}, 0, filled={"rows": 0},
                                 unread=("topic", "partition_epoch", "slot_start", "replica_count", "replica")),
         "list_in_states": Call({"rows": _i32(n), "wanted": 0b101}, 0, unread=("topic",), filled={"rows": 0}),
-        "start_partitions": Call({}, 0),
-        "start_replicas": Call({}, g.p.slot_count),
+        "initialize_partition_states": Call({}, 0),
+        "initialize_replica_states": Call({}, g.p.slot_count),
     }  # fmt: skip
 
 
 def _indexing(g: Ground) -> dict[str, Call]:
     """Kernels that make and read the index of who hosts what, as a controller does."""
     given: Arguments = {"offsets": _i64(g.b + 1)}
-    size = find(COMPILED, "size_hosts")(*g.arguments("size_hosts", Call(given, 0)).values())
-    made: Arguments = given | {"last": _i32(g.b), "ends": _i64(g.b), "steps": _u8(size)}
-    run(g, "index_hosts", Call(made, g.p.slot_count))
+    size = kernels.size_replica_index(*g.arguments("size_replica_index", Call(given, 0)).values())
+    made: Arguments = given | {"last": _i32(g.b), "ends": _i64(g.b), "deltas": _u8(size)}
+    run(g, "build_replica_index", Call(made, g.p.slot_count))
     written = int((made["ends"] - given["offsets"][:-1]).sum())
-    calls = {"size_hosts": Call(given, size), "index_hosts": Call(made, g.p.slot_count, filled={"steps": written})}
-    one = made["steps"][: made["ends"][0]].copy()
+    calls = {
+        "size_replica_index": Call(given, size),
+        "build_replica_index": Call(made, g.p.slot_count, filled={"deltas": written}),
+    }
+    one = made["deltas"][: made["ends"][0]].copy()
     most = np.empty(len(one), np.int32)
-    calls["read_hosts"] = Call({"steps": one, "rows": most}, find(COMPILED, "read_hosts")(one, most))
+    calls["read_replica_index"] = Call({"deltas": one, "rows": most}, kernels.read_replica_index(one, most))
     return calls
 
 
-def hosting(g: Ground) -> dict[str, Call]:
-    """Kernels of ``_hosting.pyx``: who hosts what, and who is told."""
+def placing(g: Ground) -> dict[str, Call]:
+    """Kernels of ``_replica_index.pyx``, and request batching."""
     k, m = g.k, g.m
     pairs = {"brokers": g.replicas.values, "rows": np.repeat(g.rows, 3)}
-    told = {"skip_flags": 0, "brokers": _i32(m), "told": _i32(m)}
+    recipients = {"skip_flags": 0, "brokers": _i32(m), "announced": _i32(m)}
     scratch = {"old_replica": _i32(3), "old_state": _u8(3), "old_flags": _u8(3)}
     moved = {"offsets": g.replicas.offsets, "values": g.replicas.values, "flags": _u8(m)}
-    counts = {name: _i32(g.b) for name in ("leads", "preferred", "hosts", "in_sync")}
+    counts = {name: _i32(g.b) for name in ("leads", "preferred", "replicas", "in_sync")}
     return {
         **_indexing(g),
-        "list_hosted": Call({"hosted": _i32(m), "places": _i32(m)}, m),
-        "list_recipients": Call(told, m),
-        "list_strays": Call({"rows": _i32(g.n)}, 0, filled={"rows": 0}),
+        "list_replicas_on": Call({"replica_row": _i32(m), "positions": _i32(m)}, m),
+        "list_recipients": Call(recipients, m),
+        "list_unassigned_isr_members": Call({"rows": _i32(g.n)}, 0, filled={"rows": 0}),
         "group_by_broker": Call(
             pairs | {"offsets": _i32(g.b + 1), "grouped": _i32(m), "origin": _i32(m)}, len(np.unique(pairs["brokers"]))
         ),
@@ -207,7 +201,7 @@ def hosting(g: Ground) -> dict[str, Call]:
 
 
 def storing(g: Ground) -> dict[str, Call]:
-    """Kernels of ``_state.pyx``: states taken over, and what rows count for."""
+    """Kernels of ``_states.pyx``: states written to the columns, and partition counts."""
     k, p, rows = g.k, g.p, g.rows
     new = {f"new_{name}": getattr(p, name)[rows] for name in
            ("leader_epoch", "recovery", "partition_epoch", "controller_epoch")}  # fmt: skip
@@ -219,36 +213,38 @@ def storing(g: Ground) -> dict[str, Call]:
 
     return {
         "store_states": Call(new | {"isr_offsets": g.isrs.offsets, "isr_values": g.isrs.values}, k),
-        "tally_rows": Call({"counted": counted, "totals": totals}, k, addressed={"counted": "row"}, before=before),
+        "update_partition_counts": Call(
+            {"counted": counted, "totals": totals}, k, addressed={"counted": "row"}, before=before
+        ),
     }
 
 
 def encoding(g: Ground) -> dict[str, Call]:
-    """Kernels of ``_wire.pyx`` and ``_wire_sections.pyx``, on all rows as one list, in one section."""
+    """Kernels of ``_request_entries.pyx`` and ``_request_sections.pyx``, with all rows as one list in one section."""
     k, n, p = g.k, g.n, g.p
-    size, pool_at = _i32(n), _i64(n)
+    size, pool_offset = _i32(n), _i64(n)
     given: Arguments = {"version": LEADER_AND_ISR, "entry_size": size}
-    by_row = {"entry_size": "row", "pool_at": "row"}
+    by_row = {"entry_size": "row", "pool_offset": "row"}
     calls: dict[str, Call] = {}
-    total = find(COMPILED, "size_leader_and_isr")(
+    total = kernels.size_leader_and_isr(
         g.rows, LEADER_AND_ISR, p.slot_start, p.replica_count, p.isr_count, p.replica_flags, size
     )
     calls["size_leader_and_isr"] = Call(given, total, addressed=by_row)
     pool = _u8(total)
-    calls["write_leader_and_isr"] = Call(given | {"pool_at": pool_at, "pool": pool}, k, addressed=by_row)
+    calls["write_leader_and_isr"] = Call(given | {"pool_offset": pool_offset, "pool": pool}, k, addressed=by_row)
     run(g, "write_leader_and_isr", calls["write_leader_and_isr"])
     cut = _cut(g, calls, size)
     framed = _framed(g, calls, cut)
     calls["copy_entries"] = Call(
-        {"is_new": _u8(k), "is_new_back": 3, "pool_at": pool_at, "pool": pool} | framed, k, addressed=by_row,
+        {"is_new": _u8(k), "is_new_back": 3, "pool_offset": pool_offset, "pool": pool} | framed, k, addressed=by_row,
         filled={"out": total},
     )  # fmt: skip
     # One broker more than lead anything may be named, so that no search ends early.
     length = _i64(1)
-    leaders = {"told_size": _i32(g.b, 20), "named": _i32(g.b), "section_start": cut["section_start"]}
+    leaders = {"leader_size": _i32(g.b, 20), "named": _i32(g.b), "section_start": cut["section_start"]}
     measured = leaders | {"most": g.b + 1, "tail_length": length}
-    tail = find(COMPILED, "measure_leaders")(*g.arguments("measure_leaders", Call(measured, 0)).values())
-    calls["measure_leaders"] = Call(measured, tail)
+    tail = kernels.measure_live_leaders(*g.arguments("measure_live_leaders", Call(measured, 0)).values())
+    calls["measure_live_leaders"] = Call(measured, tail)
     return calls | _others(g)
 
 
@@ -256,16 +252,16 @@ def _others(g: Ground) -> dict[str, Call]:
     """UpdateMetadata and StopReplica."""
     k, p, size = g.k, g.p, _i32(g.n)
     given: Arguments = {"version": UPDATE_METADATA, "entry_size": size}
-    total = find(COMPILED, "size_update_metadata")(
+    total = kernels.size_update_metadata(
         g.rows, UPDATE_METADATA, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags,
         g.named["live"], size,
     )  # fmt: skip
     calls = {"size_update_metadata": Call(given, total, unread=("replica",), addressed={"entry_size": "row"})}
     row_size = size[g.rows]
     at = np.append(0, np.cumsum(row_size[:-1], dtype=np.int64))
-    placed = {"row_size": row_size, "entry_at": at, "out": _u8(total)}
+    placed = {"row_size": row_size, "entry_offset": at, "out": _u8(total)}
     calls["write_update_metadata"] = Call({"version": UPDATE_METADATA} | placed, k)
-    stops = {"row_size": _i32(k, 10), "entry_at": 10 * np.arange(k, dtype=np.int64), "out": _u8(10 * k)}
+    stops = {"row_size": _i32(k, 10), "entry_offset": 10 * np.arange(k, dtype=np.int64), "out": _u8(10 * k)}
     stops |= {"leader_epoch": p.leader_epoch[g.rows], "delete": _u8(k)}
     calls["write_stop_replica"] = Call({"version": STOP_REPLICA} | stops, k)
     return calls
@@ -286,33 +282,33 @@ def _cut(g: Ground, calls: dict[str, Call], size: Int32) -> Arguments:
 def _framed(g: Ground, calls: dict[str, Call], cut: Arguments) -> Arguments:
     """Where the entries go. Of ``out`` the frame touches the bytes before each topic's entries, and behind them."""
     length = int(cut["section_length"][0])
-    placed = {"entry_at": _i64(g.k), "out": _u8(length), "section_at": np.array([0, length]), "tail": b""}
+    placed = {"entry_offset": _i64(g.k), "out": _u8(length), "section_offset": np.array([0, length]), "tail": b""}
     calls["frame_sections"] = Call(cut | placed, 1, filled={"out": length - int(cut["row_size"].sum())})
     run(g, "frame_sections", calls["frame_sections"])
-    return {"row_size": cut["row_size"], "entry_at": placed["entry_at"], "out": placed["out"]}
+    return {"row_size": cut["row_size"], "entry_offset": placed["entry_offset"], "out": placed["out"]}
 
 
 def sweeping(g: Ground) -> dict[str, Call]:
-    """Kernels of ``_sweep.pyx``: what every failure would come to."""
+    """Kernels of ``_sweep.pyx``: the outcome of every failure."""
     b, n = g.b, g.n
     rows = {"first": 0, "last": n}
     tables = {"totals": (2, 8), "brokers": (b, 8), "racks": (4, 8), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (4, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, b)}  # fmt: skip
+              "rack_leads": (4, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
     single = {name: np.zeros(shape, np.int32) for name, shape in tables.items()}
-    pairs = {"room": np.zeros((3, 8), np.int32), "pairs": np.zeros((b * (b - 1) // 2, 8), np.int32),
+    pairs = {"scratch": np.zeros((3, 8), np.int32), "pairs": np.zeros((b * (b - 1) // 2, 8), np.int32),
              "lead_key": _i64(4 * n), "lead_change": np.zeros(4 * n, np.int8), "third_key": _i64(n),
-             "beside": np.zeros((3, b, b), np.int32)}  # fmt: skip
+             "further_pairs": np.zeros((3, b, b), np.int32)}  # fmt: skip
     return {
-        "tally_failures": Call(rows | single, n, ("broker_leads",), filled={"follows": b * b, "further": b}),
-        "tally_pairs": Call(rows | pairs, 0, ("pairs", "lead_key", "lead_change", "beside")),
+        "count_failures": Call(rows | single, n, ("broker_leads",), filled={"successors": b * b, "further": b}),
+        "count_pair_failures": Call(rows | pairs, 0, ("pairs", "lead_key", "lead_change", "further_pairs")),
     }
 
 
 #: Those that take rows, which may lie far apart, and those that go through all there is.
-BY_ROWS: Final = (deciding, hosting, storing, encoding)
+BY_ROWS: Final = (deciding, placing, storing, encoding)
 WHOLE_ONLY: Final = (
-    "list_leaderless", "list_strays", "list_in_states", "start_partitions", "start_replicas", "size_hosts",
-    "index_hosts", "read_hosts", "count_by_broker",
+    "list_leaderless", "list_unassigned_isr_members", "list_in_states", "initialize_partition_states",
+    "initialize_replica_states", "size_replica_index", "build_replica_index", "read_replica_index", "count_by_broker",
 )  # fmt: skip
 
 
@@ -326,6 +322,7 @@ def calls_of(g: Ground) -> dict[str, Call]:
     return {name: call for name, call in found.items() if name not in WHOLE_ONLY}
 
 
-def run(g: Ground, name: str, call: Call, modules: tuple[ModuleType, ...] = COMPILED) -> int:
+def run(g: Ground, name: str, call: Call, module: ModuleType = kernels) -> int:
     """Call a kernel, or its twin."""
-    return find(modules, name)(*g.arguments(name, call).values())
+    count: int = getattr(module, name)(*g.arguments(name, call).values())
+    return count

@@ -1,4 +1,4 @@
-"""See ``_core.pyx``, where shapes and what is IN or OUT stand with every argument."""
+"""See the .pyx file of the same name for shapes and for what is IN or OUT."""
 
 from typing import Final
 
@@ -6,30 +6,6 @@ from kframe.model.columns import Int16, Int32, UInt8
 
 DEBUG: Final[bool]
 
-def choose_leaders(
-    kind: int,
-    rows: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    isr_count: Int16,
-    replica: Int16,
-    isr: Int16,
-    replica_flags: UInt8,
-    live: UInt8,
-    unclean_allowed: UInt8,
-    leader: Int32,
-) -> int: ...
-def mark_dead_isr(
-    rows: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    isr_count: Int16,
-    replica: Int16,
-    isr: Int16,
-    replica_flags: UInt8,
-    live: UInt8,
-    dead: UInt8,
-) -> int: ...
 def plan_elections(
     kind: int,
     recovery_supported: bool,
@@ -68,23 +44,11 @@ def plan_removals(
     isr_offsets: Int32,
     isr_values: Int32,
 ) -> int: ...
-def check_moves(
+def check_transitions(
     positions: Int32,
     states: UInt8,
     allowed: int,
     valid: UInt8,
-) -> int: ...
-def list_leaderless(
-    topic: Int32,
-    leader: Int16,
-    partition_epoch: Int32,
-    slot_start: Int32,
-    replica_count: Int16,
-    replica: Int16,
-    replica_flags: UInt8,
-    live: UInt8,
-    deleting: UInt8,
-    rows: Int32,
 ) -> int: ...
 def list_in_states(
     topic: Int32,
@@ -93,7 +57,7 @@ def list_in_states(
     deleting: UInt8,
     rows: Int32,
 ) -> int: ...
-def start_partitions(
+def initialize_partition_states(
     leader: Int16,
     partition_epoch: Int32,
     slot_start: Int32,
@@ -102,4 +66,22 @@ def start_partitions(
     replica_flags: UInt8,
     live: UInt8,
     state: UInt8,
+) -> int: ...
+def list_recipients(
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    allowed: UInt8,
+    skip_flags: int,
+    brokers: Int32,
+    announced: Int32,
+) -> int: ...
+def group_by_broker(
+    brokers: Int32,
+    rows: Int32,
+    offsets: Int32,
+    grouped: Int32,
+    origin: Int32,
 ) -> int: ...

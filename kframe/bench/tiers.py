@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kframe import _select
 from kframe.core.selectors import FirstInSync
+from kframe.kernels import _selectors
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.plug.native import NativeSelector
@@ -14,7 +14,7 @@ from kframe.plug.scalar import PartitionElection, ScalarSelector
 
 def native() -> Mapping[ElectionKind, LeaderSelector]:
     """A C function for one partition."""
-    return {ElectionKind.OFFLINE: NativeSelector("first-in-sync-native", _select.FIRST_IN_SYNC)}
+    return {ElectionKind.OFFLINE: NativeSelector("first-in-sync-native", _selectors.FIRST_IN_SYNC)}
 
 
 def bulk() -> Mapping[ElectionKind, LeaderSelector]:

@@ -57,10 +57,10 @@ def adopt(context: Context) -> Operation[None]:
     """
     brokers, p = context.cluster.brokers, context.cluster.partitions
     live = brokers.live
-    kernels.start_partitions(
+    kernels.initialize_partition_states(
         p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.state
     )
-    kernels.start_replicas(p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.replica_state)
+    kernels.initialize_replica_states(p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.replica_state)
     p.replica_state[p.replica_state == ReplicaState.DELETION_INELIGIBLE] = ReplicaState.OFFLINE
     topics.note_reassigning(context, np.flatnonzero(p.topic >= 0).astype(np.int32))
     yield from deletion.initialise(context)

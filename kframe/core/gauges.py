@@ -21,7 +21,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import ReplicaState
 
-#: What a row counts for, in this order, which is that of the kernel ``tally_rows``.
+#: What a row counts for, in this order, which is that of the kernel ``update_partition_counts``.
 ROW_GAUGES: Final = ("GlobalPartitionCount", "OfflinePartitionsCount", "PreferredReplicaImbalanceCount")
 #: What a topic counts for, in this order.
 TOPIC_GAUGES: Final = (
@@ -74,7 +74,7 @@ class RowTally:
 
     def _count(self, rows: Int32) -> None:
         p, topics = self._cluster.partitions, self._cluster.topics
-        kernels.tally_rows(
+        kernels.update_partition_counts(
             rows, p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica,
             p.isr, p.replica_flags, topics.deleting, topics.deletion_started, self._counted, self.totals,
         )  # fmt: skip

@@ -21,7 +21,7 @@ class Hosts:
     """The rows of each broker as they stood when the index was made, and the rows that were assigned since.
 
     It may name too many rows, never too few: a row that has left a broker is found out by who asks. The rows stand as
-    steps from one to the next (``index_hosts``), which takes a byte a replica where row numbers would take four.
+    steps from one to the next (``build_replica_index``): a byte a replica where row numbers would take four.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -63,13 +63,13 @@ class Hosts:
     def _read(self, broker: int) -> Int32:
         steps = self._steps[broker]
         rows = np.empty(len(steps), np.int32)
-        return rows[: kernels.read_hosts(steps, rows)]
+        return rows[: kernels.read_replica_index(steps, rows)]
 
     def _make(self) -> None:
         p, brokers = self._cluster.partitions, len(self._cluster.brokers)
         starts, ends, last = np.empty(brokers + 1, np.int64), np.empty(brokers, np.int64), np.empty(brokers, np.int32)
-        steps = np.empty(kernels.size_hosts(p.slot_start, p.replica_count, p.replica, starts), np.uint8)
-        kernels.index_hosts(p.slot_start, p.replica_count, p.replica, starts, last, ends, steps)
+        steps = np.empty(kernels.size_replica_index(p.slot_start, p.replica_count, p.replica, starts), np.uint8)
+        kernels.build_replica_index(p.slot_start, p.replica_count, p.replica, starts, last, ends, steps)
         # Each broker's by themselves: what there was room for, and was not needed, is given back.
         self._steps = [steps[one:other].copy() for one, other in zip(starts[:-1].tolist(), ends.tolist(), strict=True)]
         self._indexed = len(p)

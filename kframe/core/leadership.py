@@ -111,7 +111,7 @@ def unclean_allowed(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
     dead = np.zeros(len(rows), np.uint8)
     if strategy.kind is not ElectionKind.OFFLINE:
         return dead
-    kernels.mark_dead_isr(
+    kernels.mark_offline_isrs(
         rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, cluster.brokers.live, dead
     )
     return dead & _unclean_permitted(context, rows, strategy) if dead.any() else dead

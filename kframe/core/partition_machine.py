@@ -38,7 +38,7 @@ class PartitionMoves:
 def startup(context: Context) -> Operation[None]:
     """Derive every partition's state from its leadership, then bring online what can be."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
-    kernels.start_partitions(
+    kernels.initialize_partition_states(
         p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.state
     )
     context.gauges.touch_everything()
@@ -73,7 +73,7 @@ def move(
         return PartitionMoves()
     state = context.cluster.partitions.state
     legal = np.empty(len(rows), np.uint8)
-    if kernels.check_moves(rows, state, leaves(PARTITION_MOVES, target), legal) == len(rows):
+    if kernels.check_transitions(rows, state, leaves(PARTITION_MOVES, target), legal) == len(rows):
         invalid = _nobody()
     else:
         rows, invalid = rows[legal != 0], rows[legal == 0]

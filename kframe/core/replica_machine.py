@@ -58,7 +58,7 @@ def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
     rows = context.hosts.rows_on(broker_mask)
     most = int(p.replica_count[rows].sum())
     hosted, places = np.empty(most, np.int32), np.empty(most, np.int32)
-    count = kernels.list_hosted(rows, broker_mask, p.slot_start, p.replica_count, p.replica, hosted, places)
+    count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, hosted, places)
     return Replicas(hosted[:count], places[:count])
 
 
@@ -87,7 +87,9 @@ def are_online(context: Context, replicas: Replicas) -> Bool:
 def startup(context: Context) -> Operation[None]:
     """Derive every replica's state from its broker, tell brokers all that they host, and drop the dead from ISRs."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
-    kernels.start_replicas(p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state)
+    kernels.initialize_replica_states(
+        p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state
+    )
     everywhere = hosted_by(context, np.ones(len(brokers), np.uint8))
     online = p.replica_state[everywhere.slots(p)] == ReplicaState.ONLINE
     yield from move(context, everywhere.where(online), ReplicaState.ONLINE)
@@ -106,7 +108,7 @@ def move(
         return refused
     p, legal = context.cluster.partitions, np.empty(len(replicas), np.uint8)
     slots = replicas.slots(p)
-    if kernels.check_moves(slots, p.replica_state, leaves(REPLICA_MOVES, target), legal) < len(replicas):
+    if kernels.check_transitions(slots, p.replica_state, leaves(REPLICA_MOVES, target), legal) < len(replicas):
         refused, replicas, slots = replicas.where(legal == 0), replicas.where(legal), slots[legal != 0]
         context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
     counted = bool(context.cluster.topics.deleting.any())

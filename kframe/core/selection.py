@@ -17,9 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from kframe import _select
 from kframe.core.showing import election_batch, lend
 from kframe.errors import SelectorFault, ShapeError
+from kframe.kernels import _selectors
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import REPLICAS_MAX, Int32, Int64, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector, NativeCall
@@ -98,7 +98,7 @@ class Selection:
             return builtin(rows)
         finally:
             batch.close()
-        if _select.count_unlawful(int(kind), rows, cluster.partitions, live, unclean_allowed, first, leader):
+        if _selectors.count_violations(int(kind), rows, cluster.partitions, live, unclean_allowed, first, leader):
             ours = election_batch(cluster, kind, rows, unclean_allowed)
             faulty = find_faults(ours, leader)
             problem = _describe(cluster, ours, leader, faulty)
@@ -129,7 +129,7 @@ def choose_natively(
     live = brokers.live
     made = kind in _MADE_LISTS
     scratch = (np.empty(REPLICAS_MAX, np.int16), np.empty(REPLICAS_MAX, np.uint8)) if made else None
-    return _select.choose(
+    return _selectors.choose_leaders_native(
         call.function, call.user_data, int(kind), cluster.partitions, live,
         (brokers.ids, brokers.racks()[1], live.copy(), brokers.shutting_down), rows, unclean_allowed,
         scratch, leader,

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe import _select
 from kframe.errors import ShapeError
+from kframe.kernels import _selectors
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import ElectionKind
@@ -28,7 +28,7 @@ def take_first(lists: Ragged, mask: NDArray[Any], out: Int32) -> None:
     """
     hits = np.ascontiguousarray(mask if mask.dtype == np.uint8 else mask.astype(np.bool_).view(np.uint8))
     fits = len(hits) == len(lists.values) and len(out) == len(lists)
-    if not (fits and _select.take_first(lists.offsets, lists.values, hits, out)):
+    if not (fits and _selectors.take_first(lists.offsets, lists.values, hits, out)):
         raise ShapeError(f"{len(lists)} lists of {len(lists.values)} values, a mask of {len(mask)} for {len(out)}")
 
 

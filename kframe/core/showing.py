@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe import _select
+from kframe.kernels import _selectors
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
@@ -92,7 +92,9 @@ def lend(
     found = -1
     while found < 0:
         values, may_lead = np.empty(room, np.int32), np.empty(room, np.uint8)
-        found = _select.gather(int(kind), rows, p, live, unclean_allowed, offsets, values, may_lead, first)
+        found = _selectors.gather_candidates(
+            int(kind), rows, p, live, unclean_allowed, offsets, values, may_lead, first
+        )
         room = int(p.replica_count[rows].sum()) if found < 0 else room
     source = _Source(cluster, kind, rows, unclean_allowed, live)
     return LentBatch(source, Ragged(_frozen(offsets), _frozen(values, found)), _frozen(may_lead, found)), first
@@ -101,7 +103,7 @@ def lend(
 def _marks(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
     count = len(batch.candidates.values)
     eligible, in_sync = np.empty(count, np.uint8), np.empty(count, np.uint8)
-    _select.mark(int(source.kind), source.rows, source.cluster.partitions, source.live, eligible, in_sync)
+    _selectors.mark_candidates(int(source.kind), source.rows, source.cluster.partitions, source.live, eligible, in_sync)
     return {"eligible": _frozen(eligible), "in_sync": _frozen(in_sync)}
 
 
@@ -151,7 +153,7 @@ def _topic_names(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
 
 def _seed(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
     p = source.cluster.partitions
-    return {"seed": _select.seed_of(int(source.kind), source.rows, p.topic, p.partition, p.leader_epoch)}
+    return {"seed": _selectors.batch_seed(int(source.kind), source.rows, p.topic, p.partition, p.leader_epoch)}
 
 
 #: What reads the parts of a batch that are not read at once, and others of their like with them.

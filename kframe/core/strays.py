@@ -22,7 +22,7 @@ def expel_all(context: Context) -> Operation[None]:
     """At failover, before the dead leave their ISRs: take out of all ISRs whoever is not assigned."""
     cluster, p = context.cluster, context.cluster.partitions
     found = np.empty(len(cluster), np.int32)
-    count = kernels.list_strays(
+    count = kernels.list_unassigned_isr_members(
         p.topic, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
         cluster.topics.deleting, found,
     )  # fmt: skip

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kframe import _select
 from kframe.errors import PluginError, ShapeError
+from kframe.kernels import _selectors
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch, NativeCall
 
@@ -71,7 +71,7 @@ class NativeSelector:
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
         """See LeaderSelector. Raises ShapeError if the arrays of the batch contradict each other."""
         check_shapes(batch, leader)
-        _select.elect(self._address, self._user_data, batch, leader)
+        _selectors.elect(self._address, self._user_data, batch, leader)
 
 
 def include_dir() -> str:
@@ -114,7 +114,7 @@ def check_shapes(batch: ElectionBatch, leader: Int32) -> None:
 
 def _capsule_parts(name: str, source: object) -> tuple[str, int, int]:
     try:
-        signature, address, user_data = _select.capsule_parts(source)
+        signature, address, user_data = _selectors.capsule_parts(source)
     except ValueError:
         found = type(source).__name__
         raise PluginError(f"native selector {name!r}: found {found}, expected a PyCapsule or NativeFunction") from None

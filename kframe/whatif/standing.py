@@ -121,7 +121,7 @@ def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:
     needed = np.zeros(len(p), np.bool_)
     rows = np.flatnonzero(offline & (p.partition_epoch != NO_STATE)).astype(np.int32)
     dead = np.zeros(len(rows), np.uint8)
-    kernels.mark_dead_isr(
+    kernels.mark_offline_isrs(
         rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, live, dead
     )
     replicas, flags = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)]

@@ -28,7 +28,7 @@ _LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1], np.int32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HealthyCounts:
-    """Counts by kind and broker index; see ``tally_failures`` and ``tally_pairs``.
+    """Counts by kind and broker index; see ``count_failures`` and ``count_pair_failures``.
 
     ``follows`` (7, b, b): partitions by leader and who follows. ``further`` (7, b): replicas beyond these. ``doubled``
     (7, b): racks with two replicas of a partition, by one of these. ``beside`` (3, b, b): pairs of replicas that are
@@ -78,8 +78,8 @@ class HealthyCounts:
                     rack_leads[number] += np.where(rack == number, 0, follows[rack == number].sum(axis=0))
 
     def add_pairs(self, thirds: Int64, count: Int32, pairs: Int32) -> None:
-        """Add what the failures of two brokers come to. ``thirds`` (k,) are the keys of ``tally_pairs``, each once;
-        beside them how often they occur."""
+        """Add the outcomes of failures of two brokers. ``thirds`` (k,) are unique keys of ``count_pair_failures``,
+        ``count`` (k,) how often each occurs."""
         brokers = self.further.shape[1]
         key, third = np.divmod(thirds, max(brokers, 1))
         key, follower = np.divmod(key, max(brokers, 1))

@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Int64, UInt8
 from kframe.model.lists import distinct_rows
 from kframe.model.requests import ControlRequests
-from kframe.wire import kernels
 from kframe.wire.apis import LEADER_AND_ISR
 from kframe.wire.brokers import ToldBrokers
 from kframe.wire.primitives import array, end_of_struct, int8
@@ -80,7 +80,7 @@ class LiveLeaders:
 
     def write(self, group: Group, tail_length: Int64, frame: Frame) -> None:
         """Write the tails of ``group``."""
-        written = kernels.write_leaders(
+        written = kernels.write_live_leaders(
             group.start, group.rows, self._leader, self._told_size, self._brokers, self._told, self._compact,
             frame.at, tail_length, self._named, frame.out,
         )  # fmt: skip
@@ -88,7 +88,7 @@ class LiveLeaders:
 
     def _measure(self, start: Int32, rows: Int32, most: int) -> Int64:
         tail_length = np.empty(len(start) - 1, np.int64)
-        kernels.measure_leaders(
+        kernels.measure_live_leaders(
             start, rows, self._leader, self._told_size, most, self._compact, self._named, tail_length
         )
         return tail_length

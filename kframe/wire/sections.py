@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from kframe import kernels
 from kframe.errors import BrokenInvariant, ShapeError
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Int64, UInt8
-from kframe.wire import kernels
 from kframe.wire.apis import Layout
 
 #: Most bytes of the requests that share memory, unless one alone is longer. A broker that does not take its request

@@ -7,10 +7,10 @@ from itertools import chain
 
 import numpy as np
 
+from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.requests import ControlRequests
-from kframe.wire import kernels
 from kframe.wire.apis import UPDATE_METADATA
 from kframe.wire.brokers import ToldBrokers
 from kframe.wire.primitives import array, end_of_struct

@@ -12,9 +12,9 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 #: What is shipped or shown; tests may be as long as their tables.
 PRODUCT: Final = ("kframe", "plugins", "examples", "benchmarks")
-KERNELS: Final = sorted((ROOT / "kframe").glob("_*.pyx"))
+KERNELS: Final = [ROOT / "kframe" / "_core.pyx", *sorted((ROOT / "kframe" / "kernels").glob("_*.pyx"))]
 PLUGIN_KERNELS: Final = sorted((ROOT / "plugins").glob("*/*/_*.pyx"))
-DECLARATIONS: Final = sorted((ROOT / "kframe").glob("*.pxd"))
+DECLARATIONS: Final = sorted((ROOT / "kframe" / "kernels").glob("*.pxd"))
 
 #: The first line of a function: a name, a parenthesis, and then the colon or the rest of the arguments on other lines.
 FUNCTION: Final = re.compile(
@@ -28,6 +28,11 @@ class Block:
 
     where: str
     lines: int
+
+
+def module_name(path: Path) -> str:
+    """The importable name of a module of the package."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def product_files(*suffixes: str) -> list[Path]:

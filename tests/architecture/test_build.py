@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from kframe import _core
-from tests.architecture.source import KERNELS, ROOT
+from tests.architecture.source import KERNELS, ROOT, module_name
 
 DEBUG_ASKED = os.environ.get("KFRAME_DEBUG") == "1"
 
@@ -23,9 +23,9 @@ def test_the_kernels_are_those_that_were_asked_for() -> None:
     assert _core.DEBUG is DEBUG_ASKED
 
 
-@pytest.mark.parametrize("name", [*(path.stem for path in KERNELS), "_cython"])
+@pytest.mark.parametrize("name", [*(module_name(path) for path in KERNELS), "kframe._cython"])
 def test_all_kernels_come_from_one_build(name: str) -> None:
-    built = importlib.import_module(f"kframe.{name}").__file__
+    built = importlib.import_module(name).__file__
     assert built is not None
     assert Path(built).is_relative_to(ROOT / "build" / "debug") is DEBUG_ASKED
 
@@ -35,7 +35,7 @@ def test_all_kernels_come_from_one_build(name: str) -> None:
 def test_the_debug_build_refuses_an_index_outside_its_view(position: int) -> None:
     positions, states = np.array([position], np.int32), np.zeros(1, np.uint8)
     with pytest.raises(IndexError, match="Out of bounds"):
-        _core.check_moves(positions, states, 1, np.zeros(1, np.uint8))
+        _core.check_transitions(positions, states, 1, np.zeros(1, np.uint8))
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: 
     wanted = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
     assert wanted - held == set()
     assert {Path("LICENSE"), Path("Makefile"), Path("setup.py"), Path("tests/conftest.py")} <= held
-    assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/*.c")} == set()
+    assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
 
 
 def test_the_wheel_holds_stubs_and_declarations_but_no_kernel_source(tree: Path, tmp_path: Path) -> None:

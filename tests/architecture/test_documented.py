@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.architecture.source import KERNELS, ROOT
+from tests.architecture.source import KERNELS, ROOT, module_name
 
 
 def compiled_functions() -> list[tuple[str, Callable[..., Any]]]:
     """The public functions and classes of the compiled modules."""
-    modules = [importlib.import_module(f"kframe.{path.stem}") for path in KERNELS]
+    modules = [importlib.import_module(module_name(path)) for path in KERNELS]
     return [
         (f"{module.__name__}.{name}", member)
         for module in modules

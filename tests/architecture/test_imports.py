@@ -17,7 +17,7 @@ LATE = {"click", "kazoo", "kio", "matplotlib", "pandas", "pyarrow", "pyspark", "
 
 #: All that a kernel is made of: C's library, Python's own C API and the package's declarations and vocabulary.
 REACHABLE = {"libc", "cpython", "cython", "kframe.errors", "kframe.model"} | {
-    f"kframe.{path.stem}" for path in DECLARATIONS
+    f"kframe.kernels.{path.stem}" for path in DECLARATIONS
 }
 
 IMPORT = re.compile(r"^\s*(?:from\s+(?P<source>[\w.]+)\s+c?import\b|c?import\s+(?P<names>[\w., ]+))", re.MULTILINE)

@@ -82,10 +82,10 @@ def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs
 OF_THE_TWINS = ("rack-failure", "reassignment-start", "topic-creation-storm", "topic-deletion")
 
 
-def test_the_known_answers_are_those_of_the_naive_kernels() -> None:
-    """Not one of the kernels that have made them takes part."""
+def test_known_answers_are_those_of_the_reference_twins() -> None:
+    """No compiled kernel takes part."""
     words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_THE_TWINS)}"]
-    environment = {**os.environ, "KFRAME_KERNELS": "naive"}
+    environment = {**os.environ, "KFRAME_KERNELS": "reference"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "--bench-brokers=10"],
         env=environment, cwd=ROOT, capture_output=True, text=True, check=False,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from inspect import isroutine
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import roofline
-from benchmarks.roofline_kernels import COMPILED, LEFT_OUT, LINE_BYTES, TWINS, WHOLE_ONLY, Ground, calls_of, run
-from tests.architecture.source import ROOT
+from benchmarks.roofline_kernels import LINE_BYTES, NOT_MEASURED, WHOLE_ONLY, Ground, calls_of, run
+from kframe import kernels
+from kframe.kernels import reference
 
 PARTITIONS, BROKERS = 1_200, 40
 
@@ -23,9 +25,9 @@ BYTES_A_ROW = {
     # state alone.
     "list_in_states": 1,
     # slot_start, replica_count, replica, flags; replica_state.
-    "start_replicas": 4 + 2 + 6 + 3 + 3,
+    "initialize_replica_states": 4 + 2 + 6 + 3 + 3,
     # slot_start, replica_count, replica; a step to each replica's row, a byte where rows are as near as here.
-    "index_hosts": 4 + 2 + 6 + 3,
+    "build_replica_index": 4 + 2 + 6 + 3,
     # rows, slot_start, isr_offsets and values, five new columns; six columns, isr.
     "store_states": 4 + 4 + 4 + 12 + (4 + 4 + 1 + 4 + 4) + (2 + 4 + 1 + 4 + 4 + 2) + 6,
     # is_new, rows, size, two addresses; an entry, read and written: fixed, is_new, recovery, end, four lengths, ids.
@@ -39,14 +41,9 @@ def ground(request: pytest.FixtureRequest) -> Ground:
 
 
 def test_every_kernel_is_measured_or_left_out_for_a_reason() -> None:
-    files = {path.stem for path in (ROOT / "kframe").glob("_*.pyx")}
-    modules = {module.__name__.removeprefix("kframe.") for module in COMPILED}
-    kernels = {
-        name for module in COMPILED for name, member in vars(module).items() if callable(member) and name[0].islower()
-    }
     whole, scattered = (set(calls_of(Ground(200, 5, scattered=one))) for one in (False, True))
-    assert whole | LEFT_OUT.keys() == kernels | (files - modules)
-    assert whole - scattered == set(WHOLE_ONLY) | {"tally_failures", "tally_pairs"}
+    assert whole | NOT_MEASURED.keys() == {name for name, kernel in vars(kernels).items() if isroutine(kernel)}
+    assert whole - scattered == set(WHOLE_ONLY) | {"count_failures", "count_pair_failures"}
     assert set(roofline.NOTES) | set(roofline.LIMITS) <= whole
 
 
@@ -55,11 +52,11 @@ def test_answers_are_those_of_the_twins(ground: Ground) -> None:
     assert ground.k == (3 * PARTITIONS // BROKERS if scattered else PARTITIONS)
     for name in calls_of(ground):
         told = []
-        for modules in (COMPILED, TWINS):
+        for module in (kernels, reference):
             fresh = Ground(PARTITIONS, BROKERS, scattered=scattered)
             call = calls_of(fresh)[name]
             call.before()
-            count = run(fresh, name, call, modules)
+            count = run(fresh, name, call, module)
             left = {key: value.tolist() for key, value in fresh.arguments(name, call).items()
                     if isinstance(value, np.ndarray)}  # fmt: skip
             told.append((count, left))
@@ -77,13 +74,13 @@ def test_bytes_are_those_counted_by_hand() -> None:
 
 def test_of_one_brokers_rows_whole_lines_are_counted() -> None:
     ground = Ground(PARTITIONS, BROKERS, scattered=True)
-    call = calls_of(ground)["list_hosted"]
+    call = calls_of(ground)["list_replicas_on"]
     lines = {(name, int(row) * size // LINE_BYTES)
              for name, size in (("slot_start", 4), ("replica_count", 2)) for row in ground.rows}  # fmt: skip
     slots = [3 * int(row) + place for row in ground.rows for place in range(3)]
     lines |= {("replica", slot * 2 // LINE_BYTES) for slot in slots}
     beside = 4 * ground.k + 2 * 12 * ground.k + BROKERS
-    assert ground.bytes_of("list_hosted", call) == LINE_BYTES * len(lines) + beside
+    assert ground.bytes_of("list_replicas_on", call) == LINE_BYTES * len(lines) + beside
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,8 +99,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"kernel": "tally_rows", "cached_seconds": 3e-9}, "3.0 ns a row with all of it in cache, 4.0 without"),
-        ({"kernel": "tally_rows"}, "no note yet"),
+        (
+            {"kernel": "update_partition_counts", "cached_seconds": 3e-9},
+            "3.0 ns a row with all of it in cache, 4.0 without",
+        ),
+        ({"kernel": "update_partition_counts"}, "no note yet"),
         ({"kernel": "plan_removals"}, roofline.NOTES["plan_removals"]),
     ],
 )

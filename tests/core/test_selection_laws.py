@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kframe import _select
 from kframe.core.selection import Selection, find_faults, run_selector
 from kframe.core.selectors import SHIPPED
 from kframe.core.showing import election_batch
+from kframe.kernels import _selectors
+from kframe.kernels.reference import selectors as twins
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 from kframe.plug.trials import random_cluster
-from tests.core import selection_twin
 from tests.core.even_rows import AWAY, even_cluster, even_rows
 
 BROKERS = 5
@@ -186,14 +186,14 @@ def shown(
     p, count, live = cluster.partitions, len(rows), cluster.brokers.live
     allowed = (rows % 2).astype(np.uint8) if unclean is None else unclean
     most = int(p.replica_count[rows].sum())
-    read: list[Any] = [module.seed_of(int(kind), rows, p.topic, p.partition, p.leader_epoch)]
+    read: list[Any] = [module.batch_seed(int(kind), rows, p.topic, p.partition, p.leader_epoch)]
     for room in {most, max(most - 1, 0)}:
         shapes = [(count + 1, np.int32), (room, np.int32), (room, np.uint8), (count, np.int16)]
         out: list[NDArray[Any]] = [np.full(length, 9, dtype) for length, dtype in shapes]
-        read.append(module.gather(int(kind), rows, p, live, allowed, *out))
+        read.append(module.gather_candidates(int(kind), rows, p, live, allowed, *out))
         read += [array.tolist() for array in out]
     marks = np.full((2, most), 9, np.uint8)
-    module.mark(int(kind), rows, p, live, marks[0], marks[1])
+    module.mark_candidates(int(kind), rows, p, live, marks[0], marks[1])
     return [*read, marks.tolist()]
 
 
@@ -201,14 +201,14 @@ def shown(
 def test_the_kernels_equal_their_twins(world: World, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(world))))
     rows = np.array(order[: data.draw(st.integers(0, len(world)))], np.int32)
-    assert shown(_select, world.cluster, world.kind, rows) == shown(selection_twin, world.cluster, world.kind, rows)
+    assert shown(_selectors, world.cluster, world.kind, rows) == shown(twins, world.cluster, world.kind, rows)
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
     """Then memory is asked for some rows ahead."""
     cluster, rows = random_cluster(3, partitions=400), np.arange(0, 400, 8, dtype=np.int32)
-    assert shown(_select, cluster, kind, rows) == shown(selection_twin, cluster, kind, rows)
+    assert shown(_selectors, cluster, kind, rows) == shown(twins, cluster, kind, rows)
 
 
 @pytest.mark.parametrize("width", range(1, 10))
@@ -217,7 +217,7 @@ def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
     """Then many are taken at a time."""
     cluster = even_cluster(width, width, AWAY[width % 3], odd=(0.01, 0.03, 0.5)[width // 3 % 3])
     for rows, allowed in even_rows(width, cluster):
-        seen = [shown(module, cluster, kind, rows, allowed) for module in (_select, selection_twin)]
+        seen = [shown(module, cluster, kind, rows, allowed) for module in (_selectors, twins)]
         assert seen[0] == seen[1]
 
 
@@ -226,7 +226,7 @@ def test_one_short_isr_among_whole_ones_is_seen() -> None:
     cluster, nobody = even_cluster(1, width=3, away=0, odd=0.0), np.zeros(64, np.uint8)
     cluster.partitions.isr_count[40] = 2
     rows = np.arange(64, dtype=np.int32)
-    seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, nobody) for module in (_select, selection_twin)]
+    seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, nobody) for module in (_selectors, twins)]
     assert seen[0] == seen[1]
 
 
@@ -236,7 +236,7 @@ def test_faults_are_counted_as_they_are_found(world: World, leaders: list[int]) 
     batch = election_batch(world.cluster, world.kind, rows, np.array(world.unclean_allowed, np.uint8))
     leader = np.array(leaders[: len(world)], np.int32)
     found = sum(len(positions) for positions in find_faults(batch, leader).values())
-    for module in (_select, selection_twin):
+    for module in (_selectors, twins):
         assert found == unlawful(module, world, leader)
 
 
@@ -246,8 +246,8 @@ def unlawful(module: ModuleType, world: World, leader: Int32) -> Any:
     rows, allowed = np.arange(count, dtype=np.int32), np.array(world.unclean_allowed, np.uint8)
     offsets, first = np.empty(count + 1, np.int32), np.empty(count, np.int16)
     values, may_lead = np.empty(p.slot_count, np.int32), np.empty(p.slot_count, np.uint8)
-    module.gather(int(world.kind), rows, p, live, allowed, offsets, values, may_lead, first)
-    return module.count_unlawful(int(world.kind), rows, p, live, allowed, first, leader)
+    module.gather_candidates(int(world.kind), rows, p, live, allowed, offsets, values, may_lead, first)
+    return module.count_violations(int(world.kind), rows, p, live, allowed, first, leader)
 
 
 @given(st.lists(st.lists(st.integers(0, 1), max_size=4), max_size=5), st.integers(-2, 2))
@@ -258,7 +258,7 @@ def test_the_first_that_a_mask_hits_is_the_twin_s(lists: list[list[int]], beyond
     outs = [np.full(len(lists), NO_LEADER, np.int32) for _ in range(2)]
     answers = [
         module.take_first(some.offsets, values, mask, out)
-        for module, out in zip((_select, selection_twin), outs, strict=True)
+        for module, out in zip((_selectors, twins), outs, strict=True)
     ]
     assert answers[0] == answers[1]
     assert outs[0].tolist() == outs[1].tolist()

@@ -7,17 +7,19 @@ operation, that holds it. Broker 9 hosts nothing: its start makes the controller
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import isroutine
 from typing import Final, TypeAlias
 
 import numpy as np
 import pytest
 
-from kframe import _core, _hosting, _naive, _state, kernels
+from kframe import kernels
 from kframe.core import leadership, partition_machine
 from kframe.core.selection import FaultKind, Selection
 from kframe.core.selectors import ControlledShutdown082
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
+from kframe.kernels import reference
 from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
@@ -119,12 +121,12 @@ def hold(driver: Driver, strategy: str) -> None:
             driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, leadership.REASSIGN))
 
 
-@pytest.fixture(params=[(_core, _hosting, _state), (_naive,)], ids=["compiled", "naive"])
+@pytest.fixture(params=["compiled", "reference"])
 def _kernels_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the engine on the compiled kernels, then on their twins."""
-    for name in _naive.__all__:
-        (kernel,) = (getattr(module, name) for module in request.param if hasattr(module, name))
-        monkeypatch.setattr(kernels, name, kernel)
+    """Run the engine on the compiled kernels, then on their reference twins."""
+    if request.param == "reference":
+        for name in (name for name, twin in vars(reference).items() if isroutine(twin)):
+            monkeypatch.setattr(kernels, name, getattr(reference, name))
 
 
 @pytest.mark.usefixtures("_kernels_in_use")

@@ -11,7 +11,7 @@ import pytest
 BEYOND = """
 import numpy as np
 from kframe import _core
-_core.check_moves(np.array([{position}], np.int32), np.zeros(8, np.uint8), 1, np.zeros(1, np.uint8))
+_core.check_transitions(np.array([{position}], np.int32), np.zeros(8, np.uint8), 1, np.zeros(1, np.uint8))
 """
 
 

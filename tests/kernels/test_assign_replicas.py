@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe import _hosting, _naive
+from kframe import kernels
+from kframe.kernels import reference
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.ids import ReplicaState
@@ -34,12 +35,12 @@ def _list(draw: st.DrawFn, now: list[int], brokers: int) -> tuple[int, ...]:
     return (*kept, *(draw(others)[:5] if len(kept) < brokers else ()))
 
 
-def assigned(kernels: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragged, flags: Any) -> tuple[Any, ...]:
+def assigned(module: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragged, flags: Any) -> tuple[Any, ...]:
     twin = cluster.copy()
     p = twin.partitions
     p.ensure_capacity(rows, wanted.counts + p.replica_count[rows])
     longest, departed = int(p.replica_count.max(initial=0)), np.empty(len(rows), np.int32)
-    total = kernels.assign_replicas(
+    total = module.assign_replicas(
         rows, wanted.offsets, wanted.values, flags, p.slot_start, p.replica_count, p.replica, p.replica_state,
         p.replica_flags, np.empty(longest, np.int32), np.empty(longest, np.uint8), np.empty(longest, np.uint8),
         departed,
@@ -50,14 +51,14 @@ def assigned(kernels: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragg
 
 @given(assignments())
 def test_the_kernel_equals_its_twin(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
-    compiled, naive = assigned(_hosting, *case), assigned(_naive, *case)
+    compiled, naive = assigned(kernels, *case), assigned(reference, *case)
     assert compiled[:3] == naive[:3]
 
 
 @given(assignments())
 def test_states_go_with_their_replicas_and_who_left_stands_behind(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
     cluster, rows, wanted, _ = case
-    _, departed, _, twin = assigned(_hosting, *case)
+    _, departed, _, twin = assigned(kernels, *case)
     for i, row in enumerate(rows.tolist()):
         before = dict(zip(cluster.view(row).replicas, cluster.view(row).replica_states, strict=True))
         after = twin.view(row)

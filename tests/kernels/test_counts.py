@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe import _hosting, _naive
+from kframe import kernels
+from kframe.kernels import reference
 
 BROKERS = 12
 #: Rows that are looked at in one go.
@@ -18,7 +19,7 @@ RUN = 32
 FAULTS = ("shrunk", "empty", "reordered", "stranger", "leaderless", "gap", "longer", "bare", "away")
 
 
-def counted(kernels: ModuleType, rows: list[tuple[list[int], list[int], int, int]]) -> tuple[int, list[list[int]]]:
+def counted(module: ModuleType, rows: list[tuple[list[int], list[int], int, int]]) -> tuple[int, list[list[int]]]:
     """Count rows of replicas, ISR, leader, and slots that stand unused behind them. The columns end with the last."""
     capacity = [max(len(replicas), len(isr)) + gap for replicas, isr, _, gap in rows]
     slot_start = (np.cumsum(capacity) - capacity).astype(np.int32)
@@ -29,7 +30,7 @@ def counted(kernels: ModuleType, rows: list[tuple[list[int], list[int], int, int
     isr_count = np.array([len(isr) for _, isr, _, _ in rows], np.int16)
     out = [np.full(BROKERS, 7, np.int32) for _ in range(4)]
     leader = np.array([row[2] for row in rows], np.int16)
-    found = kernels.count_by_broker(leader, slot_start, replica_count, isr_count, replica, isr_column, *out)
+    found = module.count_by_broker(leader, slot_start, replica_count, isr_count, replica, isr_column, *out)
     return found, [one.tolist() for one in out]
 
 
@@ -63,7 +64,7 @@ def test_rows_are_counted_one_by_one_or_many_at_a_time(
     rows = [(replicas, replicas, replicas[0] if replicas else -1, 0) for replicas in lists]
     for fault, row in faults:
         rows[row % count] = broken(fault, lists[row % count])
-    assert counted(_hosting, rows) == counted(_naive, rows)
+    assert counted(kernels, rows) == counted(reference, rows)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -71,7 +72,7 @@ def test_rows_are_counted_one_by_one_or_many_at_a_time(
 def test_one_fault_among_healthy_rows_counts(fault: str, row: int) -> None:
     lists = [[(row + k) % BROKERS for k in range(3)] for row in range(2 * RUN)]
     rows = [(replicas, replicas, replicas[0], 0) for replicas in lists]
-    healthy = counted(_naive, rows)
+    healthy = counted(reference, rows)
     rows[row] = broken(fault, lists[row])
-    assert counted(_hosting, rows) == counted(_naive, rows)
-    assert (counted(_hosting, rows) == healthy) is (fault in {"reordered", "gap"})
+    assert counted(kernels, rows) == counted(reference, rows)
+    assert (counted(kernels, rows) == healthy) is (fault in {"reordered", "gap"})

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe import _hosting, _naive
-from kframe._naive_hosts import SPARE
+from kframe import kernels
+from kframe.kernels import reference
+from kframe.kernels.reference.replica_index import DELTA_SLACK
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from tests.worlds import clusters
@@ -22,14 +23,14 @@ EDGES = (127, 128, 2**14 - 1, 2**14, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 -
 
 
 def index(
-    kernels: ModuleType, slot_start: Int32, counts: np.ndarray, replica: Int16, brokers: int
+    module: ModuleType, slot_start: Int32, counts: np.ndarray, replica: Int16, brokers: int
 ) -> tuple[Int64, Int64, UInt8]:
     """Where each broker's bytes begin and end, and all bytes; there is room for them, and nothing else is written."""
     last, ends, starts = np.full(brokers, 7, np.int32), np.full(brokers, 7, np.int64), np.full(brokers + 1, 7, np.int64)
-    size = kernels.size_hosts(slot_start, counts, replica, starts)
-    assert starts[-1] == size - SPARE
+    size = module.size_replica_index(slot_start, counts, replica, starts)
+    assert starts[-1] == size - DELTA_SLACK
     steps = np.full(size + 1, UNUSED, np.uint8)
-    assert kernels.index_hosts(slot_start, counts, replica, starts, last, ends, steps[:-1]) == counts.sum()
+    assert module.build_replica_index(slot_start, counts, replica, starts, last, ends, steps[:-1]) == counts.sum()
     assert (ends >= starts[:-1]).all()
     assert (ends <= starts[1:]).all()
     unused = np.ones(size + 1, np.bool_)
@@ -39,22 +40,22 @@ def index(
     return starts, ends, steps
 
 
-def read(kernels: ModuleType, steps: UInt8) -> list[int]:
+def read(module: ModuleType, steps: UInt8) -> list[int]:
     rows = np.empty(len(steps), np.int32)
-    found: list[int] = rows[: kernels.read_hosts(steps, rows)].tolist()
+    found: list[int] = rows[: module.read_replica_index(steps, rows)].tolist()
     return found
 
 
 @given(clusters())
 def test_rows_come_out_as_they_went_in(cluster: ClusterState) -> None:
     p, brokers = cluster.partitions, len(cluster.brokers)
-    starts, ends, steps = index(_hosting, p.slot_start, p.replica_count, p.replica, brokers)
-    twins = index(_naive, p.slot_start, p.replica_count, p.replica, brokers)
+    starts, ends, steps = index(kernels, p.slot_start, p.replica_count, p.replica, brokers)
+    twins = index(reference, p.slot_start, p.replica_count, p.replica, brokers)
     assert [one.tolist() for one in (starts, ends, steps)] == [one.tolist() for one in twins]
     for broker in range(brokers):
         part = steps[starts[broker] : ends[broker]]
         hosted = [row for row in range(len(p)) if broker in p.replicas_of(row)]
-        assert read(_hosting, part) == read(_naive, part) == hosted
+        assert read(kernels, part) == read(reference, part) == hosted
 
 
 @given(st.integers(0, 9), st.integers(1, 400), st.sampled_from((9, 100, 400)), st.integers(0, 2**31))
@@ -66,7 +67,10 @@ def test_rows_of_any_replication_factor(factor: int, rows: int, brokers: int, se
     replica = np.full(int(counts.sum()) + rows, -1, np.int16)
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         replica[start : start + count] = numbers.permutation(brokers)[:count]
-    indexed, twins = index(_hosting, starts, counts, replica, brokers), index(_naive, starts, counts, replica, brokers)
+    indexed, twins = (
+        index(kernels, starts, counts, replica, brokers),
+        index(reference, starts, counts, replica, brokers),
+    )
     assert [one.tolist() for one in indexed] == [one.tolist() for one in twins]
 
 
@@ -76,10 +80,10 @@ def test_rows_far_apart_take_more_bytes(rows: int) -> None:
     replica = np.zeros(rows + 1, np.int16)
     replica[-1] = 1
     starts, counts = np.arange(rows + 1, dtype=np.int32), np.ones(rows + 1, np.int16)
-    begin, ends, steps = index(_hosting, starts, counts, replica, 2)
+    begin, ends, steps = index(kernels, starts, counts, replica, 2)
     assert (ends - begin[:-1]).tolist() == [rows, 1 if rows < 128 else 2 if rows < 2**14 else 3]
-    assert read(_hosting, steps[begin[1] : ends[1]]) == [rows]
-    assert read(_hosting, steps[: ends[0]]) == list(range(rows))
+    assert read(kernels, steps[begin[1] : ends[1]]) == [rows]
+    assert read(kernels, steps[: ends[0]]) == list(range(rows))
 
 
 @given(
@@ -95,11 +99,11 @@ def test_steps_of_any_size_are_read(rows: list[int]) -> None:
             step //= 128
         written.append(step)
     steps = np.frombuffer(bytes(written), np.uint8)
-    assert read(_hosting, steps) == read(_naive, steps) == sorted(rows)
+    assert read(kernels, steps) == read(reference, steps) == sorted(rows)
 
 
 def test_nothing_is_no_special_case() -> None:
     nothing, nobody = np.empty(0, np.int32), np.empty(0, np.int16)
-    for kernels in (_hosting, _naive):
-        starts, ends, steps = index(kernels, nothing, nobody, nobody, 0)
-        assert (starts.tolist(), ends.tolist(), read(kernels, steps[:0])) == ([0], [], [])
+    for module in (kernels, reference):
+        starts, ends, steps = index(module, nothing, nobody, nobody, 0)
+        assert (starts.tolist(), ends.tolist(), read(module, steps[:0])) == ([0], [], [])

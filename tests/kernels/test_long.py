@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from kframe import _core, _naive, _naive_sweep, _naive_wire, _state, _sweep, _wire_sections
+from kframe import kernels
+from kframe.kernels import reference
 from kframe.whatif.sweep_healthy import rack_bits
 
 ROWS: Final = 700
@@ -105,10 +106,10 @@ def positions_of(long: Long) -> list[Any]:
 def test_states_are_looked_through(long: Long) -> None:
     rows = np.full(ROWS, 90, np.int32)
     for wanted in (0b101, 0b10, 0b1000, 0):
-        both(_core, _naive, "list_in_states", long, {"wanted": wanted}, {"rows": rows})
+        both(kernels, reference, "list_in_states", long, {"wanted": wanted}, {"rows": rows})
     # Where a log directory is offline no row is passed over.
     for flags in (long.replica_flags, long.replica_flags & 3):
-        both(_core, _naive, "list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
+        both(kernels, reference, "list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
 
 
 @LONG
@@ -116,12 +117,19 @@ def test_moves_are_checked(long: Long) -> None:
     for positions in positions_of(long):
         for allowed in (0xFF, 0b10, 0b1101, 0):
             given = {"positions": positions, "states": long.state, "allowed": allowed}
-            both(_core, _naive, "check_moves", long, given, {"valid": np.full(len(positions), 90, np.uint8)})
+            both(kernels, reference, "check_transitions", long, given, {"valid": np.full(len(positions), 90, np.uint8)})
 
 
 @LONG
 def test_replicas_start(long: Long) -> None:
-    both(_state, _naive, "start_replicas", long, {}, {"replica_state": np.full(len(long.replica), 90, np.uint8)})
+    both(
+        kernels,
+        reference,
+        "initialize_replica_states",
+        long,
+        {},
+        {"replica_state": np.full(len(long.replica), 90, np.uint8)},
+    )
 
 
 @LONG
@@ -130,21 +138,21 @@ def test_leaders_are_measured(long: Long) -> None:
     for rows in positions_of(long):
         for cuts in ([0, len(rows)], [0, 20, 20, len(rows) // 2, len(rows)]):
             for most in (long.b, 3):
-                given = {"section_start": np.array(cuts, np.int32), "rows": rows, "told_size": told, "most": most,
+                given = {"section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": told, "most": most,
                          "compact": True}  # fmt: skip
                 out = {"named": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
-                both(_wire_sections, _naive_wire, "measure_leaders", long, given, out)
+                both(kernels, reference, "measure_live_leaders", long, given, out)
 
 
 @LONG
 def test_failures_are_counted(long: Long) -> None:
     b = long.b
     shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (30, 8), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (30, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, b)}  # fmt: skip
+              "rack_leads": (30, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
     out = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
-    both(_sweep, _naive_sweep, "tally_failures", long, {"first": 3, "last": ROWS - 2}, out)
+    both(kernels, reference, "count_failures", long, {"first": 3, "last": ROWS - 2}, out)
     pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
              "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.zeros(ROWS, np.int64),
-             "beside": np.full((3, b, b), 7, np.int32)}  # fmt: skip
-    given = {"first": 3, "last": ROWS - 2, "room": np.empty((3, 16), np.int32)}
-    both(_sweep, _naive_sweep, "tally_pairs", long, given, pairs)
+             "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
+    given = {"first": 3, "last": ROWS - 2, "scratch": np.empty((3, 16), np.int32)}
+    both(kernels, reference, "count_pair_failures", long, given, pairs)

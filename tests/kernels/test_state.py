@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kframe import _naive, _state
+from kframe import kernels
+from kframe.kernels import reference
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from tests.worlds import clusters, subset
@@ -34,11 +35,11 @@ def stores(draw: st.DrawFn) -> tuple[ClusterState, Int32, States]:
     return cluster, rows, (column(-1, brokers - 1), column(0, 9), recovery, column(0, 9), column(1, 9), isr)
 
 
-def stored(kernels: ModuleType, cluster: ClusterState, rows: Int32, states: States) -> tuple[int, dict[str, Any]]:
+def stored(module: ModuleType, cluster: ClusterState, rows: Int32, states: States) -> tuple[int, dict[str, Any]]:
     twin = cluster.copy()
     p, (leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr) = twin.partitions, states
     p.ensure_capacity(rows, isr.counts)
-    count = kernels.store_states(
+    count = module.store_states(
         rows, leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr.offsets, isr.values,
         p.slot_start, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.controller_epoch, p.isr_count, p.isr,
     )  # fmt: skip
@@ -47,12 +48,12 @@ def stored(kernels: ModuleType, cluster: ClusterState, rows: Int32, states: Stat
 
 @given(stores())
 def test_storing_equals_its_twin(case: tuple[ClusterState, Int32, States]) -> None:
-    assert stored(_state, *case) == stored(_naive, *case)
+    assert stored(kernels, *case) == stored(reference, *case)
 
 
-def tallied(kernels: ModuleType, cluster: ClusterState, rows: Int32, counted: Any, totals: Any) -> int:
+def tallied(module: ModuleType, cluster: ClusterState, rows: Int32, counted: Any, totals: Any) -> int:
     p, topics = cluster.partitions, cluster.topics
-    changes: int = kernels.tally_rows(
+    changes: int = module.update_partition_counts(
         rows, p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica,
         p.isr, p.replica_flags, topics.deleting, topics.deletion_started, counted, totals,
     )  # fmt: skip
@@ -69,8 +70,8 @@ def test_a_tally_equals_its_twin_and_a_recount(cluster: ClusterState, data: st.D
     for _ in range(2):
         pieces = data.draw(st.lists(st.integers(0, count - 1), max_size=2 * count)) if count else []
         for rows in (np.array(pieces, np.int32), np.arange(count, dtype=np.int32)):
-            changes = tallied(_state, cluster, rows, counted, totals)
-            assert changes == tallied(_naive, cluster, rows, twin_counted, twin_totals)
+            changes = tallied(kernels, cluster, rows, counted, totals)
+            assert changes == tallied(reference, cluster, rows, twin_counted, twin_totals)
             assert (counted.tolist(), totals.tolist()) == (twin_counted.tolist(), twin_totals.tolist())
         assert totals.tolist() == [int((counted & bit != 0).sum()) for bit in (1, 2, 4)]
         for name, values in (("leader", 3), ("state", 4), ("partition_epoch", 2)):

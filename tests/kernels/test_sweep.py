@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kframe import _naive_sweep, _sweep
+from kframe import kernels
+from kframe.kernels import _sweep
+from kframe.kernels.reference import sweep as reference
 from kframe.model.cluster import ClusterState
 from kframe.whatif.sweep_healthy import rack_bits
 from tests.worlds import clusters
@@ -33,8 +35,8 @@ def cases(draw: st.DrawFn) -> tuple[ClusterState, Settings, tuple[int, int]]:
     return cluster, (racks, least, unclean, draw(st.integers(1, 62))), (first, draw(st.integers(first, len(cluster))))
 
 
-def tallied(kernels: ModuleType, cluster: ClusterState, drawn: Settings, rows: tuple[int, int]) -> list[Any]:
-    """All that both kernels count, added to 7 everywhere."""
+def tallied(module: ModuleType, cluster: ClusterState, drawn: Settings, rows: tuple[int, int]) -> list[Any]:
+    """All that both module count, added to 7 everywhere."""
     p, b = cluster.partitions, len(cluster.brokers)
     racks, least, unclean, bits = drawn
     rack = np.array(racks, np.int32)
@@ -44,13 +46,16 @@ def tallied(kernels: ModuleType, cluster: ClusterState, drawn: Settings, rows: t
     for column in columns:
         column.flags.writeable = False
     single = filled({"totals": (2, 8), "brokers": (b, 8), "racks": (3, 8), "leads": (2, b), "broker_leads": (b, b),
-                     "rack_leads": (3, b), "follows": (7, b, b), "further": (7, b), "doubled": (7, b)})  # fmt: skip
-    pairs, beside = filled({"pairs": (b * (b - 1) // 2, 8), "beside": (3, b, b)})
+                     "rack_leads": (3, b), "successors": (7, b, b), "further": (7, b),
+                     "shared_racks": (7, b)})  # fmt: skip
+    pairs, beside = filled({"pairs": (b * (b - 1) // 2, 8), "further_pairs": (3, b, b)})
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
     room = rows[1] - rows[0]
     key, change, third = np.full(4 * room, -7, np.int64), np.full(4 * room, 7, np.int8), np.full(room, -7, np.int64)
-    counted = kernels.tally_failures(*rows, *columns, *single)
-    noted = kernels.tally_pairs(*rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, beside)
+    counted = module.count_failures(*rows, *columns, *single)
+    noted = module.count_pair_failures(
+        *rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, beside
+    )
     return [counted, noted, *(array.tolist() for array in (*single, pairs, key, change, third, beside))]
 
 
@@ -61,15 +66,14 @@ def filled(shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
 
 @given(cases())
 def test_a_kernel_equals_its_twin(case: tuple[ClusterState, Settings, tuple[int, int]]) -> None:
-    assert tallied(_sweep, *case) == tallied(_naive_sweep, *case)
+    assert tallied(kernels, *case) == tallied(reference, *case)
 
 
-@pytest.mark.parametrize("name", _naive_sweep.__all__)
+@pytest.mark.parametrize("name", reference.__all__)
 def test_twins_take_the_same_arguments(name: str) -> None:
-    kernel, twin = (inspect.signature(getattr(module, name)).parameters for module in (_sweep, _naive_sweep))
+    kernel, twin = (inspect.signature(getattr(module, name)).parameters for module in (kernels, reference))
     assert list(kernel) == list(twin)
 
 
 def test_every_kernel_has_a_twin() -> None:
-    named = {name for name, member in vars(_sweep).items() if callable(member) and name[0].islower()}
-    assert named == set(_naive_sweep.__all__)
+    assert {name for name, member in vars(_sweep).items() if inspect.isroutine(member)} == set(reference.__all__)

@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kframe import _core, _hosting, _naive, _state
+from kframe import _core, kernels
+from kframe.kernels import reference
+from kframe.kernels.reference import requests, sweep
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ElectionKind
@@ -132,7 +134,7 @@ class Case:
 
 CASES: Final[Mapping[str, Case]] = {
     "choose_leaders": Case({"leader": _k}, {}),
-    "mark_dead_isr": Case({"dead": _k}, {}),
+    "mark_offline_isrs": Case({"offline_isr": _k}, {}),
     "plan_elections": Case(
         {"leader_epoch": _k, "recovery": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members},
         {"leader": "chosen_leader"},
@@ -145,18 +147,18 @@ CASES: Final[Mapping[str, Case]] = {
         },
         {},
     ),
-    "list_hosted": Case({"hosted": _replicas, "places": _replicas}, {}),
-    "list_recipients": Case({"brokers": _replicas, "told": _replicas}, {"allowed": "allowed_brokers"}),
+    "list_replicas_on": Case({"replica_row": _replicas, "positions": _replicas}, {}),
+    "list_recipients": Case({"brokers": _replicas, "announced": _replicas}, {"allowed": "allowed_brokers"}),
     "group_by_broker": Case(
         {"offsets": lambda world: _b(world) + 1, "grouped": _m, "origin": _m},
         {"brokers": "pair_brokers", "rows": "pair_rows"},
     ),
-    "check_moves": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),
+    "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),
     "list_leaderless": Case({"rows": _n}, {}),
-    "list_strays": Case({"rows": _n}, {}),
+    "list_unassigned_isr_members": Case({"rows": _n}, {}),
     "list_in_states": Case({"rows": _n}, {"wanted": "states_wanted"}),
-    "start_partitions": Case({"state": _n}, {}),
-    "start_replicas": Case({"replica_state": _s}, {}),
+    "initialize_partition_states": Case({"state": _n}, {}),
+    "initialize_replica_states": Case({"replica_state": _s}, {}),
     "copy_assignments": Case(
         {"values": _replicas, "flags": _replicas}, {"kept_flags": "skip_flags", "broker_ids": "ids"}
     ),
@@ -164,18 +166,18 @@ CASES: Final[Mapping[str, Case]] = {
         {"differs": _k},
         {"offsets": "list_offsets", "values": "list_values", "flags": "list_flags", "compared_flags": "skip_flags"},
     ),
-    "count_by_broker": Case(dict.fromkeys(("leads", "preferred", "hosts", "in_sync"), _b), {}),
+    "count_by_broker": Case(dict.fromkeys(("leads", "preferred", "replicas", "in_sync"), _b), {}),
 }
 
 #: Kernels that change columns in place, and so are held to their twins in a test of their own.
-LAWS_ELSEWHERE: Final = {"assign_replicas", "index_hosts", "read_hosts", "size_hosts", "store_states", "tally_rows"}
-#: All compiled kernels as one module.
-COMPILED: Final = ModuleType("compiled")
-COMPILED.__dict__.update(vars(_core) | vars(_hosting) | vars(_state))
+LAWS_ELSEWHERE: Final = {
+    "assign_replicas", "build_replica_index", "read_replica_index", "size_replica_index", "store_states",
+    "update_partition_counts", *requests.__all__, *sweep.__all__,
+}  # fmt: skip
 
 #: OUT arrays of one byte an entry; all others are int32.
 BYTES: Final = {
-    "dead",
+    "offline_isr",
     "differs",
     "flags",
     "recovery",
@@ -184,10 +186,10 @@ BYTES: Final = {
 }
 
 
-def call(kernels: ModuleType, name: str, world: World) -> tuple[int, dict[str, Array]]:
+def call(module: ModuleType, name: str, world: World) -> tuple[int, dict[str, Array]]:
     """The count that a kernel returns, and its OUT arrays with the guards around them; what it reads is locked."""
     case, guarded, arguments = CASES[name], {}, []
-    for parameter in inspect.signature(getattr(_naive, name)).parameters:
+    for parameter in inspect.signature(getattr(reference, name)).parameters:
         if parameter in case.out:
             size = case.out[parameter](world) + 2 * GUARDS
             guarded[parameter] = np.full(size, GUARD, np.uint8 if parameter in BYTES else np.int32)
@@ -198,38 +200,41 @@ def call(kernels: ModuleType, name: str, world: World) -> tuple[int, dict[str, A
             value = value.copy()
             value.flags.writeable = False
         arguments.append(value)
-    return getattr(kernels, name)(*arguments), guarded
+    return getattr(module, name)(*arguments), guarded
 
 
 def kernel_names(module: ModuleType) -> set[str]:
-    return {name for name, member in vars(module).items() if callable(member) and name[0].islower()}
+    return {name for name, member in vars(module).items() if inspect.isroutine(member)}
 
 
 def test_every_kernel_has_a_twin_and_a_law() -> None:
-    assert set(_naive.__all__) - {"DEBUG"} == kernel_names(COMPILED) == set(CASES) | LAWS_ELSEWHERE
-    assert _naive.DEBUG is False
+    assert kernel_names(reference) == kernel_names(kernels) == set(CASES) | LAWS_ELSEWHERE
+    assert reference.DEBUG is False
 
 
-@pytest.mark.parametrize("asked, twins", [("naive", True), ("compiled", False), (None, False)])
+@pytest.mark.parametrize("asked, twins", [("reference", True), ("compiled", False), (None, False)])
 def test_the_twins_are_in_use_where_the_environment_asks_for_them(asked: str | None, twins: bool) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "KFRAME_KERNELS"}
     environment |= {"KFRAME_KERNELS": asked} if asked else {}
-    code = "from kframe import _naive, kernels; print(kernels.choose_leaders is _naive.choose_leaders)"
+    code = (
+        "from kframe import kernels; from kframe.kernels import reference;"
+        "print(kernels.choose_leaders is reference.choose_leaders)"
+    )
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(twins)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_twins_take_the_same_arguments(name: str) -> None:
-    kernel, twin = (inspect.signature(getattr(module, name)).parameters for module in (COMPILED, _naive))
+    kernel, twin = (inspect.signature(getattr(module, name)).parameters for module in (kernels, reference))
     assert list(kernel) == list(twin)
 
 
 @pytest.mark.parametrize("name", CASES)
 @given(world=worlds())
 def test_a_kernel_equals_its_twin_and_writes_nothing_else(name: str, world: World) -> None:
-    count, written = call(COMPILED, name, world)
-    expected_count, expected = call(_naive, name, world)
+    count, written = call(kernels, name, world)
+    expected_count, expected = call(reference, name, world)
     assert count == expected_count
     assert {key: array.tolist() for key, array in written.items()} == {
         key: array.tolist() for key, array in expected.items()
@@ -244,13 +249,13 @@ def test_slots_of_no_replica_keep_their_state(world: World) -> None:
     p = world.cluster.partitions
     spare = np.ones(p.slot_count, np.bool_)
     spare[p.slots_of(np.arange(len(p)))] = False
-    _, written = call(COMPILED, "start_replicas", world)
+    _, written = call(kernels, "initialize_replica_states", world)
     assert (written["replica_state"][GUARDS:-GUARDS][spare] == GUARD).all()
 
 
-@pytest.mark.parametrize("kernels", [COMPILED, _naive], ids=["core", "naive"])
+@pytest.mark.parametrize("module", [kernels, reference], ids=["core", "reference"])
 @pytest.mark.parametrize("name", CASES)
-def test_an_empty_cluster_is_no_special_case(kernels: ModuleType, name: str) -> None:
+def test_an_empty_cluster_is_no_special_case(module: ModuleType, name: str) -> None:
     nothing = np.empty(0, np.int32)
     extra = {
         "kind": 0, "recovery_supported": True, "broker": 0, "chosen": np.empty(0, np.uint8),
@@ -258,7 +263,7 @@ def test_an_empty_cluster_is_no_special_case(kernels: ModuleType, name: str) -> 
         "unclean_allowed": np.empty(0, np.uint8), "pair_brokers": nothing, "pair_rows": nothing,
         "list_offsets": np.zeros(1, np.int32), "list_values": nothing, "list_flags": np.empty(0, np.uint8),
     }  # fmt: skip
-    count, _ = call(kernels, name, World(ClusterState(), nothing, extra))
+    count, _ = call(module, name, World(ClusterState(), nothing, extra))
     assert count == 0
 
 
@@ -266,11 +271,11 @@ def test_an_empty_cluster_is_no_special_case(kernels: ModuleType, name: str) -> 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint32])
 def test_a_wrong_dtype_is_refused_by_the_view(dtype: Any) -> None:
     with pytest.raises(ValueError, match="Buffer dtype mismatch"):
-        _core.check_moves(np.zeros(1, dtype), np.zeros(1, np.uint8), 1, np.zeros(1, np.uint8))
+        _core.check_transitions(np.zeros(1, dtype), np.zeros(1, np.uint8), 1, np.zeros(1, np.uint8))
 
 
 def test_a_locked_array_is_refused_as_out() -> None:
     locked = np.zeros(1, np.uint8)
     locked.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
-        _core.check_moves(np.zeros(1, np.int32), np.zeros(1, np.uint8), 1, locked)
+        _core.check_transitions(np.zeros(1, np.int32), np.zeros(1, np.uint8), 1, locked)

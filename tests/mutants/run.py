@@ -99,7 +99,7 @@ def _forget_compiled(path: Path) -> None:
 def environment(root: Path, naive: bool) -> dict[str, str]:
     """That of a process that runs the tree at ``root``: its packages come first."""
     path = os.pathsep.join(map(str, [root, *sorted(one.parent for one in root.glob("plugins/*/pyproject.toml"))]))
-    kernels = {"KFRAME_KERNELS": "naive"} if naive else {}
+    kernels = {"KFRAME_KERNELS": "reference"} if naive else {}
     return os.environ | {"PYTHONPATH": path} | kernels
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HERE: Final = Path(__file__).resolve().parent
-#: Mutants here run on the naive kernels, so that none has to be compiled; the twins' tests hold the others to them.
-NAIVE: Final = "kframe/_naive.py"
+#: Mutants here run on the reference twins, so that no kernel has to be compiled; other tests compare twins and kernels.
+REFERENCE: Final = "kframe/kernels/reference/"
 #: Files of tests that start servers, brokers or Java, or wait for seconds.
 _REAL: Final = tuple(
     f"plugins/{name}"
@@ -50,8 +50,8 @@ class Mutant:
 
     @property
     def naive(self) -> bool:
-        """Whether it is in the naive kernels."""
-        return self.file == NAIVE
+        """Whether it is in the reference twins of the kernels."""
+        return self.file.startswith(REFERENCE)
 
     @property
     def simulated(self) -> bool:

@@ -1,4 +1,4 @@
-"""The native loop in plain Python, with the struct as ctypes sees it: what ``kframe._select`` is held to."""
+"""The native loop in plain Python, with the struct as ctypes sees it: what ``kframe.kernels._selectors`` is held to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 from ctypes import POINTER, c_int16, c_int32, c_uint8, c_uint32, c_void_p
 from typing import Any
 
-from kframe._select import INVALID_POSITION
+from kframe.kernels._selectors import INVALID_POSITION
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ReplicaFlag
@@ -41,7 +41,7 @@ SELECT = ctypes.CFUNCTYPE(c_int32, POINTER(Election), c_void_p)
 
 
 def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) -> int:
-    """See ``kframe._select.elect``."""
+    """See ``kframe.kernels._selectors.elect``."""
     select: Any = SELECT(function)
     found = 0
     for i in range(len(batch)):

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe import _select
 from kframe.core.selection import FaultKind, Selection, choose_natively, find_faults
 from kframe.core.showing import election_batch
 from kframe.errors import PluginError, ShapeError
+from kframe.kernels import _selectors
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
@@ -56,7 +56,7 @@ class TestLastInSync(SelectorContract):
 
 
 def test_the_struct_is_the_twin_s() -> None:
-    assert ctypes.sizeof(native_twin.Election) == _select.ELECTION_SIZE
+    assert ctypes.sizeof(native_twin.Election) == _selectors.ELECTION_SIZE
 
 
 @KINDS
@@ -65,15 +65,15 @@ def test_the_struct_is_the_twin_s() -> None:
 def test_the_loop_equals_its_twin(compiled: Compiled, name: str, kind: ElectionKind, seed: int) -> None:
     batch = random_election(seed, kind)
     answers = []
-    for module in (_select, native_twin):
+    for module in (_selectors, native_twin):
         seen, leader = ctypes.c_uint64(0), np.full(len(batch), 77, np.int32)
         found = module.elect(compiled.address(name), ctypes.addressof(seen), batch, leader)
         answers.append((found, leader.tolist(), seen.value))
     assert answers[0] == answers[1]
     if name == "from_everything":
         leaders = answers[0][1]
-        assert len({*leaders} - {NO_LEADER, _select.INVALID_POSITION}) > 1
-        assert {NO_LEADER, _select.INVALID_POSITION} < {*leaders}, "the draw covers every branch"
+        assert len({*leaders} - {NO_LEADER, _selectors.INVALID_POSITION}) > 1
+        assert {NO_LEADER, _selectors.INVALID_POSITION} < {*leaders}, "the draw covers every branch"
 
 
 class ByBatch:
@@ -152,7 +152,7 @@ def test_the_loop_equals_its_twin_on_empty_lists(compiled: Compiled, lists: list
             ("rows", "topic", "partition", "leader", "leader_epoch", "unclean_allowed")}  # fmt: skip
     batch = replace(batch, candidates=some, isr=some, eligible=flags, in_sync=flags, may_lead=flags, **rows)
     leaders = [np.zeros(len(lists), np.int32) for _ in range(2)]
-    for module, leader in zip((_select, native_twin), leaders, strict=True):
+    for module, leader in zip((_selectors, native_twin), leaders, strict=True):
         module.elect(compiled.address("from_everything"), 0, batch, leader)
     assert leaders[0].tolist() == leaders[1].tolist()
 

@@ -48,10 +48,10 @@ def test_a_seed_leaves_the_same_trace_and_another_leaves_another() -> None:
     assert first == again != other
 
 
-def test_the_naive_kernels_leave_the_same_trace() -> None:
-    """I27: what is stored and every byte that is sent are the same with the twins of the kernels."""
+def test_the_reference_twins_leave_the_same_trace() -> None:
+    """I27: what is stored and every byte that is sent are the same with the reference twins of the kernels."""
     code = "from kframe.sim import play, plan_of; print(play(*plan_of(7)).trace)"
-    environment = {**os.environ, "KFRAME_KERNELS": "naive"}
+    environment = {**os.environ, "KFRAME_KERNELS": "reference"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == play(*plan_of(7)).trace
 

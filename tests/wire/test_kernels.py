@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kframe import _core, _naive_wire, _wire, _wire_sections
+from kframe import _core, kernels
+from kframe.kernels.reference import requests as reference
 from tests.wire.cases import broker, build, case_of, partition, topic
 
 CLUSTER, _ = build(case_of([broker(1), broker(2)], [topic("t", *(partition([1, 2]) for _ in range(4)))]))
@@ -19,53 +19,51 @@ SHAPE = P.slot_start, P.replica_count, P.isr_count
 SLOTS = P.replica, P.isr, P.replica_flags
 EPOCHS = P.partition, P.leader, P.leader_epoch, P.controller_epoch, P.partition_epoch
 
-#: The compiled kernels, of both modules, and their twins.
-COMPILED = SimpleNamespace(**vars(_wire), **{k: v for k, v in vars(_wire_sections).items() if k[0] != "_"})
-kernels_of_both = pytest.mark.parametrize("kernels", [COMPILED, _naive_wire], ids=["compiled", "naive"])
+kernels_of_both = pytest.mark.parametrize("module", [kernels, reference], ids=["compiled", "reference"])
 
 
-def write_leader_and_isr(kernels: Any, sizes: list[int], pool: np.ndarray[Any, Any]) -> tuple[int, list[int]]:
-    entry_size, pool_at = np.array(sizes, np.int32), np.full(4, -7, np.int64)
-    done = kernels.write_leader_and_isr(
-        ROWS, 0, *EPOCHS, P.recovery, *SHAPE, *SLOTS, CLUSTER.brokers.ids, entry_size, pool_at, pool
+def write_leader_and_isr(module: Any, sizes: list[int], pool: np.ndarray[Any, Any]) -> tuple[int, list[int]]:
+    entry_size, pool_offset = np.array(sizes, np.int32), np.full(4, -7, np.int64)
+    done = module.write_leader_and_isr(
+        ROWS, 0, *EPOCHS, P.recovery, *SHAPE, *SLOTS, CLUSTER.brokers.ids, entry_size, pool_offset, pool
     )
-    return done, pool_at.tolist()
+    return done, pool_offset.tolist()
 
 
 @kernels_of_both
-def test_only_the_rows_asked_for_are_sized_and_placed(kernels: Any) -> None:
+def test_only_the_rows_asked_for_are_sized_and_placed(module: Any) -> None:
     entry_size = np.full(4, -7, np.int32)
-    assert kernels.size_leader_and_isr(ROWS, 0, *SHAPE, P.replica_flags, entry_size) == 2 * 44
+    assert module.size_leader_and_isr(ROWS, 0, *SHAPE, P.replica_flags, entry_size) == 2 * 44
     assert entry_size.tolist() == [-7, 44, -7, 44]
     pool = np.full(2 * 44 + 1, 99, np.uint8)
-    assert write_leader_and_isr(kernels, [0, 44, 0, 44], pool) == (2, [-7, 0, -7, 44])
+    assert write_leader_and_isr(module, [0, 44, 0, 44], pool) == (2, [-7, 0, -7, 44])
     assert pool[-1] == 99
 
 
 @kernels_of_both
 @pytest.mark.parametrize(("sizes", "done"), [([0, 43, 0, 44], 0), ([0, 44, 0, 45], 1), ([0, 44, 0, 44], 2)])
-def test_an_entry_of_another_length_than_measured_stops_the_writing(kernels: Any, sizes: list[int], done: int) -> None:
+def test_an_entry_of_another_length_than_measured_stops_the_writing(module: Any, sizes: list[int], done: int) -> None:
     out, zeros = np.empty(100, np.uint8), np.zeros(2, np.uint8)
-    assert write_leader_and_isr(kernels, sizes, out)[0] == done
-    row_size, entry_at = np.array([sizes[1], sizes[3]], np.int32), np.array([0, 50], np.int64)
+    assert write_leader_and_isr(module, sizes, out)[0] == done
+    row_size, entry_offset = np.array([sizes[1], sizes[3]], np.int32), np.array([0, 50], np.int64)
     live, deleting = CLUSTER.brokers.live, CLUSTER.topics.deleting
-    metadata = kernels.write_update_metadata(
-        ROWS, 0, P.topic, *EPOCHS, *SHAPE, *SLOTS, CLUSTER.brokers.ids, live, deleting, row_size, entry_at, out
+    metadata = module.write_update_metadata(
+        ROWS, 0, P.topic, *EPOCHS, *SHAPE, *SLOTS, CLUSTER.brokers.ids, live, deleting, row_size, entry_offset, out
     )
     assert metadata == done
     # An entry of StopReplica 0 has four bytes.
-    stops = kernels.write_stop_replica(ROWS, 0, P.partition, ROWS, zeros, row_size - 40, entry_at, out)
+    stops = module.write_stop_replica(ROWS, 0, P.partition, ROWS, zeros, row_size - 40, entry_offset, out)
     assert stops == done
 
 
-def fit(kernels: Any, lengths: list[int], first: int, most: int, limits: dict[str, int]) -> list[tuple[int, int, int]]:
+def fit(module: Any, lengths: list[int], first: int, most: int, limits: dict[str, int]) -> list[tuple[int, int, int]]:
     """(list, first row, bytes) of each section cut from lists of these lengths, of flat entries of 4 + 3 bytes each."""
     offsets = np.cumsum([0, *lengths], dtype=np.int32)
     count, zeros = int(offsets[-1]), np.zeros(int(offsets[-1]), np.int32)
     columns = zeros + 4, zeros, np.array([0, 1], np.int32)
     of_list, start, items = (np.full(most + 1, -7, np.int32) for _ in range(3))
     length = np.full(most, -7, np.int64)
-    found = kernels.fit_sections(
+    found = module.fit_sections(
         offsets, np.arange(count, dtype=np.int32), first, limits["byte_limit"], limits["group_limit"],
         limits["tail_max"], *columns, False, False, False, np.empty_like(zeros), np.empty_like(zeros),
         of_list[:most], start, items, length,
@@ -91,9 +89,9 @@ FITS: list[tuple[str, tuple[list[int], int, int], dict[str, int], list[tuple[int
 @kernels_of_both
 @pytest.mark.parametrize(("call", "limits", "found"), [row[1:] for row in FITS], ids=[row[0] for row in FITS])
 def test_sections_and_groups_are_as_full_as_can_be(
-    kernels: Any, call: tuple[list[int], int, int], limits: dict[str, int], found: list[tuple[int, int, int]]
+    module: Any, call: tuple[list[int], int, int], limits: dict[str, int], found: list[tuple[int, int, int]]
 ) -> None:
-    assert fit(kernels, *call, NO_LIMIT | limits) == found
+    assert fit(module, *call, NO_LIMIT | limits) == found
 
 
 #: Broker 3 is not to be named; the others are told in the order 2, 0, 1.
@@ -101,68 +99,68 @@ TOLD = np.array([3, 1, 2, 0], np.int32)
 LEADER = np.array([3, 0, 3, -1, 0, 1, 2], np.int16)
 
 
-def tails(kernels: Any, length_change: int = 0) -> tuple[list[int], bytes, list[int], int]:
+def tails(module: Any, length_change: int = 0) -> tuple[list[int], bytes, list[int], int]:
     """Measured lengths, tails, the last section that names each broker, and how many came out as measured."""
     start, rows = np.array([0, 3, 5, 7], np.int32), np.arange(7, dtype=np.int32)
     named, length = np.full(4, -7, np.int32), np.empty(3, np.int64)
-    assert kernels.measure_leaders(start, rows, LEADER, TOLD, 3, True, named, length) == length.sum()
+    assert module.measure_live_leaders(start, rows, LEADER, TOLD, 3, True, named, length) == length.sum()
     assert named.tolist() == [1, 2, 2, -1]
     measured = length.tolist()
     length[1] += length_change
     at, out = np.cumsum([0, *length]), np.full(length.sum() + 8, 99, np.uint8)
     told = np.array([2, 0, 1], np.int32), b"CCAAAB"
-    done = kernels.write_leaders(start, rows, LEADER, TOLD, *told, True, at, length, named, out)
+    done = module.write_live_leaders(start, rows, LEADER, TOLD, *told, True, at, length, named, out)
     return measured, out.tobytes(), named.tolist(), done
 
 
 @kernels_of_both
-def test_each_section_names_the_brokers_that_lead_in_it(kernels: Any) -> None:
+def test_each_section_names_the_brokers_that_lead_in_it(module: Any) -> None:
     expected = b"\2AAA\0" + b"\2AAA\0" + b"\3CCB\0"
-    assert tails(kernels) == ([5, 5, 5], expected + b"c" * 8, [1, 2, 2, -1], 3)
+    assert tails(module) == ([5, 5, 5], expected + b"c" * 8, [1, 2, 2, -1], 3)
 
 
 @kernels_of_both
 @pytest.mark.parametrize("length_change", [-1, 1])
-def test_a_tail_of_another_length_than_measured_stops_the_writing(kernels: Any, length_change: int) -> None:
-    assert tails(kernels, length_change)[3] == 1
+def test_a_tail_of_another_length_than_measured_stops_the_writing(module: Any, length_change: int) -> None:
+    assert tails(module, length_change)[3] == 1
 
 
 @kernels_of_both
-def test_no_more_leaders_are_looked_for_than_there_can_be(kernels: Any) -> None:
+def test_no_more_leaders_are_looked_for_than_there_can_be(module: Any) -> None:
     start, rows = np.array([0, 7], np.int32), np.arange(7, dtype=np.int32)
     for most, marked in [(0, [-1, -1, -1, -1]), (1, [0, -1, -1, -1]), (2, [0, 0, -1, -1]), (4, [0, 0, 0, -1])]:
         named = np.full(4, -7, np.int32)
-        kernels.measure_leaders(start, rows, LEADER, TOLD, most, False, named, np.empty(1, np.int64))
+        module.measure_live_leaders(start, rows, LEADER, TOLD, most, False, named, np.empty(1, np.int64))
         assert named.tolist() == marked
 
 
-def frame(kernels: Any, *, length: int = 11, entry_at: int = 2, out: int = 26) -> int:
+def frame(module: Any, *, length: int = 11, entry_offset: int = 2, out: int = 26) -> int:
     """Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths; tails take 2 each."""
     names, topic_ids, zeros = b"t", np.zeros(16, np.uint8), np.zeros(2, np.int32)
-    done: int = kernels.frame_sections(
+    done: int = module.frame_sections(
         np.arange(3, dtype=np.int32), zeros + 1, np.array([11, length]), np.array([0, 13, 26]), zeros, zeros + 4,
         np.array([0, 1], np.int32), names, topic_ids, False, False, False, b"xy",
-        np.zeros(entry_at, np.int64), np.zeros(out, np.uint8),
+        np.zeros(entry_offset, np.int64), np.zeros(out, np.uint8),
     )  # fmt: skip
     return done
 
 
 @kernels_of_both
 @pytest.mark.parametrize(("length", "done"), [(10, 1), (11, 2), (12, 1)])
-def test_a_section_of_another_length_than_measured_stops_the_framing(kernels: Any, length: int, done: int) -> None:
-    assert frame(kernels, length=length) == done
+def test_a_section_of_another_length_than_measured_stops_the_framing(module: Any, length: int, done: int) -> None:
+    assert frame(module, length=length) == done
 
 
 @pytest.mark.skipif(not _core.DEBUG, reason="only a debug build checks every index")
 def test_a_debug_build_notices_an_overrun(monkeypatch: pytest.MonkeyPatch) -> None:
     noticed: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: noticed.append(unraisable.exc_type))
-    assert frame(_wire_sections) == 2
+    assert frame(kernels) == 2
     assert noticed == []
-    frame(_wire_sections, out=19)
+    frame(kernels, out=19)
     assert set(noticed) == {IndexError}
     with pytest.raises(IndexError):
-        frame(_wire_sections, entry_at=1)
+        frame(kernels, entry_offset=1)
 
 
 WRONG = [
@@ -175,4 +173,4 @@ WRONG = [
 @pytest.mark.parametrize(("rows", "error"), WRONG, ids=[row[1] for row in WRONG])
 def test_an_array_of_another_kind_is_refused(rows: np.ndarray[Any, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        _wire.size_leader_and_isr(rows, 0, *SHAPE, P.replica_flags, np.zeros(4, np.int32))
+        kernels.size_leader_and_isr(rows, 0, *SHAPE, P.replica_flags, np.zeros(4, np.int32))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe import _naive_wire, _wire, _wire_sections
+from kframe import kernels
+from kframe.kernels.reference import requests as reference
 from kframe.model.columns import Int32
 
 BROKERS = 20
@@ -86,8 +87,7 @@ def chosen(seed: int, odd: str) -> tuple[Columns, Int32]:
 def both(name: str, *arguments: Any) -> list[Any]:
     """What the kernel returns, and its arrays afterwards; the twin does the same."""
     copies = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
-    module = _wire if hasattr(_wire, name) else _wire_sections
-    found, expected = getattr(module, name)(*arguments), getattr(_naive_wire, name)(*copies)
+    found, expected = getattr(kernels, name)(*arguments), getattr(reference, name)(*copies)
     assert found == expected
     for one, copy in zip(arguments, copies, strict=True):
         assert np.array_equal(one, copy)
@@ -102,11 +102,11 @@ def test_leader_and_isr(odd: str, version: int) -> None:
 
 
 def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
-    size, pool_at = np.full(len(p.topic), -7, np.int32), np.full(len(p.topic), -7, np.int64)
+    size, pool_offset = np.full(len(p.topic), -7, np.int32), np.full(len(p.topic), -7, np.int64)
     total = both("size_leader_and_isr", rows, version, *p.of(*SHAPE, "replica_flags"), size)[0]
     pool = np.full(total, 99, np.uint8)
     columns = p.of(*EPOCHS, "recovery", *SHAPE, *SLOTS, "broker_ids")
-    assert both("write_leader_and_isr", rows, version, *columns, size, pool_at, pool)[0] == len(rows)
+    assert both("write_leader_and_isr", rows, version, *columns, size, pool_offset, pool)[0] == len(rows)
 
 
 @kinds
@@ -122,10 +122,10 @@ def update_metadata(p: Columns, rows: Int32, version: int, away: list[int]) -> N
     live[away] = 0
     total = both("size_update_metadata", rows, version, *p.of(*SHAPE, "replica", "replica_flags"), live, size)[0]
     row_size = size[rows]
-    entry_at = np.cumsum(row_size, dtype=np.int64) - row_size
+    entry_offset = np.cumsum(row_size, dtype=np.int64) - row_size
     columns = [*p.of("topic", *EPOCHS, *SHAPE, *SLOTS, "broker_ids"), live, p.topic_deleting]
     out = np.full(total, 99, np.uint8)
-    assert both("write_update_metadata", rows, version, *columns, row_size, entry_at, out)[0] == len(rows)
+    assert both("write_update_metadata", rows, version, *columns, row_size, entry_offset, out)[0] == len(rows)
 
 
 @kinds

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int32_t
 
-from kframe.selector cimport KFRAME_NO_LEADER, kframe_election, kframe_eligible, kframe_in_sync
+from kframe.kernels.selector cimport KFRAME_NO_LEADER, kframe_election, kframe_eligible, kframe_in_sync
 
 
 cdef api int32_t last_in_sync(const kframe_election *election, void *user_data) noexcept nogil:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from kframe._bend import bend
+from kframe.kernels._mutate import mutate
 from kframe.model.columns import Int64, UInt8, offsets_of
 
 #: Cases that are made and judged at a time.
@@ -102,7 +102,7 @@ class Cases:
         done = 0
         while done < count:
             at = np.empty(min(BATCH, count - done) + 1, np.int64)
-            made = bend(
+            made = mutate(
                 self._corpus, self._corpus_at, self._pieces, self._piece_at, self._seed, first + done, self._most, at,
                 self._out,
             )  # fmt: skip

@@ -1,0 +1,19 @@
+"""All kernels: the compiled ones, or with ``KFRAME_KERNELS=reference`` their reference twins.
+
+There is no silent fallback: without compiled modules the import fails.
+"""
+
+from __future__ import annotations
+
+import os
+
+if os.environ.get("KFRAME_KERNELS", "compiled") == "reference":
+    from kframe.kernels.reference import *  # noqa: F403
+else:
+    from kframe._core import *  # noqa: F403
+    from kframe.kernels._elections import *  # noqa: F403
+    from kframe.kernels._replica_index import *  # noqa: F403
+    from kframe.kernels._request_entries import *  # noqa: F403
+    from kframe.kernels._request_sections import *  # noqa: F403
+    from kframe.kernels._states import *  # noqa: F403
+    from kframe.kernels._sweep import *  # noqa: F403

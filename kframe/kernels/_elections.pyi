@@ -1,0 +1,44 @@
+"""See the .pyx file of the same name for shapes and for what is IN or OUT."""
+
+from typing import Final
+
+from kframe.model.columns import Int16, Int32, UInt8
+
+DEBUG: Final[bool]
+
+def choose_leaders(
+    kind: int,
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    unclean_allowed: UInt8,
+    leader: Int32,
+) -> int: ...
+def mark_offline_isrs(
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    offline_isr: UInt8,
+) -> int: ...
+def list_leaderless(
+    topic: Int32,
+    leader: Int16,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    deleting: UInt8,
+    rows: Int32,
+) -> int: ...

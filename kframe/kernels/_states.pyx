@@ -1,0 +1,189 @@
+"""Kernels that write states into the partition columns, set initial replica states and maintain partition counts.
+
+Conventions and recurring arguments: ``kframe/_core.pyx``. Twins: ``reference/states.py``. INOUT: read and written.
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
+
+from kframe.kernels.constants cimport (
+    ADDING, NO_STATE, OFFLINE_DIR, PARTITION_OFFLINE, REPLICA_DELETION_INELIGIBLE, REPLICA_ONLINE,
+)
+from kframe.kernels.prefetch cimport KFRAME_PREFETCH, PREFETCH_ROWS, is_sparse, prefetch_slots
+from kframe.kernels.scan cimport BLOCK, MAX_LISTED, list_offline_brokers, mark_offline
+from kframe.kernels.types cimport broker_t
+
+cdef enum:
+    LED = 1
+    OFFLINE = 2
+    IMBALANCED = 4
+
+
+def store_states(
+    const int32_t[::1] rows,                 # IN   (k,) unique; each owns slots for its new ISR
+    const int32_t[::1] new_leader,           # IN   (k,)
+    const int32_t[::1] new_leader_epoch,     # IN   (k,)
+    const uint8_t[::1] new_recovery,         # IN   (k,)
+    const int32_t[::1] new_partition_epoch,  # IN   (k,)
+    const int32_t[::1] new_controller_epoch,  # IN  (k,)
+    const int32_t[::1] isr_offsets,          # IN   (k + 1,) where each row's ISR begins in isr_values
+    const int32_t[::1] isr_values,           # IN   (m,) broker indexes
+    const int32_t[::1] slot_start,           # IN   (n,)
+    broker_t[::1] leader,                    # OUT  (n,)
+    int32_t[::1] leader_epoch,               # OUT  (n,)
+    uint8_t[::1] recovery,                   # OUT  (n,)
+    int32_t[::1] partition_epoch,            # OUT  (n,)
+    int32_t[::1] controller_epoch,           # OUT  (n,)
+    int16_t[::1] isr_count,                  # OUT  (n,)
+    broker_t[::1] isr,                       # OUT  (s,)
+):
+    """Write leadership and ISR of each row; return how many rows. Cost O(k + m)."""
+    cdef Py_ssize_t i, k, row, start
+    with nogil:
+        for i in range(rows.shape[0]):
+            if i + PREFETCH_ROWS < rows.shape[0]:
+                row = rows[i + PREFETCH_ROWS]
+                KFRAME_PREFETCH(&leader[row])
+                KFRAME_PREFETCH(&leader_epoch[row])
+                KFRAME_PREFETCH(&recovery[row])
+                KFRAME_PREFETCH(&partition_epoch[row])
+                KFRAME_PREFETCH(&controller_epoch[row])
+                KFRAME_PREFETCH(&isr_count[row])
+                if slot_start[row] < isr.shape[0]:
+                    KFRAME_PREFETCH(&isr[slot_start[row]])
+            row = rows[i]
+            leader[row] = new_leader[i]
+            leader_epoch[row] = new_leader_epoch[i]
+            recovery[row] = new_recovery[i]
+            partition_epoch[row] = new_partition_epoch[i]
+            controller_epoch[row] = new_controller_epoch[i]
+            isr_count[row] = <int16_t>(isr_offsets[i + 1] - isr_offsets[i])
+            start = slot_start[row] - isr_offsets[i]
+            for k in range(isr_offsets[i], isr_offsets[i + 1]):
+                isr[start + k] = isr_values[k]
+    return rows.shape[0]
+
+
+cdef inline uint8_t preferred_misses(
+    const broker_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_count, int32_t preferred, int32_t leader, bint adding
+) noexcept nogil:
+    cdef Py_ssize_t k
+    if not adding:
+        return IMBALANCED if leader != preferred else 0
+    for k in range(start, start + isr_count):
+        if isr[k] == preferred:
+            return IMBALANCED
+    return 0
+
+
+def update_partition_counts(
+    const int32_t[::1] rows,             # IN   (k,) may repeat
+    const int32_t[::1] topic,            # IN   (n,)
+    const int32_t[::1] partition_epoch,  # IN   (n,)
+    const uint8_t[::1] state,            # IN   (n,)
+    const broker_t[::1] leader,          # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const int16_t[::1] isr_count,        # IN   (n,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const broker_t[::1] isr,             # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] deleting,         # IN   (t,) 1 for topics queued for deletion
+    const uint8_t[::1] deletion_started,  # IN  (t,) 1 for those whose deletion has started
+    uint8_t[::1] counted,                # INOUT (n,) LED, OFFLINE and IMBALANCED bits that each row is counted under
+    int64_t[::1] totals,                 # INOUT (3,) rows counted as LED, as OFFLINE, as IMBALANCED
+):
+    """Update the counts for the current state of rows; return how many rows changed. Cost O(k).
+
+    LED: the row has a state. OFFLINE: its state is Offline and the deletion of its topic has not started. IMBALANCED:
+    the leader is not the preferred replica, and the topic is not queued for deletion. While the preferred replica is
+    being added, the row is IMBALANCED once that replica is in the ISR (Kafka 3.9
+    ``ControllerContext.hasPreferredLeader``).
+    """
+    cdef Py_ssize_t i, row, first, changes = 0, has_online_leader = 0, offline = 0, imbalanced = 0
+    cdef int32_t topic_index
+    cdef uint8_t now, before
+    cdef bint far = is_sparse(rows, slot_start)
+    with nogil:
+        for i in range(rows.shape[0]):
+            if far and i + PREFETCH_ROWS < rows.shape[0]:
+                row = rows[i + PREFETCH_ROWS]
+                KFRAME_PREFETCH(&topic[row])
+                KFRAME_PREFETCH(&partition_epoch[row])
+                KFRAME_PREFETCH(&state[row])
+                KFRAME_PREFETCH(&leader[row])
+                KFRAME_PREFETCH(&counted[row])
+                prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
+            row, now = rows[i], 0
+            topic_index = topic[row]
+            if topic_index >= 0:
+                if state[row] == PARTITION_OFFLINE and not deletion_started[topic_index]:
+                    now = OFFLINE
+                if partition_epoch[row] != NO_STATE:
+                    now |= LED
+                    first = slot_start[row]
+                    if replica_count[row] > 0 and not deleting[topic_index]:
+                        now |= preferred_misses(
+                            isr, first, isr_count[row], replica[first], leader[row], replica_flags[first] & ADDING)
+            before = counted[row]
+            if now != before:
+                counted[row] = now
+                has_online_leader += (now & LED) - (before & LED)
+                offline += (now & OFFLINE) - (before & OFFLINE)
+                imbalanced += (now & IMBALANCED) - (before & IMBALANCED)
+                changes += 1
+        totals[0] += has_online_leader // LED
+        totals[1] += offline // OFFLINE
+        totals[2] += imbalanced // IMBALANCED
+    return changes
+
+
+cdef inline Py_ssize_t initialize_slots(const uint8_t *offline, const uint8_t *flags, uint8_t *state) noexcept nogil:
+    """Set the initial states of BLOCK replicas without branches; return how many are Online."""
+    cdef uint8_t[BLOCK] ineligible, states
+    cdef Py_ssize_t k
+    cdef uint8_t online = 0
+    for k in range(BLOCK):
+        ineligible[k] = offline[k] | (flags[k] & OFFLINE_DIR)
+    for k in range(BLOCK):
+        states[k] = REPLICA_DELETION_INELIGIBLE if ineligible[k] else REPLICA_ONLINE
+    for k in range(BLOCK):
+        online += ineligible[k] == 0
+    memcpy(state, states, BLOCK)
+    return online
+
+
+def initialize_replica_states(
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const broker_t[::1] replica,         # IN   (s,)
+    const uint8_t[::1] replica_flags,    # IN   (s,)
+    const uint8_t[::1] live,             # IN   (b,)
+    uint8_t[::1] replica_state,          # OUT  (s,)
+):
+    """Set initial replica states: Online if the replica is online, else ReplicaDeletionIneligible.
+
+    Returns how many are Online (Kafka 3.9 ``ReplicaStateMachine.initializeReplicaState``). Cost O(s).
+    """
+    cdef Py_ssize_t row = 0, k, start, end, count = 0
+    cdef uint8_t online
+    cdef uint8_t[BLOCK] mask
+    cdef broker_t[MAX_LISTED] offline
+    cdef int offline_count
+    with nogil:
+        offline_count = list_offline_brokers(live, offline)
+        while row < slot_start.shape[0]:
+            start = slot_start[row]
+            end = start
+            while row < slot_start.shape[0] and slot_start[row] == end:  # merge rows with adjacent slots
+                end += replica_count[row]
+                row += 1
+            while start + BLOCK <= end:
+                mark_offline(&replica[start], live, offline, offline_count, mask)
+                count += initialize_slots(mask, &replica_flags[start], &replica_state[start])
+                start += BLOCK
+            for k in range(start, end):
+                online = (live[replica[k]] != 0) & ((replica_flags[k] & OFFLINE_DIR) == 0)
+                replica_state[k] = REPLICA_ONLINE if online else REPLICA_DELETION_INELIGIBLE
+                count += online
+    return count

@@ -1,0 +1,28 @@
+"""Constants of the columns, as in ``kframe/model/ids.py``; ``tests/kernels/test_constants.py`` compares the two."""
+
+cdef enum:
+    NO_LEADER = -1
+    NO_STATE = -1
+    LEADER_DURING_DELETE = -2
+
+cdef enum ReplicaFlag:
+    ADDING = 1
+    REMOVING = 2
+    OFFLINE_DIR = 4
+
+cdef enum ElectionKind:
+    ELECT_OFFLINE = 0
+    ELECT_REASSIGN = 1
+    ELECT_PREFERRED = 2
+    ELECT_CONTROLLED_SHUTDOWN = 3
+    ELECT_INITIAL = 4
+
+cdef enum PartitionState:
+    PARTITION_NEW = 0
+    PARTITION_ONLINE = 1
+    PARTITION_OFFLINE = 2
+
+cdef enum ReplicaState:
+    REPLICA_ONLINE = 2
+    REPLICA_DELETION_INELIGIBLE = 6
+    REPLICA_NON_EXISTENT = 7

@@ -1,0 +1,12 @@
+"""Reference twins of the kernels: plain loops over single rows and slots, with the same names, arguments and answers.
+
+Tests compare every kernel with its twin, and ``KFRAME_KERNELS=reference`` runs everything on the twins. Shapes, dtypes,
+what is IN and OUT, and the source of each rule are documented at the kernel.
+"""
+
+from kframe.kernels.reference.core import *  # noqa: F403
+from kframe.kernels.reference.elections import *  # noqa: F403
+from kframe.kernels.reference.replica_index import *  # noqa: F403
+from kframe.kernels.reference.requests import *  # noqa: F403
+from kframe.kernels.reference.states import *  # noqa: F403
+from kframe.kernels.reference.sweep import *  # noqa: F403

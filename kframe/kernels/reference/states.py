@@ -1,0 +1,67 @@
+"""Reference twins of ``_states.pyx``."""
+
+from __future__ import annotations
+
+from kframe.kernels.reference.columns import is_slot_online, slots_of, values_at
+from kframe.model.columns import Int16, Int32, Int64, UInt8
+from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+
+__all__ = [
+    "initialize_replica_states",
+    "store_states",
+    "update_partition_counts",
+]
+
+
+def store_states(
+    rows: Int32, new_leader: Int32, new_leader_epoch: Int32, new_recovery: UInt8, new_partition_epoch: Int32,
+    new_controller_epoch: Int32, isr_offsets: Int32, isr_values: Int32, slot_start: Int32, leader: Int16,
+    leader_epoch: Int32, recovery: UInt8, partition_epoch: Int32, controller_epoch: Int32, isr_count: Int16, isr: Int16,
+) -> int:  # fmt: skip
+    """Each row gets what stands beside it."""
+    for i, row in enumerate(rows.tolist()):
+        leader[row], leader_epoch[row], recovery[row] = new_leader[i], new_leader_epoch[i], new_recovery[i]
+        partition_epoch[row], controller_epoch[row] = new_partition_epoch[i], new_controller_epoch[i]
+        members = isr_values[isr_offsets[i] : isr_offsets[i + 1]].tolist()
+        isr_count[row] = len(members)
+        for slot, member in enumerate(members, int(slot_start[row])):
+            isr[slot] = member
+    return len(rows)
+
+
+def update_partition_counts(
+    rows: Int32, topic: Int32, partition_epoch: Int32, state: UInt8, leader: Int16, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8, deleting: UInt8,
+    deletion_started: UInt8, counted: UInt8, totals: Int64,
+) -> int:  # fmt: skip
+    """A row counts as led, offline or imbalanced (bits 0 to 2), and each total for the rows that have its bit."""
+    changes = 0
+    for row in rows.tolist():
+        there, stated = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE
+        offline = there and state[row] == PartitionState.OFFLINE and not deletion_started[topic[row]]
+        imbalanced = False
+        if stated and replica_count[row] > 0 and not deleting[topic[row]]:
+            first = int(slot_start[row])
+            if replica_flags[first] & ReplicaFlag.ADDING:
+                imbalanced = int(replica[first]) in values_at(isr, slots_of(row, slot_start, isr_count))
+            else:
+                imbalanced = bool(leader[row] != replica[first])
+        now, before = [stated, offline, imbalanced], [bool(counted[row] >> bit & 1) for bit in range(3)]
+        for bit in range(3):
+            totals[bit] += bool(now[bit]) - before[bit]
+        counted[row] = sum(bool(one) << bit for bit, one in enumerate(now))
+        changes += now != before
+    return changes
+
+
+def initialize_replica_states(
+    slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8, replica_state: UInt8
+) -> int:
+    """Online where the replica is online, else ReplicaDeletionIneligible."""
+    found = 0
+    for row in range(len(slot_start)):
+        for slot in slots_of(row, slot_start, replica_count):
+            online = is_slot_online(slot, replica, replica_flags, live)
+            replica_state[slot] = ReplicaState.ONLINE if online else ReplicaState.DELETION_INELIGIBLE
+            found += online
+    return found
