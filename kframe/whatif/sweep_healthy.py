@@ -1,4 +1,4 @@
-"""Healthy partitions of a sweep, which the kernels count by whom they name (``healthy.pxd``), and what that comes to.
+"""Derive failure outcomes from the counts of healthy partitions (``kernels/healthy_rows.pxd``).
 
 What becomes of a healthy partition hangs on its kind, its leader and the order of its replicas: the first of them that
 is left leads, all that are left are in sync, and ``spare`` says how many may go before too few are.
@@ -16,7 +16,7 @@ from kframe.model.columns import Int32, Int64, UInt8
 
 #: (replicas, at most 3; how many of them may go before too few are in sync, at most 3) of each kind.
 KINDS: Final[tuple[tuple[int, int], ...]] = ((1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (3, 3))
-#: Bits for racks, and the bit of a broker that is not registered (``healthy.pxd``).
+#: Bits for racks, and the bit of a broker that is not registered (``kernels/healthy_rows.pxd``).
 RACK_BITS: Final = 62
 
 _WIDE: Final = 3

@@ -15,7 +15,7 @@ NEVER: Final = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one version of a request lays out its partitions (see ``_wire.pyx``)."""
+    """How one version of a request lays out its partitions (see ``kernels/_request_entries.pyx``)."""
 
     grouped: bool
     """By topic, rather than flat with the topic's name in each entry."""

@@ -51,8 +51,8 @@ def assigned(module: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragge
 
 @given(assignments())
 def test_the_kernel_equals_its_twin(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
-    compiled, naive = assigned(kernels, *case), assigned(reference, *case)
-    assert compiled[:3] == naive[:3]
+    compiled, twin = assigned(kernels, *case), assigned(reference, *case)
+    assert compiled[:3] == twin[:3]
 
 
 @given(assignments())

@@ -1,4 +1,4 @@
-"""Each kernel answers as its naive twin does, on any cluster, and writes nothing but its answer."""
+"""Each kernel answers as its reference twin does, on any cluster, and writes nothing but its answer."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def plan_elections(
     slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8,
     live: UInt8, shutting_down: UInt8, leader_epoch: Int32, recovery: UInt8, isr_offsets: Int32, isr_values: Int32,
 ) -> int:  # fmt: skip
-    """Each row's ISR by its kind of election, the next leader epoch, and RECOVERING where an outsider was elected."""
+    """The ISR by the kind of election, the next leader epoch, and RECOVERING after an unclean election."""
     unclean = 0
     isr_offsets[0] = 0
     for i, row in enumerate(rows.tolist()):
@@ -58,39 +58,39 @@ def plan_removals(
     slot_start: Int32, isr_count: Int16, isr: Int16, changed: Int32, leader: Int32, leader_epoch: Int32,
     recovery: UInt8, expected: Int32, isr_offsets: Int32, isr_values: Int32,
 ) -> int:  # fmt: skip
-    """The broker leaves every ISR that it is in, but the last member of one stays; whom it led has no leader."""
-    found = 0
+    """Remove the broker from every ISR except as the last member; partitions that it led have no leader."""
+    count = 0
     isr_offsets[0] = 0
     for row in rows.tolist():
         members = values_at(isr, slots_of(row, slot_start, isr_count))
         if broker in members:
-            changed[found] = row
-            leader[found] = NO_LEADER if old_leader[row] == broker else old_leader[row]
-            leader_epoch[found], recovery[found] = old_epoch[row] + 1, old_recovery[row]
-            expected[found] = partition_epoch[row]
+            changed[count] = row
+            leader[count] = NO_LEADER if old_leader[row] == broker else old_leader[row]
+            leader_epoch[count], recovery[count] = old_epoch[row] + 1, old_recovery[row]
+            expected[count] = partition_epoch[row]
             remaining = members if len(members) == 1 else [member for member in members if member != broker]
-            append_list(found, remaining, isr_offsets, isr_values)
-            found += 1
-    return found
+            append_list(count, remaining, isr_offsets, isr_values)
+            count += 1
+    return count
 
 
 def check_transitions(positions: Int32, states: UInt8, allowed: int, valid: UInt8) -> int:
-    """A move is legal if the state at its position is one of the allowed."""
-    found = 0
+    """A transition is valid if the state at its position is allowed."""
+    count = 0
     for i, position in enumerate(positions.tolist()):
         valid[i] = bool(allowed & 1 << int(states[position]))
-        found += int(valid[i])
-    return found
+        count += int(valid[i])
+    return count
 
 
 def list_in_states(topic: Int32, state: UInt8, wanted: int, deleting: UInt8, rows: Int32) -> int:
-    """Rows in a wanted state; those that are gone or queued for deletion do not count."""
-    found = 0
+    """Rows in a requested state, except for unused rows and topics queued for deletion."""
+    count = 0
     for row in range(len(topic)):
         if topic[row] >= 0 and not deleting[topic[row]] and wanted & 1 << int(state[row]):
-            rows[found] = row
-            found += 1
-    return found
+            rows[count] = row
+            count += 1
+    return count
 
 
 def initialize_partition_states(
@@ -98,7 +98,7 @@ def initialize_partition_states(
     replica_flags: UInt8, live: UInt8, state: UInt8,
 ) -> int:  # fmt: skip
     """New without leadership, Online with an online leader, else Offline."""
-    found = 0
+    count = 0
     for row in range(len(leader)):
         assigned = slots_of(row, slot_start, replica_count)
         if partition_epoch[row] == NO_STATE:
@@ -107,26 +107,26 @@ def initialize_partition_states(
             state[row] = PartitionState.ONLINE
         else:
             state[row] = PartitionState.OFFLINE
-        found += state[row] != PartitionState.ONLINE
-    return int(found)
+        count += state[row] != PartitionState.ONLINE
+    return int(count)
 
 
 def list_recipients(
     rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, allowed: UInt8,
     skip_flags: int, brokers: Int32, announced: Int32,
 ) -> int:  # fmt: skip
-    """A pair for each replica that is on an allowed broker and carries none of the flags to skip."""
-    found = 0
+    """A pair for each replica on an allowed broker without any of the flags to skip."""
+    count = 0
     for row in rows.tolist():
         for slot in slots_of(row, slot_start, replica_count):
             if allowed[replica[slot]] and not replica_flags[slot] & skip_flags:
-                brokers[found], announced[found] = replica[slot], row
-                found += 1
-    return found
+                brokers[count], announced[count] = replica[slot], row
+                count += 1
+    return count
 
 
 def group_by_broker(brokers: Int32, rows: Int32, offsets: Int32, grouped: Int32, origin: Int32) -> int:
-    """One broker after another, the pairs of each in the order in which they came."""
+    """Broker by broker, the pairs of each in input order."""
     filled = 0
     for broker in range(len(offsets)):
         offsets[broker] = filled

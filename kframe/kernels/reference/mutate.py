@@ -1,4 +1,4 @@
-"""The kernel of ``_bend.pyx`` again, in plain Python: same name, arguments and cases."""
+"""Reference twin of ``_mutate.pyx``."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ _WORD: Final = 2**64
 
 
 def mutate(
-    corpus: UInt8, corpus_at: Int64, pieces: UInt8, piece_at: Int64, seed: int, first: int, most: int, case_at: Int64,
-    out: UInt8,
+    corpus: UInt8, corpus_offsets: Int64, pieces: UInt8, piece_offsets: Int64, seed: int, first: int, max_length: int,
+    case_offsets: Int64, out: UInt8,
 ) -> int:  # fmt: skip
-    """Make cases: number ``i`` is message ``i % c`` of the corpus, bent one to three times."""
-    messages, parts = _split(corpus, corpus_at), _split(pieces, piece_at)
+    """Make cases: number ``i`` is message ``i % c`` of the corpus, mutated one to three times."""
+    messages, parts = _split(corpus, corpus_offsets), _split(pieces, piece_offsets)
     i = start = 0
-    while i < len(case_at) - 1 and start + most <= len(out):
-        case = _Case(messages[(first + i) % len(messages)], most, (seed * 0xD1342543DE82EF95 + first + i) % _WORD)
+    while i < len(case_offsets) - 1 and start + max_length <= len(out):
+        case = _Case(messages[(first + i) % len(messages)], max_length, (seed * 0xD1342543DE82EF95 + first + i) % _WORD)
         for _ in range(1 + case.draw(3)):
-            case.bend_once(messages, parts)
-        case_at[i] = start
+            case.mutate_once(messages, parts)
+        case_offsets[i] = start
         out[start : start + len(case.data)] = list(case.data)
         start += len(case.data)
         i += 1
-    case_at[i] = start
+    case_offsets[i] = start
     return i
 
 
-def _split(data: UInt8, at: Int64) -> list[bytes]:
-    return [data[at[i] : at[i + 1]].tobytes() for i in range(len(at) - 1)]
+def _split(data: UInt8, offsets: Int64) -> list[bytes]:
+    return [data[offsets[i] : offsets[i + 1]].tobytes() for i in range(len(offsets) - 1)]
 
 
 class _Case:
-    """One case while it is made."""
+    """A case under construction."""
 
-    def __init__(self, message: bytes, most: int, state: int) -> None:
+    def __init__(self, message: bytes, max_length: int, state: int) -> None:
         self.data = bytearray(message)
-        self._most = most
+        self._max_length = max_length
         self._state = state
 
     def draw(self, below: int) -> int:
@@ -50,46 +50,46 @@ class _Case:
         mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % _WORD
         return (mixed ^ mixed >> 31) % below
 
-    def bend_once(self, messages: list[bytes], parts: list[bytes]) -> None:
-        way, at = self.draw(16), self.draw(len(self.data) + 1)
-        if at == len(self.data) and (way <= 5 or way == 15):
+    def mutate_once(self, messages: list[bytes], parts: list[bytes]) -> None:
+        kind, offset = self.draw(16), self.draw(len(self.data) + 1)
+        if offset == len(self.data) and (kind <= 5 or kind == 15):
             return
-        if way <= 5:
-            self._bend_byte(way, at)
-        elif way <= 7:
-            self._put(at, 1 + self.draw(8), b"")
-        elif way == 8:
-            size = min(1 + self.draw(16), len(self.data) - at)
-            self._put(at + size, 0, self.data[at : at + size])
-        elif way <= 12:
+        if kind <= 5:
+            self._mutate_byte(kind, offset)
+        elif kind <= 7:
+            self._put(offset, 1 + self.draw(8), b"")
+        elif kind == 8:
+            size = min(1 + self.draw(16), len(self.data) - offset)
+            self._put(offset + size, 0, self.data[offset : offset + size])
+        elif kind <= 12:
             part = parts[self.draw(len(parts))]
-            self._put(at, self.draw(13) if way > 10 else 0, part)
-        elif way == 13:
-            del self.data[at:]
-        elif way == 14:
+            self._put(offset, self.draw(13) if kind > 10 else 0, part)
+        elif kind == 13:
+            del self.data[offset:]
+        elif kind == 14:
             other = messages[self.draw(len(messages))]
-            self._put(at, len(self.data) - at, other[self.draw(len(other)) :])
+            self._put(offset, len(self.data) - offset, other[self.draw(len(other)) :])
         else:
-            self._bend_length(at)
+            self._mutate_length(offset)
 
-    def _bend_byte(self, way: int, at: int) -> None:
-        digit = next((i for i in range(at, len(self.data)) if self.data[i] in b"0123456789"), None)
-        if way <= 2 and digit is not None:
+    def _mutate_byte(self, kind: int, offset: int) -> None:
+        digit = next((i for i in range(offset, len(self.data)) if self.data[i] in b"0123456789"), None)
+        if kind <= 2 and digit is not None:
             self.data[digit] = 48 + self.draw(10)
-        elif way <= 3:
-            self.data[at] = self.draw(256)
-        elif way == 4:
-            self.data[at] ^= 1 << self.draw(8)
+        elif kind <= 3:
+            self.data[offset] = self.draw(256)
+        elif kind == 4:
+            self.data[offset] ^= 1 << self.draw(8)
         else:
-            self.data[at] = _EDGES[self.draw(8)]
+            self.data[offset] = _EDGES[self.draw(8)]
 
-    def _bend_length(self, at: int) -> None:
+    def _mutate_length(self, offset: int) -> None:
         value = _LENGTHS[self.draw(8)]
         size = 2 + 2 * self.draw(2)
-        written = (value % 2 ** (8 * size)).to_bytes(size, "big")[: len(self.data) - at]
-        self.data[at : at + len(written)] = written
+        written = (value % 2 ** (8 * size)).to_bytes(size, "big")[: len(self.data) - offset]
+        self.data[offset : offset + len(written)] = written
 
-    def _put(self, at: int, removed: int, piece: bytes | bytearray) -> None:
-        removed = min(removed, len(self.data) - at)
-        if len(self.data) - removed + len(piece) <= self._most:
-            self.data[at : at + removed] = piece
+    def _put(self, offset: int, removed: int, piece: bytes | bytearray) -> None:
+        removed = min(removed, len(self.data) - offset)
+        if len(self.data) - removed + len(piece) <= self._max_length:
+            self.data[offset : offset + removed] = piece

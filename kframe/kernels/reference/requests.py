@@ -75,7 +75,7 @@ def fit_sections(
     section_items: Int32,
     section_length: Int64,
 ) -> int:
-    """Cut sections from ``first`` on for as long as they fit in a group; return how many."""
+    """Divide rows from ``first`` on into sections until the group is full; return how many."""
 
     def measure(of: Int32) -> tuple[int, int]:
         items = list(_runs(topic[of], grouped))
@@ -121,7 +121,7 @@ def frame_sections(
     entry_offset: Int64,
     out: UInt8,
 ) -> int:
-    """Write sections but for their entries; return how many came out as long as they were measured."""
+    """Write everything but the entries of sections; return how many sections have the computed length."""
     for section, items in enumerate(section_items):
         first, end = section_start[section : section + 2].tolist()
         at = _put(out, int(section_offset[section]), _length(int(items), compact))
@@ -141,7 +141,7 @@ def frame_sections(
 
 
 def _name_leaders(section: int, rows: Int32, leader: Int16, leader_size: Int32, most: int, named: Int32) -> list[int]:
-    """Mark the brokers that a section names; return them."""
+    """Mark the leaders of a section; return them."""
     leaders = dict.fromkeys(int(leader[row]) for row in rows if leader[row] != NO_LEADER)
     fresh = [broker for broker in leaders if leader_size[broker] > 0][:most]
     named[fresh] = section
@@ -158,7 +158,7 @@ def measure_live_leaders(
     named: Int32,
     tail_length: Int64,
 ) -> int:
-    """Measure the tails of LeaderAndIsr requests; return their bytes in all."""
+    """Compute the lengths of the tails of LeaderAndIsr requests; return the total."""
     named[:] = -1
     for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
         leads = _name_leaders(section, rows[start:stop], leader, leader_size, most, named)
@@ -179,7 +179,7 @@ def write_live_leaders(
     named: Int32,
     out: UInt8,
 ) -> int:
-    """Write the tails of LeaderAndIsr requests, leaders ascending by id; return how many came out as measured."""
+    """Write the tails of LeaderAndIsr requests, leaders ascending by id; return how many have the computed length."""
     named[:] = -1
     stops = np.cumsum(leader_size[leader_brokers])
     entries = {
@@ -196,7 +196,7 @@ def write_live_leaders(
 
 
 def _flagged(row: int, slot_start: Int32, replica_count: Int16, replica_flags: UInt8, flag: int) -> list[int]:
-    """Slots of the row's replicas that carry ``flag``."""
+    """Slots of the row's replicas with ``flag``."""
     slots = range(int(slot_start[row]), int(slot_start[row]) + int(replica_count[row]))
     return [slot for slot in slots if replica_flags[slot] & flag]
 
@@ -210,7 +210,7 @@ def _offline(
 
 
 def _fill(entry: Callable[[int], bytes], row_size: Int32, entry_offset: Int64, out: UInt8) -> int:
-    """Write ``entry(i)`` of each position; return how many came out as long as they were sized."""
+    """Write ``entry(i)`` for each position; return how many have the computed size."""
     for position, size in enumerate(row_size):
         data = entry(position)
         _put(out, int(entry_offset[position]), data)
@@ -228,7 +228,7 @@ def size_leader_and_isr(
     replica_flags: UInt8,
     entry_size: Int32,
 ) -> int:
-    """Measure the LeaderAndIsr entries of ``rows``; return their bytes in all."""
+    """Compute the sizes of the LeaderAndIsr entries of ``rows``; return the total."""
     compact = version >= 4
     for row in rows.tolist():
         counts = [int(isr_count[row]), int(replica_count[row])]
@@ -260,7 +260,7 @@ def write_leader_and_isr(
     pool_offset: Int64,
     pool: UInt8,
 ) -> int:
-    """Write the LeaderAndIsr entries of ``rows``; return how many came out as long as they were sized."""
+    """Write the LeaderAndIsr entries of ``rows``; return how many have the computed size."""
     compact = version >= 4
 
     def entry(row: int) -> bytes:
@@ -319,7 +319,7 @@ def size_update_metadata(
     live: UInt8,
     entry_size: Int32,
 ) -> int:
-    """Measure the UpdateMetadata entries of ``rows``; return their bytes in all."""
+    """Compute the sizes of the UpdateMetadata entries of ``rows``; return the total."""
     compact = version >= 6
     for row in rows.tolist():
         counts = [int(isr_count[row]), int(replica_count[row])]
@@ -351,7 +351,7 @@ def write_update_metadata(
     entry_offset: Int64,
     out: UInt8,
 ) -> int:
-    """Write the UpdateMetadata entries of ``rows``; return how many came out as long as they were sized."""
+    """Write the UpdateMetadata entries of ``rows``; return how many have the computed size."""
     compact = version >= 6
 
     def entry(position: int) -> bytes:
@@ -383,7 +383,7 @@ def write_stop_replica(
     entry_offset: Int64,
     out: UInt8,
 ) -> int:
-    """Write the StopReplica entries of ``rows``; return how many came out as long as they were sized."""
+    """Write the StopReplica entries of ``rows``; return how many have the computed size."""
 
     def entry(position: int) -> bytes:
         index = struct.pack(">i", partition[rows[position]])

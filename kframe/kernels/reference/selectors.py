@@ -10,20 +10,27 @@ Candidate = tuple[int, bool, bool, bool]
 
 
 def candidates_of(kind: int, row: int, p: Partitions, live: UInt8, allowed: bool) -> list[Candidate]:
-    """Who is asked to lead a row, and may."""
+    """The candidates of a row."""
     start, isr = int(p.slot_start[row]), p.isr_of(row).tolist()
     slots = [
-        at for at in range(start, start + int(p.replica_count[row]))
-        if not (kind == ElectionKind.REASSIGN and p.replica_flags[at] & ReplicaFlag.REMOVING)
+        slot for slot in range(start, start + int(p.replica_count[row]))
+        if not (kind == ElectionKind.REASSIGN and p.replica_flags[slot] & ReplicaFlag.REMOVING)
     ]  # fmt: skip
-    seen = []
-    for at in slots:
-        broker = int(p.replica[at])
-        eligible = bool(live[broker]) and not p.replica_flags[at] & ReplicaFlag.OFFLINE_DIR
-        seen.append((broker, eligible, eligible if kind == ElectionKind.INITIAL else broker in isr))
-    unclean = bool(allowed) and kind == ElectionKind.OFFLINE and not any(one and member for _, one, member in seen)
-    heads = seen[:1] if kind == ElectionKind.PREFERRED else seen
-    return [(*one, one in heads and one[1] and (one[2] or unclean)) for one in seen]
+    candidates = []
+    for slot in slots:
+        broker = int(p.replica[slot])
+        eligible = bool(live[broker]) and not p.replica_flags[slot] & ReplicaFlag.OFFLINE_DIR
+        candidates.append((broker, eligible, eligible if kind == ElectionKind.INITIAL else broker in isr))
+    unclean = (
+        bool(allowed)
+        and kind == ElectionKind.OFFLINE
+        and not any(eligible and in_sync for _, eligible, in_sync in candidates)
+    )
+    considered = candidates[:1] if kind == ElectionKind.PREFERRED else candidates
+    return [
+        (broker, eligible, in_sync, (broker, eligible, in_sync) in considered and eligible and (in_sync or unclean))
+        for broker, eligible, in_sync in candidates
+    ]
 
 
 def gather_candidates(
@@ -38,35 +45,35 @@ def gather_candidates(
     first: Int16,
 ) -> int:
     """See ``kframe.kernels._selectors.gather_candidates``."""
-    offsets[0] = put = 0
+    offsets[0] = end = 0
     for i, row in enumerate(rows.tolist()):
-        if put + int(p.replica_count[row]) > len(candidates):
+        if end + int(p.replica_count[row]) > len(candidates):
             return -1
-        seen = candidates_of(kind, row, p, live, bool(allowed[i]))
-        for at, (broker, _, _, may) in enumerate(seen, put):
-            candidates[at], may_lead[at] = broker, may
-        put += len(seen)
-        offsets[i + 1] = put
-        first[i] = next((broker for broker, _, _, may in seen if may), NO_LEADER)
-    return put
+        of_row = candidates_of(kind, row, p, live, bool(allowed[i]))
+        for position, (broker, _, _, may) in enumerate(of_row, end):
+            candidates[position], may_lead[position] = broker, may
+        end += len(of_row)
+        offsets[i + 1] = end
+        first[i] = next((broker for broker, _, _, may in of_row if may), NO_LEADER)
+    return end
 
 
 def mark_candidates(kind: int, rows: Int32, p: Partitions, live: UInt8, eligible: UInt8, in_sync: UInt8) -> None:
     """See ``kframe.kernels._selectors.mark_candidates``."""
-    seen = [one for row in rows.tolist() for one in candidates_of(kind, row, p, live, False)]
-    for at, (_, may, member, _) in enumerate(seen):
-        eligible[at], in_sync[at] = may, member
+    candidates = [candidate for row in rows.tolist() for candidate in candidates_of(kind, row, p, live, False)]
+    for position, (_, is_eligible, is_in_sync, _) in enumerate(candidates):
+        eligible[position], in_sync[position] = is_eligible, is_in_sync
 
 
 def count_violations(
     kind: int, rows: Int32, p: Partitions, live: UInt8, allowed: UInt8, first: Int16, leader: Int32
 ) -> int:  # fmt: skip
     """See ``kframe.kernels._selectors.count_violations``."""
-    found = 0
+    count = 0
     for row, unclean, chosen in zip(rows.tolist(), allowed.tolist(), leader.tolist(), strict=True):
-        lawful = [broker for broker, _, _, may in candidates_of(kind, row, p, live, unclean) if may]
-        found += chosen != NO_LEADER and chosen not in lawful
-    return found
+        eligible = [broker for broker, _, _, may in candidates_of(kind, row, p, live, unclean) if may]
+        count += chosen != NO_LEADER and chosen not in eligible
+    return count
 
 
 def take_first(offsets: Int32, values: Int32, mask: UInt8, out: Int32) -> bool:
@@ -75,7 +82,7 @@ def take_first(offsets: Int32, values: Int32, mask: UInt8, out: Int32) -> bool:
         first, last = int(offsets[i]), int(offsets[i + 1])
         if first < 0 or last > len(mask):
             return False
-        hits = [at for at in range(first, last) if mask[at]]
+        hits = [position for position in range(first, last) if mask[position]]
         if hits:
             out[i] = values[hits[0]]
     return True

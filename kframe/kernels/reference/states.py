@@ -18,7 +18,7 @@ def store_states(
     new_controller_epoch: Int32, isr_offsets: Int32, isr_values: Int32, slot_start: Int32, leader: Int16,
     leader_epoch: Int32, recovery: UInt8, partition_epoch: Int32, controller_epoch: Int32, isr_count: Int16, isr: Int16,
 ) -> int:  # fmt: skip
-    """Each row gets what stands beside it."""
+    """Write the values at each position to its row."""
     for i, row in enumerate(rows.tolist()):
         leader[row], leader_epoch[row], recovery[row] = new_leader[i], new_leader_epoch[i], new_recovery[i]
         partition_epoch[row], controller_epoch[row] = new_partition_epoch[i], new_controller_epoch[i]
@@ -34,22 +34,22 @@ def update_partition_counts(
     replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8, deleting: UInt8,
     deletion_started: UInt8, counted: UInt8, totals: Int64,
 ) -> int:  # fmt: skip
-    """A row counts as led, offline or imbalanced (bits 0 to 2), and each total for the rows that have its bit."""
+    """A row is counted as led, offline or imbalanced (bits 0 to 2); each total is the number of rows with its bit."""
     changes = 0
     for row in rows.tolist():
-        there, stated = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE
-        offline = there and state[row] == PartitionState.OFFLINE and not deletion_started[topic[row]]
+        used, has_state = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE
+        offline = used and state[row] == PartitionState.OFFLINE and not deletion_started[topic[row]]
         imbalanced = False
-        if stated and replica_count[row] > 0 and not deleting[topic[row]]:
+        if has_state and replica_count[row] > 0 and not deleting[topic[row]]:
             first = int(slot_start[row])
             if replica_flags[first] & ReplicaFlag.ADDING:
                 imbalanced = int(replica[first]) in values_at(isr, slots_of(row, slot_start, isr_count))
             else:
                 imbalanced = bool(leader[row] != replica[first])
-        now, before = [stated, offline, imbalanced], [bool(counted[row] >> bit & 1) for bit in range(3)]
+        now, before = [has_state, offline, imbalanced], [bool(counted[row] >> bit & 1) for bit in range(3)]
         for bit in range(3):
             totals[bit] += bool(now[bit]) - before[bit]
-        counted[row] = sum(bool(one) << bit for bit, one in enumerate(now))
+        counted[row] = sum(bool(counts) << bit for bit, counts in enumerate(now))
         changes += now != before
     return changes
 
@@ -58,10 +58,10 @@ def initialize_replica_states(
     slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8, replica_state: UInt8
 ) -> int:
     """Online where the replica is online, else ReplicaDeletionIneligible."""
-    found = 0
+    count = 0
     for row in range(len(slot_start)):
         for slot in slots_of(row, slot_start, replica_count):
             online = is_slot_online(slot, replica, replica_flags, live)
             replica_state[slot] = ReplicaState.ONLINE if online else ReplicaState.DELETION_INELIGIBLE
-            found += online
-    return found
+            count += online
+    return count
