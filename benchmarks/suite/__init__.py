@@ -7,7 +7,7 @@ and pytest-benchmark's own options::
     python -m pytest benchmarks/suite --benchmark-enable --bench-partitions 100000 --bench-brokers 10,100 -k failover
 
 ``answers.json`` holds the known answers: digests over what was decided, the columns at the end and all bytes that were
-made. They are those of the reference twins, too (``KFRAME_KERNELS=reference``). A change that alters them on purpose makes
-them anew with ``--new-answers``, at every size that is kept there. At a size that is not, a bench is timed all the
+made. The reference twins make the same (``KFRAME_KERNELS=reference``). A change that alters them on purpose makes them
+anew with ``--new-answers``, at every size that is kept there. At a size that is not, a bench is timed all the
 same, and its result says ``"answer_known": false``.
 """
