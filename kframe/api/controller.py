@@ -93,16 +93,19 @@ class Controller:
         return self._servers
 
     def open(self, *, takeover: bool = False) -> None:
-        """Start the servers, connect store and transport, and stand for election as soon as events are handled.
+        """Connect the store, start the servers, connect the transport, and stand for election as soon as events are
+        handled.
 
-        ``takeover`` takes the role also from a controller that holds it, once. A server that cannot start raises, and
-        then nothing is open.
+        The servers start on an open store, because they read ACLs and credentials from it. ``takeover`` takes the role
+        also from a controller that holds it, once. A server that cannot start raises, and then nothing is open.
         """
         with ExitStack() as started:
+            self._loop.open_store()
+            started.callback(self.store.close)
             for server in self._servers:
                 server.start(self)
                 started.callback(server.stop)
-            self._loop.open(takeover=takeover)
+            self._loop.stand(takeover=takeover)
             started.pop_all()
 
     def run_until_idle(self) -> int:
@@ -115,11 +118,12 @@ class Controller:
         self._loop.start()
 
     def stop(self) -> None:
-        """Finish the event under way, give the role up, answer all who wait, close store and transport, and at last
-        stop the servers."""
-        self._loop.stop()
+        """Finish the event under way, give the role up, answer all who wait, stop the servers, and at last close
+        transport and store, which servers read until then."""
+        self._loop.finish()
         for server in self._servers:
             server.stop()
+        self._loop.close()
 
     def __enter__(self) -> Controller:
         self.start()
