@@ -35,6 +35,8 @@ def group() -> None:
 @click.option("--server", "servers", multiple=True, metavar="URL",
               help="How others reach it; repeatable.  [default: kafka: with the default transport]")  # fmt: skip
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
+@click.option("--create-chroot", is_flag=True,
+              help="Create the chroot of a cluster whose brokers have not started yet.")  # fmt: skip
 @click.option("--takeover", is_flag=True, help="Take the role from the present controller, once.")
 @click.option("--insist", is_flag=True, help="Take the role whenever a broker has it; not from kframe.never.replicas.")
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
@@ -42,8 +44,8 @@ def group() -> None:
 @plugin_options
 def run(
     zookeeper: str | None, controller_id: str | None, config: Path | None, listeners: tuple[str, ...],
-    transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, takeover: bool, insist: bool,
-    log_dir: Path | None, log_level: str, plugins: PluginSettings,
+    transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, create_chroot: bool, takeover: bool,
+    insist: bool, log_dir: Path | None, log_level: str, plugins: PluginSettings,
 ) -> None:  # fmt: skip
     """Be the controller, or stand by until there is none, until SIGTERM or SIGINT.
 
@@ -57,6 +59,7 @@ def run(
         CONNECT: (zookeeper, "--zookeeper"),
         running.ID_KEYS[0]: (controller_id, "--id"),
         running.LISTENERS: (",".join(listeners) or None, "--listener"),
+        running.CREATE_CHROOT: ("true" if create_chroot else None, "--create-chroot"),
     }
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()

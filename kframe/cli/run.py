@@ -29,6 +29,7 @@ _log = logging.getLogger("kframe.controller")
 #: Where a controller's id stands unless it is given, in this order.
 ID_KEYS: Final = ("broker.id", "node.id")
 LISTENERS: Final = "listeners"
+CREATE_CHROOT: Final = "kframe.create.chroot"
 PROTOCOL: Final = "inter.broker.protocol.version"
 #: Transport and server of Kafka's own brokers and clients, and what there is without them.
 WIRE: Final = "kafka:"

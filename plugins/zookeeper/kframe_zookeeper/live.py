@@ -17,6 +17,7 @@ from kframe.snapshot.snapshot import Snapshot
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import audit
 from kframe_zookeeper.capture import Reader, Sifted, capture
+from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.multiread import Node, read_children, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, write_once
@@ -132,6 +133,8 @@ class ZooKeeperCluster:
         session = Session(make_client(self._settings))
         session.begin(self._settings.connection_timeout_ms / 1000)
         try:
+            if not self._settings.create_chroot:
+                require_cluster(session, self._settings)
             yield session
         except KazooException as error:
             raise StoreError(f"{self._name}: {error!r}") from error

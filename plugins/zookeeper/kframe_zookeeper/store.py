@@ -28,6 +28,7 @@ from kframe.model.events import Elect, Event, SessionExpired
 from kframe.model.ports import Met, Notify
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import acl_of
+from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.hearing import Hearing
@@ -73,18 +74,22 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         self._presence: Presence | None = None
         self._highest_epoch = 0
         self._met: Met = _nobody_waits
+        self._cluster_checked = True
+        """False from ``open`` until the chroot was found to hold a cluster."""
 
     def open(self, notify: Notify) -> None:
         """Connect, create the nodes that every broker creates unless told not to, and watch who is controller.
 
-        Raises StoreError, and ConfigError where a TLS file cannot be used.
+        Raises StoreError, and ConfigError where a TLS file cannot be used, or the chroot holds no cluster.
         """
         if self._worker is not None:
             raise StoreError("the store is open already")
         self._worker = Worker(self._beat, self._beat_s)
         try:
-            if self._creates:
+            if self._creates and self._settings.create_chroot:
                 ensure_chroot(self._settings)
+            else:
+                self._cluster_checked = False
             self._begin_session()
         except (KazooException, KazooTimeoutError) as error:
             self.close()
@@ -304,10 +309,13 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         session.on_reconnect = reconnected
         session.begin(self._settings.connection_timeout_ms / 1000)
         try:
+            if not self._cluster_checked:
+                require_cluster(session, self._settings)
+                self._cluster_checked = True
             if self._creates:
                 connection.create_missing(paths.PERSISTENT)
             connection.watches.exists(paths.CONTROLLER)
-        except StoreError:
+        except KframeError:
             session.close()
             raise
         with self._changing:
