@@ -47,11 +47,14 @@ def require_cluster(session: Session, settings: ConnectSettings) -> None:
 
 
 def _clusters_near(session: Session, chroot: str) -> list[str]:
-    """Chroots of clusters at the root, beside the chroot or above it, the most similar name first."""
+    """Chroots of clusters beside the chroot, then at the root; the most similar name first."""
+    parent = chroot.rpartition("/")[0]
     candidates = list(dict.fromkeys(_nearby(session, chroot)))[:_CANDIDATES_MOST]
     found = _exist(session, [candidate.rstrip("/") + paths.BROKER_IDS for candidate in candidates])
     clusters = [candidate for candidate, there in zip(candidates, found, strict=True) if there]
-    clusters.sort(key=lambda path: SequenceMatcher(None, path, chroot).ratio(), reverse=True)
+    clusters.sort(
+        key=lambda path: (path.rpartition("/")[0] != parent, -SequenceMatcher(None, path, chroot).ratio(), path)
+    )
     return clusters[:_SUGGESTIONS_MOST]
 
 

@@ -29,6 +29,9 @@ CONSUMERS: Final = "/consumers"
 #: Its presence means that a KRaft controller is taking over; never touched.
 MIGRATION: Final = "/migration"
 
+#: One ephemeral record for each instance of kframe, by its id. Kafka neither knows nor touches it.
+INSTANCES: Final = "/kframe/instances"
+
 #: The name that stands for all brokers, clients or users that have no settings of their own.
 DEFAULT_ENTITY: Final = "<default>"
 #: The kinds of things that have settings.
@@ -82,6 +85,11 @@ _SEQUENCE: Final = re.compile(r"-?[0-9]{10}")
 def broker_path(broker_id: int) -> str:
     """A broker's registration."""
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def instance_path(controller_id: int) -> str:
+    """The record of the instance that has an id."""
+    return f"{INSTANCES}/{controller_id}"
 
 
 def topic_path(topic: str) -> str:

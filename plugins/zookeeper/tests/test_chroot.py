@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,7 +56,8 @@ def test_a_chroot_that_does_not_exist_is_refused(
 ) -> None:
     done = kframe(*command, f"{zookeeper.address}{parent}/kafak")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    # Other tests leave clusters at the root of the same server.
+    assert re.sub(rf"{parent}/kafka or .+\?\)", f"{parent}/kafka?)", done.stderr) == (
         f"error: option --zookeeper key zookeeper.connect: found {zookeeper.address}{parent}/kafak, where the chroot "
         f"{parent}/kafak does not exist, expected the chroot of a Kafka cluster (did you mean {parent}/kafka?); for a "
         "cluster whose brokers have not started yet, controller run --create-chroot creates it\n"
@@ -79,7 +81,7 @@ def test_a_chroot_without_a_cluster_is_refused(
     done = kframe(*command, f"{zookeeper.address}{parent}/other")
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{parent}/other holds no cluster: there is none of {', '.join(MARKS)}" in done.stderr
-    assert f"did you mean {parent}/kafka?" in done.stderr
+    assert f"did you mean {parent}/kafka" in done.stderr
     assert root.get_children(f"{parent}/other") == ["something"]
 
 
