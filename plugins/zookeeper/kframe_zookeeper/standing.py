@@ -6,7 +6,6 @@ What cannot be read is found by the very calls of the store that a controller re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from msgspec import UNSET
 
@@ -15,12 +14,10 @@ from kframe.model.events import TopicPartition
 from kframe.snapshot.instances import Instance
 from kframe.snapshot.live import ControllerKind, LiveCounts
 from kframe.snapshot.znodes import ControllerZnode
+from kframe_zookeeper.foreign import kraft_epoch
 from kframe_zookeeper.multiread import Node
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.znodes import decode_controller
-
-#: ``kraftControllerEpoch`` of a record that no KRaft controller has written (3.9 ``ZkVersion``, ``ControllerZNode``).
-_NO_KRAFT: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +68,9 @@ def counts_of(store: ZooKeeperStore) -> LiveCounts:
 
 
 def _kind(record: ControllerZnode, brokers: frozenset[int], active: Instance | None) -> ControllerKind:
-    kraft_epoch = record.kraft_controller_epoch
     if active is not None:
         return "kframe"
-    if kraft_epoch is not UNSET and kraft_epoch > _NO_KRAFT:
+    if kraft_epoch(record) is not None:
         return "kraft"
     return "broker" if record.brokerid in brokers else "unknown"
 

@@ -31,6 +31,7 @@ from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
+from kframe_zookeeper.foreign import kraft_epoch, warn_of_kraft
 from kframe_zookeeper.hearing import Hearing
 from kframe_zookeeper.identity_calls import IdentityCalls
 from kframe_zookeeper.instances import IdInUse, InstanceRecord
@@ -153,12 +154,13 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
             self._memory.mend(paths.CONTROLLER)
             return NO_CONTROLLER
         try:
-            controller_id = decode_controller(node.data).brokerid
+            record = decode_controller(node.data)
         except ZnodeError as error:
             self._memory.quarantine(paths.CONTROLLER, error)
             return NO_CONTROLLER
         self._memory.mend(paths.CONTROLLER)
-        return controller_id
+        warn_of_kraft(self._memory, record)
+        return record.brokerid
 
     def owns_role(self) -> bool:
         """Whether ``/controller`` is an ephemeral record of our own session."""
@@ -248,6 +250,10 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
         connection.take_role(None)  # an old claim is not to be taken for the new one
         acl = connection.acl_of(paths.CONTROLLER)
         now_ms = time.time_ns() // 1_000_000
+        if takeover:
+            with suppress(ZnodeError):
+                node = connection.node(paths.CONTROLLER)
+                takeover = node is None or kraft_epoch(decode_controller(node.data)) is None
         candidate = Candidate(
             connection.session, connection.root, acl, controller_id, now_ms, self._highest_epoch
         )  # fmt: skip
