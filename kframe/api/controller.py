@@ -168,8 +168,13 @@ class Controller:
         self, topics: Sequence[NewTopic], *, timeout_ms: int = PATIENCE_MS, validate_only: bool = False,
         start_index: int | None = None, shift: int | None = None,
     ) -> Future[dict[str, ErrorCode]]:  # fmt: skip
-        """Create topics (CreateTopics); answered when all have leaders, or after ``timeout_ms``. ``start_index`` and
-        ``shift`` place automatic assignments; they are drawn at random unless given."""
+        """Create topics (CreateTopics). Answered when all partitions have leaders and all live brokers have answered
+        the UpdateMetadata that announces them, or after ``timeout_ms``; at once if that is 0 or less.
+
+        Topics that have no leader, or that no broker knows by then, get REQUEST_TIMED_OUT, and are created all the
+        same. After half of the timeout the answer of one broker is enough. ``start_index`` and ``shift`` place
+        automatic assignments; they are drawn at random unless given. Source: Kafka 3.9 ``DelayedCreatePartitions``.
+        """
         start_index = random.randrange(2**16) if start_index is None else start_index
         shift = random.randrange(2**16) if shift is None else shift
         return self.submit(
@@ -188,7 +193,8 @@ class Controller:
         )
 
     def delete_topics(self, names: Sequence[str], *, timeout_ms: int = PATIENCE_MS) -> Future[dict[str, ErrorCode]]:
-        """Delete topics (DeleteTopics); answered when brokers have been told, or after ``timeout_ms``."""
+        """Delete topics (DeleteTopics). Answered when all live brokers have answered the UpdateMetadata that announces
+        the deletion, or after ``timeout_ms``, as ``create_topics`` is (Kafka 3.9 ``DelayedDeleteTopics``)."""
         return self.submit(lambda token: events.DeleteTopicsRequested(tuple(names), timeout_ms, token), _codes)
 
     def reassign(self, targets: Targets | Mapping[TopicPartition, Sequence[int] | None]) -> Future[PartitionCodes]:
