@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kframe.api import results
-from kframe.api.results import AlteredPartitions, PartitionCodes, Reassignments, RemainingPartitions
+from kframe.api.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
 from kframe.api.serving import Server
 from kframe.core.features import FeaturesResponse
 from kframe.core.producer_ids import ProducerIdsResponse
-from kframe.errors import ErrorCode
 from kframe.model import events
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState
@@ -167,7 +166,7 @@ class Controller:
     def create_topics(
         self, topics: Sequence[NewTopic], *, timeout_ms: int = PATIENCE_MS, validate_only: bool = False,
         start_index: int | None = None, shift: int | None = None,
-    ) -> Future[dict[str, ErrorCode]]:  # fmt: skip
+    ) -> Future[Codes[str]]:  # fmt: skip
         """Create topics (CreateTopics). Answered when all partitions have leaders and all live brokers have answered
         the UpdateMetadata that announces them, or after ``timeout_ms``; at once if that is 0 or less.
 
@@ -186,13 +185,13 @@ class Controller:
 
     def create_partitions(
         self, topics: Sequence[NewPartitions], *, timeout_ms: int = PATIENCE_MS, validate_only: bool = False
-    ) -> Future[dict[str, ErrorCode]]:
+    ) -> Future[Codes[str]]:
         """Add partitions to topics (CreatePartitions); answered as ``create_topics`` is."""
         return self.submit(
             lambda token: events.CreatePartitionsRequested(tuple(topics), timeout_ms, validate_only, token), _codes
         )
 
-    def delete_topics(self, names: Sequence[str], *, timeout_ms: int = PATIENCE_MS) -> Future[dict[str, ErrorCode]]:
+    def delete_topics(self, names: Sequence[str], *, timeout_ms: int = PATIENCE_MS) -> Future[Codes[str]]:
         """Delete topics (DeleteTopics). Answered when all live brokers have answered the UpdateMetadata that announces
         the deletion, or after ``timeout_ms``, as ``create_topics`` is (Kafka 3.9 ``DelayedDeleteTopics``)."""
         return self.submit(lambda token: events.DeleteTopicsRequested(tuple(names), timeout_ms, token), _codes)
@@ -212,7 +211,7 @@ class Controller:
 
     def alter_configs(
         self, changes: Sequence[ConfigChange], *, replace: bool = False, validate_only: bool = False
-    ) -> Future[dict[str | None, ErrorCode]]:
+    ) -> Future[Codes[str | None]]:
         """Change settings of topics, or of all brokers, by ``None`` (IncrementalAlterConfigs); ``replace``: those given
         here are all there are from then on (AlterConfigs)."""
         return self.submit(
@@ -292,5 +291,5 @@ def _isr_epochs(proposals: Sequence[IsrProposal]) -> Int64 | None:
     return np.array([epoch for epochs in said for epoch in epochs], np.int64)
 
 
-def _codes(response: Any) -> dict[Any, ErrorCode]:
-    return dict(response.codes)
+def _codes(response: Any) -> Codes[Any]:
+    return Codes(response.codes, response.messages)

@@ -33,7 +33,8 @@ class Waiter:
     """A caller who waits for ``names`` until each is announced, and every live broker has answered the announcement."""
 
     token: int
-    codes: dict[str, ErrorCode]
+    result: TopicsResponse
+    """The answer if everything is done in time."""
     names: tuple[str, ...]
     pending: Pending
     rest_ms: int
@@ -47,9 +48,8 @@ class Waiter:
 
     def response(self, late: set[str]) -> TopicsResponse:
         """The answer, with REQUEST_TIMED_OUT for what is not done yet."""
-        return TopicsResponse(
-            {name: ErrorCode.REQUEST_TIMED_OUT if name in late else code for name, code in self.codes.items()}
-        )
+        timed_out = dict.fromkeys(late, ErrorCode.REQUEST_TIMED_OUT)
+        return TopicsResponse(self.result.codes | timed_out, self.result.messages)
 
     def done(self, context: Context) -> bool:
         """Whether all topics are announced and known to all live brokers. The cheap check comes first, because this is
@@ -89,7 +89,7 @@ def answer_or_wait(
         yield Reply(event.token, response)
         return
     pending = _not_announced_as_deleted if isinstance(event, DeleteTopicsRequested) else unled
-    waiter = Waiter(event.token, response.codes, names, pending, event.timeout_ms // 2, unannounced=set(names))
+    waiter = Waiter(event.token, response, names, pending, event.timeout_ms // 2, unannounced=set(names))
     if event.timeout_ms <= 0:
         yield Reply(event.token, waiter.response(set(names)))
         return
@@ -145,7 +145,9 @@ def dismiss(context: Context) -> list[Reply]:
     """Answers for all waiters when the controller resigns."""
     waiters = list(context.waiters.values())
     context.waiters.clear()
-    return [Reply(one.token, TopicsResponse(dict.fromkeys(one.codes, ErrorCode.NOT_CONTROLLER))) for one in waiters]
+    return [
+        Reply(one.token, TopicsResponse(dict.fromkeys(one.result.codes, ErrorCode.NOT_CONTROLLER))) for one in waiters
+    ]
 
 
 def waits(event: Event) -> bool:

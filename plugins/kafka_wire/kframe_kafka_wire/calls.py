@@ -68,14 +68,20 @@ class Desk:
 
     async def broker_settings(self, keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys as some live broker has them; nothing if none says."""
+        return {} if self.of_brokers is None else await self.of_brokers.read(await self._live_brokers(), keys)
 
+    async def static_settings(self, keys: Sequence[str]) -> dict[str, str]:
+        """The values of these keys in the server.properties of a live broker (``BrokerSettings.read_static``)."""
+        return {} if self.of_brokers is None else await self.of_brokers.read_static(await self._live_brokers(), keys)
+
+    async def _live_brokers(self) -> list[Registration]:
         def live(cluster: ClusterState | None) -> list[Registration]:
             if cluster is None:
                 return []
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
             return [one for one, here in known if one is not None and here]
 
-        return {} if self.of_brokers is None else await self.of_brokers.read(await self.look(live), keys)
+        return await self.look(live)
 
     def setting(self, key: str, default: str) -> str:
         """A value by Kafka's key."""
