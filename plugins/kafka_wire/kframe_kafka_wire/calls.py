@@ -16,7 +16,7 @@ from kframe_kafka_wire.authorizer import CLUSTER, SUPPORTED, Authorizer, Everybo
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
-from kframe_kafka_wire.records import NoRecords, Records, cluster_id
+from kframe_kafka_wire.records import NoRecords, Records, cluster_id, registered_brokers
 
 _log = logging.getLogger(__name__)
 
@@ -75,13 +75,18 @@ class Desk:
         return {} if self.of_brokers is None else await self.of_brokers.read_static(await self._live_brokers(), keys)
 
     async def _live_brokers(self) -> list[Registration]:
-        def live(cluster: ClusterState | None) -> list[Registration]:
+        """The live brokers, as the active controller knows them; on a stand-by as storage has them."""
+
+        def live(cluster: ClusterState | None) -> list[Registration] | None:
             if cluster is None:
-                return []
+                return None
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
             return [one for one, here in known if one is not None and here]
 
-        return await self.look(live)
+        brokers = await self.look(live)
+        if brokers is not None:
+            return brokers
+        return await asyncio.to_thread(registered_brokers, self.records, self.node.broker_id)
 
     def setting(self, key: str, default: str) -> str:
         """A value by Kafka's key."""

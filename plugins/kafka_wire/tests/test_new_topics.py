@@ -66,6 +66,18 @@ def test_settings_are_those_of_brokers_and_not_our_own(broker: SettingsBroker) -
     assert len(broker.asked) == 1, "once for each registration"
 
 
+def test_stand_by_shows_the_settings_of_a_broker_too(broker: SettingsBroker) -> None:
+    registration = {
+        "version": 5, "host": None, "port": -1, "timestamp": "1", "endpoints": [f"PLAINTEXT://127.0.0.1:{broker.port}"],
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+    }  # fmt: skip
+    records = FakeRecords(
+        {"/brokers/ids/1": json.dumps(registration), "/brokers/ids/2": "?", "/brokers/topics/t": "{}"}
+    )
+    with Served(config=CONFIG, records=records, standby=True) as world, world.client() as client:
+        assert described(client, "t")["segment.index.bytes"] == ("1000000", 4)
+
+
 def test_synonyms_name_the_setting_of_the_broker(broker: SettingsBroker) -> None:
     with Served({"t": [healthy(1)]}, [broker.registration()], CONFIG) as world, world.client() as client:
         resource = {"resource_type": 2, "resource_name": "t", "configuration_keys": ["segment.index.bytes"]}
