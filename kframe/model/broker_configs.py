@@ -137,17 +137,17 @@ def config_problem(config: Mapping[str, str]) -> ConfigProblem | None:
     """Why Kafka would refuse ``config`` for all brokers; None if it takes it.
 
     Not looked at is what a broker checks against its own settings, such as a number of threads that more than doubles.
-    Source: Kafka 3.9 ``DynamicBrokerConfig.validateConfigs``.
+    Source: Kafka 3.9 ``DynamicBrokerConfig.validateConfigs``, whose messages show Scala collections.
     """
     refusals = (
-        ("Cannot update these configs dynamically", _STATIC),
-        ("These security configs can be dynamically updated only per-listener using the listener prefix",
+        ("Cannot update these configs dynamically: Set", _STATIC),
+        ("These security configs can be dynamically updated only per-listener using the listener prefix: HashSet",
          _OF_EACH_LISTENER),
     )  # fmt: skip
     for message, refused in refusals:
         names = [name for name in config if name in refused]
         if names:
-            return ConfigProblem(f"{message}: Set({', '.join(names)})")
+            return ConfigProblem(f"{message}({', '.join(names)})")
     for name, check in BROKER_CONFIGS.items():
         problem = check(name, config[name]) if name in config else None
         if problem is not None:
