@@ -43,10 +43,8 @@ def alter_configs(context: Context, request: AlterConfigsRequested) -> Operation
         elif error is ErrorCode.NONE:
             before = yield from ask(ReadConfigs(change.topic))
             after = _changed({} if request.replace else before, change)
-            message = _invalid(context, change.topic, after)
-            if message is not None:
-                error = ErrorCode.INVALID_CONFIG
-            elif not request.validate_only:
+            error, message = _validate(context, change.topic, after)
+            if error == ErrorCode.NONE and not request.validate_only:
                 yield from ask(WriteConfigs(change.topic, after))
         codes[change.topic] = error
         if message is not None:
@@ -114,13 +112,19 @@ def _not_a_list(change: ConfigChange) -> str | None:
     return None
 
 
-def _invalid(context: Context, topic: str | None, config: Mapping[str, str]) -> str | None:
-    """Kafka's words for settings that it refuses; None if it takes all (``ZkAdminManager.incrementalAlterConfigs``)."""
+def _validate(context: Context, topic: str | None, config: Mapping[str, str]) -> tuple[ErrorCode, str | None]:
+    """Kafka's error for settings that it refuses, NONE for valid ones.
+
+    Broker settings are refused as an invalid request, topic settings as an invalid config (Kafka 3.9
+    ``ConfigAdminManager.validateBrokerConfigChange``, ``ZkAdminManager.incrementalAlterConfigs``).
+    """
     problem = broker_configs.config_problem(config) if topic is None else settings_problem(context, config)
-    if problem is None or not problem.is_config_exception:
-        return None if problem is None else problem.text
-    resource = "type=BROKER, name=''" if topic is None else f"type=TOPIC, name='{topic}'"
-    return f"Invalid config value for resource ConfigResource({resource}): {problem.text}"
+    if problem is None:
+        return ErrorCode.NONE, None
+    if topic is None:
+        return ErrorCode.INVALID_REQUEST, problem.text
+    resource = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
+    return ErrorCode.INVALID_CONFIG, f"{resource if problem.is_config_exception else ''}{problem.text}"
 
 
 def _lists(topic: str | None) -> Mapping[str, str]:
