@@ -51,6 +51,8 @@ def _stage(
     names = sorted(fleet.names())
     store = None if writing.out is None else Marks(writing.out, table.name)
     wanted = {part_of_cluster(name): Mark.of(how, fleet.inputs.get(name)) for name in names}
+    if store is not None:
+        writing.planned(store, wanted)
     left = Left.of(store, wanted, writing.force)
     done = [name for name in names if part_of_cluster(name) not in left.marks]
     every = make({name: without(frame, done) for name, frame in fleet.tables.items()}).persist()
