@@ -91,13 +91,18 @@ def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
     topics = _topics(rows, where)
     partitions = partition_facts(rows, where)
     if partitions.leader is None or partitions.isr is None:
-        raise SnapshotError(where, "nothing about who leads", "partitions whose leaders and ISRs are known")
+        raise leaders_unknown(where)
     snapshot = Snapshot(
         facts.brokers, topics, partitions, Source("shard", facts.name), controller_id=facts.controller_id,
         controller_epoch=facts.controller_epoch, broker_default_configs=facts.defaults,
     )  # fmt: skip
     check_brokers_listed(snapshot, where)
     return snapshot
+
+
+def leaders_unknown(where: str) -> SnapshotError:
+    """The error for a cluster of which nothing can be asked."""
+    return SnapshotError(where, "nothing about who leads", "partitions whose leaders and ISRs are known")
 
 
 def _topics(rows: pa.Table, where: str) -> TopicFacts:
