@@ -95,6 +95,8 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
 
 def _report_rejected(context: Context, broker_id: int, rows: Int32, codes: Int16) -> None:
     """Report the partitions of the request that were refused, once for each error."""
+    if not codes.any():
+        return
     for code in np.unique(codes[(codes != 0) & (rows >= 0)]).tolist():
         names = names_of(context.cluster, rows[(codes == code) & (rows >= 0)])
         context.log.add(

@@ -13,6 +13,7 @@ import numpy as np
 
 from kframe.core import partition_machine, replica_machine
 from kframe.core.context import Context, Operation, ask
+from kframe.core.event_log import NAMES_LOGGED
 from kframe.core.left_moves import forget_stored
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
@@ -21,7 +22,7 @@ from kframe.model.columns import Int32
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaState
-from kframe.model.log_entries import Message
+from kframe.model.log_entries import Message, TopicNames
 from kframe.model.requests import Occasion
 
 _DELETION = Occasion.DELETION
@@ -211,7 +212,7 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
 
 def _complete(context: Context, indexes: Int32) -> Operation[None]:
     """All replicas of these topics are gone: forget the topics, in storage first."""
-    names = _names(context, indexes)
+    names = tuple(context.cluster.topics.names[index] for index in indexes.tolist())
     p, rows = context.cluster.partitions, _rows(context, indexes)
     replicas = replica_machine.of_rows(context, rows)
     yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT, _DELETION)
@@ -219,7 +220,7 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
     if len(moving):  # else what is left of their moves would bar the way to every other, up to the next failover
         yield from forget_stored(context, moving, only_if_reached=False)
     yield from ask(DeleteTopics(names))
-    context.log.add(Message.DELETION_COMPLETED, each_topic=names)
+    context.log.add(Message.DELETION_COMPLETED, each_topic=_names(context, indexes))
     context.forget_topics(indexes.tolist())
 
 
@@ -233,9 +234,9 @@ def _halt_reassigning(context: Context, indexes: Int32) -> None:
     halt(context, indexes[busy].tolist(), REASSIGNING)
 
 
-def _names(context: Context, indexes: Int32) -> tuple[str, ...]:
+def _names(context: Context, indexes: Int32) -> TopicNames:
     names = context.cluster.topics.names
-    return tuple(names[index] for index in indexes.tolist())
+    return TopicNames(tuple(names[index] for index in indexes[:NAMES_LOGGED].tolist()), len(indexes))
 
 
 def _rows(context: Context, indexes: Int32) -> Int32:

@@ -100,6 +100,7 @@ def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     p = context.cluster.partitions
     rows = np.unique(rows[p.reassigning[rows] != 0]).astype(np.int32)
     done = ~is_moving(context, rows) | targets_in_sync(context, rows)
+    context.log.add_partitions(Message.TARGETS_CAUGHT_UP, context.cluster, rows[done])
     yield from resume(context, rows[done])
 
 

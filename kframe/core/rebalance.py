@@ -11,6 +11,7 @@ import numpy as np
 
 from kframe.core import leadership, partition_machine
 from kframe.core.context import Context, Operation
+from kframe.core.elections import AUTOMATIC, report_preferred
 from kframe.core.event_log import names_of
 from kframe.core.ordering import scala_hash_order
 from kframe.model.columns import Int32
@@ -50,8 +51,9 @@ def rebalance(context: Context) -> Operation[None]:
         mine = elsewhere & (preferred == cluster.brokers.find(broker_id))
         rows = _able_to_move(context, kept[mine].astype(np.int32))
         names = names_of(cluster, rows)
-        context.log.add(Message.ELECTION_STARTED, type="PREFERRED", partitions=names, trigger="AutoTriggered")
-        yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.PREFERRED)
+        context.log.add(Message.ELECTION_STARTED, type="PREFERRED", partitions=names, trigger=AUTOMATIC)
+        moves = yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.PREFERRED)
+        report_preferred(context, moves)
     interval_ms = context.config["leader.imbalance.check.interval.seconds"] * 1000.0
     yield SetTimer(TIMER, interval_ms, RebalanceLeaders())
 

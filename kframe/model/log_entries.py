@@ -59,12 +59,15 @@ class Message(Enum):
     DELETION_HALTED = auto()
     ELECTION_STARTED = auto()
     AUTO_REBALANCE = auto()
+    PREFERRED_COMPLETED = auto()
+    PREFERRED_FAILED = auto()
     UNCLEAN_BY_DEFAULT = auto()
     UNCLEAN_FOR_TOPIC = auto()
     ALTER_PARTITION_UNKNOWN_BROKER = auto()
     ALTER_PARTITION_STALE_EPOCH = auto()
     ALTER_PARTITION_REJECTED = auto()
     ISR_UPDATED = auto()
+    TARGETS_CAUGHT_UP = auto()
     ASSIGNMENT_UPDATED = auto()
     LEADER_EPOCH_UPDATED = auto()
     PARTITION_NEW = auto()
@@ -76,6 +79,14 @@ class Message(Enum):
     REPLICAS_OFFLINE = auto()
     RESPONSE_ERROR = auto()
     REFUSED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNames:
+    """Names of some of ``count`` topics."""
+
+    shown: tuple[str, ...]
+    count: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

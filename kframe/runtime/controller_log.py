@@ -5,6 +5,7 @@ Levels are Kafka's, but a standby's lines on who is controller, which Kafka writ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from logging import DEBUG, ERROR, INFO, WARNING
@@ -88,6 +89,16 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
         INFO, "Starting replica leader election ({type}) for partitions {partitions} triggered by {trigger}"
     ),
     Message.AUTO_REBALANCE: Template(INFO, "Processing automatic preferred replica leader election"),
+    Message.PREFERRED_COMPLETED: Template(
+        INFO, "Partition {partition} completed preferred replica leader election. New leader is {leader}",
+        summary="partitions completed preferred replica leader election",
+    ),
+    Message.PREFERRED_FAILED: Template(
+        WARNING,
+        "Partition {partition} failed to complete preferred replica leader election to {preferred}. Leader is still "
+        "{leader}",
+        summary="partitions failed to complete preferred replica leader election",
+    ),
     Message.UNCLEAN_BY_DEFAULT: Template(INFO, "Unclean leader election has been enabled by default"),
     Message.UNCLEAN_FOR_TOPIC: Template(INFO, "Unclean leader election has been enabled for topic {topic}"),
     # KafkaController.tryProcessAlterPartition
@@ -103,7 +114,12 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
     Message.ISR_UPDATED: Template(
         DEBUG, "ISR for partition {partition} updated to {state}.", summary="ISRs updated as their leaders proposed"
     ),
-    # KafkaController.updateReplicaAssignmentForPartition, updateLeaderEpoch
+    # KafkaController.maybeCompleteReassignment, updateReplicaAssignmentForPartition, updateLeaderEpoch
+    Message.TARGETS_CAUGHT_UP: Template(
+        INFO,
+        "Target replicas {targets:List} have all caught up with the leader for reassigning partition {partition}",
+        summary="partitions being reassigned have target replicas that have all caught up",
+    ),
     Message.ASSIGNMENT_UPDATED: Template(
         INFO, "Successfully updated assignment of partition {partition} to {assignment}",
         summary="assignments updated",
@@ -157,6 +173,8 @@ class EventSize:
 
     partitions: int = 0
     """Partition states written."""
+    changes: Counter[Message] = field(default_factory=Counter)
+    """Partitions by what the core reported of them."""
     leader_and_isr: int = 0
     """LeaderAndIsr, UpdateMetadata and StopReplica: one for each broker of each batch."""
     update_metadata: int = 0
@@ -181,10 +199,13 @@ def processed_line(
     controller_id: int, event: events.Event, duration_ms: float, size: EventSize, suppressed: int
 ) -> str:
     """The line on an event that is over: its cause, duration and size. Kafka has none."""
+    elected = size.changes[Message.LEADER_ELECTED] + size.changes[Message.PARTITION_INITIALIZED]
     more = f" ({suppressed} lines on such events left out)" if suppressed else ""
     return (
         f"[Controller id={controller_id}] Processed {event_name(event)} in {duration_ms:.3f} ms: "
-        f"{size.partitions} partition states written, {size.requests} requests sent to {len(size.brokers)} brokers "
+        f"{elected} leaders elected, {size.changes[Message.ISR_SHRUNK]} replicas offline, "
+        f"{size.changes[Message.PARTITION_FAILED]} partitions failed, {size.partitions} partition states written, "
+        f"{size.requests} requests sent to {len(size.brokers)} brokers "
         f"({size.leader_and_isr} LeaderAndIsr, {size.update_metadata} UpdateMetadata, {size.stop_replica} StopReplica)"
         f"{more}"
     )

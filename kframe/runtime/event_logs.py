@@ -18,7 +18,7 @@ from kframe.model.asks import WriteStates
 from kframe.model.changes import WriteResult
 from kframe.model.effects import Effect, Send
 from kframe.model.events import Answer, Done, Event
-from kframe.model.log_entries import LogEntry
+from kframe.model.log_entries import LogEntry, PartitionSample
 from kframe.model.ports import Clock
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EventSize, processed_line
@@ -74,10 +74,13 @@ class EventLogs:
         """The controller has taken a step: write what it reported."""
         for entry in self._controller.log.take():
             logger, template = self._template(entry)
+            sample = entry.values.get("sample")
+            if isinstance(sample, PartitionSample):
+                self._size.changes[entry.message] += sample.names.count
             if not logger.isEnabledFor(template.level):
                 continue
             self._noted |= template.level >= logging.INFO
-            if "sample" in entry.values:
+            if sample is not None:
                 self._deferred.append(_Deferred(time.time(), entry))
             elif "each_topic" in entry.values:
                 for line in lines_of_topics(template, entry, self._controller.controller_id):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kframe.core.event_log import NAMES_LOGGED
 from kframe.model.brokers import Registration
 from kframe.model.ids import PartitionState, RecoveryState, ReplicaFlag
-from kframe.model.log_entries import LogEntry, PartitionNames, PartitionSample, TopicAssignments
+from kframe.model.log_entries import LogEntry, PartitionNames, PartitionSample, TopicAssignments, TopicNames
 
 #: The states of a partition by Kafka's names.
 PARTITION_STATES: Final = {
@@ -42,13 +42,13 @@ def one_line(template: Template, entry: LogEntry, controller_id: int) -> str:
 
 
 def lines_of_topics(template: Template, entry: LogEntry, controller_id: int) -> Iterator[str]:
-    """One line for each of the topics ``each_topic``, at most NAMES_LOGGED, and one that counts the others."""
+    """One line for each topic that ``each_topic`` shows, and one that counts the others."""
     topics: Any = entry.values["each_topic"]
     prefix = _prefix(template, entry, controller_id)
-    for topic in topics[:NAMES_LOGGED]:
+    for topic in topics.shown:
         yield prefix + template.text.format(topic=topic)
-    if len(topics) > NAMES_LOGGED:
-        yield prefix + template.text.format(topic=f"(and {len(topics) - NAMES_LOGGED} more)")
+    if left_out := topics.count - len(topics.shown):
+        yield prefix + template.text.format(topic=f"(and {left_out} more)")
 
 
 def lines_of_partitions(template: Template, entry: LogEntry, controller_id: int, most: int) -> Iterator[str]:
@@ -91,6 +91,8 @@ _FORMAT: Final = _Formatter()
 def _items(value: Any) -> tuple[list[str] | None, int]:
     """At most NAMES_LOGGED items of a value that has several, and how many are left out; None for a single value."""
     match value:
+        case TopicNames():
+            return list(value.shown), value.count - len(value.shown)
         case PartitionNames():
             return [value.name(index) for index in range(len(value))], value.count - len(value)
         case PartitionSample(names=names):
@@ -156,6 +158,13 @@ def _brokers(sample: PartitionSample, index: int, *, isr: bool) -> list[int]:
     return listed
 
 
+def _targets(sample: PartitionSample, index: int) -> list[int]:
+    """Replicas that are not being removed."""
+    flags = sample.flags[sample.replicas.offsets[index] : sample.replicas.offsets[index + 1]].tolist()
+    listed = zip(_brokers(sample, index, isr=False), flags, strict=True)
+    return [broker for broker, bits in listed if not bits & ReplicaFlag.REMOVING]
+
+
 def _leader_and_isr(sample: PartitionSample, index: int) -> str:
     """Kafka 3.9 ``LeaderAndIsr.toString``; broker epochs of members are not stored in ZooKeeper."""
     isr = ", ".join(f"BrokerState(brokerId={one}, brokerEpoch=-1)" for one in _brokers(sample, index, isr=True))
@@ -199,6 +208,8 @@ _FIELDS: Final[Mapping[str, Callable[[PartitionSample, int], object]]] = {
     "leadership": _leadership,
     "assignment": _assignment,
     "replicas": lambda sample, index: _brokers(sample, index, isr=False),
+    "preferred": lambda sample, index: _brokers(sample, index, isr=False)[0],
+    "targets": _targets,
     "leader": lambda sample, index: int(sample.leader[index]),
     "leader_epoch": lambda sample, index: int(sample.leader_epoch[index]),
     "partition_epoch": lambda sample, index: int(sample.partition_epoch[index]),

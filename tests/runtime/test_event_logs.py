@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
+from kframe.core import reassignment
 from kframe.core.event_log import EventLog, spaced
 from kframe.model import events
 from kframe.model.admin import NewPartitions, NewTopic
@@ -33,7 +34,7 @@ from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EVENT_NAMES
 from kframe.runtime.event_logs import CONTROLLER_LOGGER, EVENTS_PER_SECOND, LINES_PER_SECOND, STATE_CHANGE_LOGGER
 from kframe.runtime.rate_limit import RateLimit
-from kframe.testing.clusters import cluster_of, healthy
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver
 
 PREFIX = "[Controller id=1000] "
@@ -255,6 +256,36 @@ def test_a_reassignment_reports_assignment_and_epochs(caplog: pytest.LogCaptureF
     ) in change_lines(caplog)
 
 
+def test_leaders_that_move_back_by_themselves_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    moved = PartitionSpec((1, 2), leader=2, isr=(2, 1), leader_epoch=3)
+    driver = Driver(cluster_of({"t": [moved]}, (1, 2)), {"auto.leader.rebalance.enable": False})
+    driver.handle(Elect())
+    caplog.clear()
+    driver.handle(RebalanceLeaders())
+    assert controller_lines(caplog) == [
+        f"{PREFIX}Processing automatic preferred replica leader election",
+        f"{PREFIX}Starting replica leader election (PREFERRED) for partitions t-0 triggered by AutoTriggered",
+        f"{PREFIX}Partition t-0 completed preferred replica leader election. New leader is 1",
+    ]
+
+
+def test_a_reassignment_reports_that_its_targets_are_in_sync(caplog: pytest.LogCaptureFixture) -> None:
+    driver = start(1, caplog, brokers=(1, 2, 3))
+    driver.handle(ReassignmentRequested(Targets.of([(("t", 0), (1, 3))]), token=6))
+    caplog.clear()
+    driver.ensemble.write_state("t", 0, leader=1, isr=(1, 2, 3), leader_epoch=1)
+    driver.run(driver.context.refresh(driver.rows("t-0")))
+    driver.run(reassignment.complete_where_in_sync(driver.context, driver.rows("t-0")))
+    said = controller_lines(caplog)
+    assert (
+        f"{PREFIX}Target replicas List(1, 3) have all caught up with the leader for reassigning partition t-0" in said
+    )
+    assert (
+        f"{PREFIX}Successfully updated assignment of partition t-0 to "
+        "ReplicaAssignment(replicas=1,3, addingReplicas=, removingReplicas=)"
+    ) in said
+
+
 def test_a_standby_reports_each_change_of_the_controller_once(caplog: pytest.LogCaptureFixture) -> None:
     driver = Driver(cluster_of({}, (1, 2)))
     other = driver.ensemble.connect()
@@ -276,11 +307,13 @@ def test_an_event_reports_its_cause_duration_and_size(driver: Driver, caplog: py
     driver.handle(ControlledShutdownRequested(2, -1, token=7))
     assert [line for line in lines(caplog, CONTROLLER_LOGGER) if "Processed" in line] == [
         (
-            f"{PREFIX}Processed BrokerChange in 0.000 ms: 2 partition states written, 4 requests sent to 1 brokers "
+            f"{PREFIX}Processed BrokerChange in 0.000 ms: 2 leaders elected, 2 replicas offline, "
+            "0 partitions failed, 2 partition states written, 4 requests sent to 1 brokers "
             "(2 LeaderAndIsr, 2 UpdateMetadata, 0 StopReplica)"
         ),
         (
-            f"{PREFIX}Processed ControlledShutdown from broker 2 in 0.000 ms: 0 partition states written, 0 requests "
+            f"{PREFIX}Processed ControlledShutdown from broker 2 in 0.000 ms: 0 leaders elected, 0 replicas "
+            "offline, 2 partitions failed, 0 partition states written, 0 requests "
             "sent to 0 brokers (0 LeaderAndIsr, 0 UpdateMetadata, 0 StopReplica)"
         ),
     ]
