@@ -1,6 +1,7 @@
 """The words of controller.log: those of Kafka 3.9's controller, and one line more for each event that did something.
 
-Levels are Kafka's, but a standby's lines on who is controller, which Kafka writes at DEBUG, are INFO here.
+Levels are Kafka's, but INFO for two messages that Kafka writes at DEBUG, which its default configuration puts into the
+same file: who is controller, on a standby, and ISRs that leaders change.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from logging import DEBUG, ERROR, INFO, WARNING
+from logging import ERROR, INFO, WARNING
 from typing import Final
 
 from kframe.model import events
@@ -112,7 +113,7 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
         INFO, "Rejecting AlterPartition request from node {broker} for {partitions} because of {error}"
     ),
     Message.ISR_UPDATED: Template(
-        DEBUG, "ISR for partition {partition} updated to {state}.", summary="ISRs updated as their leaders proposed"
+        INFO, "ISR for partition {partition} updated to {state}.", summary="ISRs updated as their leaders proposed"
     ),
     # KafkaController.maybeCompleteReassignment, updateReplicaAssignmentForPartition, updateLeaderEpoch
     Message.TARGETS_CAUGHT_UP: Template(

@@ -14,7 +14,9 @@ from kframe.core.event_log import EventLog, spaced
 from kframe.model import events
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.asks import Claim
+from kframe.model.columns import Ragged
 from kframe.model.events import (
+    AlterPartitionRequested,
     BrokersChanged,
     ControlledShutdownRequested,
     ControllerChanged,
@@ -284,6 +286,31 @@ def test_a_reassignment_reports_that_its_targets_are_in_sync(caplog: pytest.LogC
         f"{PREFIX}Successfully updated assignment of partition t-0 to "
         "ReplicaAssignment(replicas=1,3, addingReplicas=, removingReplicas=)"
     ) in said
+
+
+def test_an_isr_that_its_leader_changes_is_named(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+    brokers = driver.cluster.brokers
+    epoch = int(brokers.broker_epoch[brokers.find(1)])
+    for broker_epoch in (epoch, epoch - 1):
+        driver.handle(
+            AlterPartitionRequested(
+                1, broker_epoch, 1, (("t", 0), ("t", 1)), np.array([0, 9], np.int32), np.array([0, 0], np.int32),
+                np.zeros(2, np.uint8), Ragged.of([[1], [1]]), token=broker_epoch,
+            )
+        )  # fmt: skip
+    driver.handle(
+        AlterPartitionRequested(
+            9, 1, 1, (("t", 0),), np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8),
+            Ragged.of([[1]]), token=9,
+        )
+    )  # fmt: skip
+    stale = f"stale broker epoch {epoch - 1} and local broker epoch {epoch}"
+    assert sorted(controller_lines(caplog)) == [
+        f"{PREFIX}ISR for partition t-0 updated to {state(1, 0, (1,), 1)}.",
+        f"{PREFIX}Ignoring AlterPartition due to {stale} for broker 1",
+        f"{PREFIX}Ignoring AlterPartition due to unknown broker 9",
+        f"{PREFIX}Rejecting AlterPartition request from node 1 for t-1 because of NOT_CONTROLLER",
+    ]
 
 
 def test_a_standby_reports_each_change_of_the_controller_once(caplog: pytest.LogCaptureFixture) -> None:
