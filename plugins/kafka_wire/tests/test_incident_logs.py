@@ -1,8 +1,9 @@
 """One incident under Kafka's own controller and under kframe: both write the same lines, but for those in the tables.
 
-A broker arrives, a topic is created, its leader is killed and comes back, a preferred leader is elected and the topic
-is deleted. Of both logs the lines of each step at INFO and above are compared, without times, and without the ids and
-epochs of controllers and brokers; leaders, ISRs, leader epochs and partition epochs have to agree.
+The role is taken, brokers arrive, a topic is created, its leader is killed and comes back, a preferred leader is
+elected and the topic is deleted. Of both logs the lines of each step at INFO and above are compared, without times,
+and without the ids and epochs of controllers and brokers; leaders, ISRs, leader epochs and partition epochs have to
+agree.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 LOGS: Final = ("controller", "state-change")
-STEPS: Final = ("arrival", "creation", "failure", "return", "election", "deletion")
+STEPS: Final = ("takeover", "arrival", "creation", "failure", "return", "election", "deletion")
 
 #: Lines of Kafka's controller that kframe does not write, and why. Whole lines without time, level and prefix.
 LEFT_OUT: Final[Mapping[str, str]] = {
@@ -37,11 +38,26 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     r"Controller \d+'s connection to broker .* was unsuccessful": "one line for each cut instead, with its queue",
     r"Controller \d+ epoch \d+ fails to send request .*": "one line for each cut instead, with its queue",
     r"Controller \d+ fails to send a request to broker .*": "one line for each cut instead, with its queue",
+    "Registering handlers": "a step without a fact: watches are set when storage is opened",
+    "(Deleting|Initializing|Fetching) (log dir|isr|controller|topic) .*": "a step without a fact",
+    r"Initializing manager with initial deletions: .*": "List of topics to be deleted says it",
+    r"(Creating|Updating) FeatureZNode at path: .*": "the store's business",
+    r"Currently shutting brokers in the cluster: Set\(\)": "a new controller knows of none",
+    r"Partitions undergoing preferred replica election: ": "there are none",
+    r"Partitions that completed preferred replica election: ": "there are none",
+    r"Skipping preferred replica election for partitions due to topic deletion: ": "there are none",
+    r"Resuming preferred replica election for partitions: ": "there are none",
+    r"Starting replica leader election \(PREFERRED\) for partitions  triggered by ZkTriggered": "there are none",
+    "Starting the controller scheduler": "kframe has none",
     r"Starting|Stopped|Shutting down|Shutdown completed": "threads of the broker that is controller",
     r"Add \d+ partitions and deleted \d+ partitions from metadata cache .*": "the broker's own line",
 }
 #: Lines of kframe that Kafka does not write, and why.
 OWN: Final[Mapping[str, str]] = {
+    r"kframe \S+ stands for election as .*": "who it is, and what it speaks",
+    r"ISR for partition .* updated to .*": "Kafka writes it at DEBUG, which its default settings put into the file",
+    r"anybody who reaches ZooKeeper .*|PLAINTEXT://.*: no TLS, .*": "warnings on what is risky",
+    r"Broker 1 has been elected as the controller, .*": "Kafka writes it at DEBUG, as above",
     r"Processed \w+.* in [0-9.]+ ms: .*": "cause, duration and size of each event",
     r"Controller \d+'s connection to broker .* is cut: .*": "once for each cut",
     r"Controller \d+ connected to .* again .*": "once for each cut that heals",
@@ -90,7 +106,11 @@ def normalised(message: str) -> str:
     """Without the controller's id, controller epochs and broker epochs; sets in ascending order."""
     message = re.sub(r"^\[(Topic Deletion Manager|Controller id=)[ ]?\d+( epoch=\d+)?\]", r"[\1\2]", message)
     message = re.sub(r"epoch=\d+\]", "epoch=E]", message)
+    message = re.sub(r"controllerId=\d+", "controllerId=ID", message)
     message = re.sub(r"ControllerEpoch:\d+", "ControllerEpoch:E", message)
+    message = re.sub(r"as the new controller with epoch \d+", "as the new controller with epoch E", message)
+    # The core does not know ZooKeeper's version of the record of controller epochs, which Kafka names, too.
+    message = re.sub(r"\d+ (successfully elected .* to) \d+( and epoch zk .*)?", r"ID \1 E", message)
     message = re.sub(r"(\d+) -> \d+", r"\1 -> E", message)
     message = re.sub(r"topicId=\S+|Some\([-\w]{22}\)", "ID", message)
     return _SETS.sub(lambda found: f"{found[1]}({', '.join(sorted(found[2].split(', ')))})", message)
@@ -117,11 +137,17 @@ def unused(found: Mapping[tuple[str, str], Counter[str]], passed_over: Mapping[s
     ]  # fmt: skip
 
 
+def take_over(incident: Incident) -> None:
+    ready = re.compile("triggered by ZkTriggered|Processed Reelect")
+    assert until(lambda: ready.search(incident.read("controller")) is not None, PATIENCE_S)
+
+
 def arrive(incident: Incident) -> None:
-    broker = incident.cluster.brokers[3]
-    broker.start()
-    broker.await_started()
-    assert incident.has_written("controller", "Updated broker epochs cache")
+    for broker_id in (2, 3):
+        broker = incident.cluster.brokers[broker_id]
+        broker.start()
+        broker.await_started()
+        assert incident.has_written("controller", "Updated broker epochs cache", broker_id - 1)
 
 
 def create_topic(incident: Incident) -> None:
@@ -137,7 +163,10 @@ def fail(incident: Incident) -> None:
 
 
 def come_back(incident: Incident) -> None:
-    arrive(incident)
+    broker = incident.cluster.brokers[3]
+    broker.start()
+    broker.await_started()
+    assert incident.has_written("controller", "Updated broker epochs cache")
     assert incident.led(2, [2, 3])
     assert incident.has_written("state-change", "Sending UpdateMetadata request to brokers", 4)
 
@@ -152,13 +181,11 @@ def delete(incident: Incident) -> None:
     assert incident.has_written("controller", "Deletion of topic t successfully completed")
 
 
-ACTS: Final = dict(zip(STEPS, (arrive, create_topic, fail, come_back, elect, delete), strict=True))
+ACTS: Final = dict(zip(STEPS, (take_over, arrive, create_topic, fail, come_back, elect, delete), strict=True))
 
 
 def happen(incident: Incident) -> dict[tuple[str, str], Counter[str]]:
     """Play the incident; the lines of each log by step."""
-    for log in LOGS:
-        incident.lines(log)
     found = {}
     for step in STEPS:
         ACTS[step](incident)
@@ -169,13 +196,13 @@ def happen(incident: Incident) -> dict[tuple[str, str], Counter[str]]:
 
 @pytest.fixture
 def kafka(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Incident]:
-    """Broker 1 of Kafka's is controller, 2 is there, 3 is yet to arrive."""
+    """Broker 1 of Kafka's is controller, 2 and 3 are yet to arrive."""
     yield from _running(zookeeper, tmp_path / "kafka", "/incident-kafka", None)
 
 
 @pytest.fixture
 def kframe(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Incident]:
-    """The same brokers, kframe is controller."""
+    """The same brokers, kframe has taken the role from broker 1."""
     yield from _running(zookeeper, tmp_path / "kframe", "/incident-kframe", 1000)
 
 
@@ -188,14 +215,13 @@ def _running(server: ServerHandle, folder: Path, chroot: str, controller_id: int
     client = KazooClient(cluster.zookeeper, timeout=SESSION_S)
     client.start()
     try:
+        cluster.brokers[1].start()
+        cluster.brokers[1].await_started()
         if controller_id is not None:
-            instance = Instance(cluster.zookeeper, folder / "instance", controller_id)
+            settings = {"auto.leader.rebalance.enable": "false"}
+            instance = Instance(cluster.zookeeper, folder / "instance", controller_id, "--takeover", settings=settings)
             instance.await_ready(active=True)
-        for broker_id in (1, 2):
-            cluster.brokers[broker_id].start()
-            cluster.brokers[broker_id].await_started()
         read = cluster.brokers[1].log if instance is None else _reader(instance)
-        assert until(lambda: "New broker startup callback for 2" in read("controller"), PATIENCE_S)
         tool = Tool(folder / "tool", cluster.brokers[1].address)
         yield Incident(cluster, client, tool, read)
     finally:
@@ -218,5 +244,5 @@ def test_the_same_incident_makes_the_same_lines(kafka: Incident, kframe: Inciden
         for where in theirs
         if (expected := kept(theirs[where], LEFT_OUT)) != (written := kept(ours[where], OWN))
     }
-    assert (unused(theirs, LEFT_OUT), unused(ours, OWN)) == ([], [])
     assert not differences, json.dumps({" ".join(where): what for where, what in differences.items()}, indent=2)
+    assert (unused(theirs, LEFT_OUT), unused(ours, OWN)) == ([], [])

@@ -51,6 +51,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         first.await_ready(active=True)
         second = Instance(cluster.zookeeper, tmp_path / "second", 1001, "--insist")
         second.await_ready(active=False)
+        assert "Broker 1000 has been elected as the controller, so stopping the election process." in second.log
 
         assert until(lambda: known_controller(cluster) == 1000, PATIENCE_S), first.log
         assert tool.ask("produce", topic="auto", partition=0, values=["a"]) == 1
