@@ -15,7 +15,7 @@ import numpy as np
 
 from kframe.api import results
 from kframe.api.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
-from kframe.api.serving import Server
+from kframe.api.serving import MeasuredServer, Server
 from kframe.core.features import FeaturesResponse
 from kframe.core.producer_ids import ProducerIdsResponse
 from kframe.model import events
@@ -145,8 +145,13 @@ class Controller:
         return self._loop.status()
 
     def metrics(self) -> dict[str, float]:
-        """Gauges, timers and meters by the names that dashboards for Kafka know. Callable from any thread."""
-        return self._loop.metrics()
+        """Gauges, timers and meters by the names that dashboards for Kafka know, and what servers measure. Callable
+        from any thread."""
+        found = self._loop.metrics()
+        for server in self._servers:
+            if isinstance(server, MeasuredServer):
+                found |= server.metrics()
+        return found
 
     def inspect(self, read: Callable[[ClusterState | None], Result]) -> Future[Result]:
         """Call ``read`` in the controller's thread, between two events, with the cluster as it is then, or with None if

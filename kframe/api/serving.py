@@ -26,3 +26,11 @@ class Server(Protocol):
     @property
     def addresses(self) -> Mapping[str, str]:
         """HOST:PORT of each listener by its name, while it serves: with port 0 the system has chosen one."""
+
+
+@runtime_checkable
+class MeasuredServer(Protocol):
+    """A server with metrics of its own."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Values by exported name, as ``Controller.metrics`` has them. Callable from any thread."""

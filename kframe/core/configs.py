@@ -14,6 +14,7 @@ from kframe.model.admin import ConfigChange, ConfigOperation
 from kframe.model.asks import ReadConfigs, WriteConfigs
 from kframe.model.config import UNCLEAN
 from kframe.model.events import AlterConfigsRequested
+from kframe.model.log_entries import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def topic_settings_changed(context: Context, name: str) -> Operation[None]:
         return
     yield from topics.read_settings(context, (name,))
     if columns.unclean[index] == 1:
+        context.log.add(Message.UNCLEAN_FOR_TOPIC, topic=name)
         yield from partition_machine.trigger_online(context, topic=index)
 
 
@@ -70,6 +72,7 @@ def broker_defaults_changed(context: Context) -> Operation[None]:
     before = context.unclean_by_default
     context.unclean_by_default = config.get(UNCLEAN, str(context.config[UNCLEAN])).lower() == "true"
     if context.unclean_by_default and not before:
+        context.log.add(Message.UNCLEAN_BY_DEFAULT)
         yield from partition_machine.trigger_online(context)
 
 

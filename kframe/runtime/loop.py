@@ -21,6 +21,7 @@ from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
 from kframe.plug.specs import Observer
+from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.metrics import Timers, measure
 from kframe.runtime.observers import Observers
 from kframe.runtime.perform import Performer
@@ -60,6 +61,7 @@ class ControllerLoop:
         self.timers = Timers()
         self.observers = Observers(observers)
         self._clock = clock
+        self._logs = EventLogs(controller, clock)
         self._tokens = itertools.count(1)
         self._waiting: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
         self._answered: deque[tuple[Future[Any], Any]] = deque()
@@ -139,6 +141,7 @@ class ControllerLoop:
         if isinstance(event, Elect) and self._clock.now_ms() < self._stands_again_ms:
             return  # a timer repeats it
         started_ms, self.state = self._clock.now_ms(), event.state
+        self._logs.begin()
         try:
             yield from self._advance(event)
             self._publish()
@@ -148,7 +151,9 @@ class ControllerLoop:
             self._publish()
         finally:
             self._note_failure()
-            self.timers.add(event.state, self._clock.now_ms() - started_ms)
+            duration_ms = self._clock.now_ms() - started_ms
+            self.timers.add(event.state, duration_ms)
+            self._logs.finish(event, duration_ms)
             self.state = ControllerState.IDLE
             self._deliver()
 
@@ -205,10 +210,12 @@ class ControllerLoop:
         """Hand the controller an event, perform what it asks for, and hand answers back until its operation is over."""
         while cause is not None:
             effects, answer = self.controller.step(cause), None
+            self._logs.stepped()
             self.observers.stepped(cause, effects)
             for effect in effects:
                 yield effect
                 answer = self._performer.perform_one(effect)
+                self._logs.performed(effect, answer)
             cause = answer  # only the last effect is ever answered
 
     def _settle(self, effects: list[Effect]) -> None:
@@ -221,6 +228,7 @@ class ControllerLoop:
         """Give the role up for an error that nobody foresaw; what fails at that too is only logged."""
         try:
             effects = self.controller.abandon(f"{type(error).__name__}: {error}")
+            self._logs.stepped()
             self.observers.stepped(event, effects)
             self._settle(effects)
         except Exception:

@@ -172,6 +172,18 @@ def test_levels_are_spelled_as_kafka_s(logs: None, tmp_path: Path, level: str, l
     assert len(lines) == len(logged)
 
 
+@pytest.mark.parametrize(
+    ("message", "written"),
+    [("stopped", "[Controller id=7] stopped"), ("[Controller id=7 epoch=3] x", "[Controller id=7 epoch=3] x"),
+     ("[Topic Deletion Manager 7] x", "[Topic Deletion Manager 7] x")],
+)  # fmt: skip
+@pytest.mark.parametrize("logger", ["kframe.controller", "kframe.kafka_wire", "kframe.zookeeper"])
+def test_a_line_names_the_controller_once(logs: None, tmp_path: Path, logger: str, message: str, written: str) -> None:
+    start_logs(7, tmp_path)
+    logging.getLogger(logger).info(message)
+    assert (tmp_path / CONTROLLER_LOG).read_text().endswith(f"] INFO {written} ({logger})\n")
+
+
 def test_files_that_were_moved_away_are_begun_anew(logs: None, tmp_path: Path) -> None:
     """As logrotate does it without telling anybody."""
     start_logs(7, tmp_path)

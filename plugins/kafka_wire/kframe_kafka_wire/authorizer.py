@@ -16,7 +16,7 @@ from kframe import KframeError
 from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.records import Records, decode_record
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kframe.kafka_wire")
 
 ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 #: The resource that stands for the cluster as a whole.

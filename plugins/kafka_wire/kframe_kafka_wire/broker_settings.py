@@ -20,7 +20,7 @@ from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.identity import inter_broker_listener
 from kframe_kafka_wire.security import security_of
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kframe.kafka_wire")
 
 #: DescribeConfigs, which all brokers since 1.1 have, and the type of resource that a broker is.
 _DESCRIBE: Final = 32, 1

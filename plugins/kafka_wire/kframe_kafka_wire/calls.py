@@ -18,7 +18,7 @@ from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
 from kframe_kafka_wire.records import NoRecords, Records, cluster_id, registered_brokers
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kframe.kafka_wire")
 
 Result = TypeVar("Result")
 #: In place of the operations that somebody may do: nobody has asked.

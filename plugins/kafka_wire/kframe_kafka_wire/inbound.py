@@ -6,7 +6,6 @@ As in Kafka a connection has one request under way; what it sends meanwhile wait
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,13 +24,12 @@ from kframe_kafka_wire.apis.table import (
 )
 from kframe_kafka_wire.calls import Call, Desk, Session
 from kframe_kafka_wire.codec import API_NAMES, CodecError, Header, decode_header, decode_request, encode_response
+from kframe_kafka_wire.drops import Drops, Reason
 from kframe_kafka_wire.frames import Budget, Refused, read_frame
 from kframe_kafka_wire.gate import Gate, Logins
 from kframe_kafka_wire.principals import Mapper, Principal, distinguished_name
 from kframe_kafka_wire.relay import Relay, Relays
 from kframe_kafka_wire.sasl_server import SaslError
-
-_log = logging.getLogger(__name__)
 
 #: Frames and answers of more bytes are read and written beside the loop, so that others are served meanwhile.
 _LARGE: Final = 1 << 17
@@ -65,6 +63,8 @@ class Listening:
     """The subject of a certificate to the name of a principal."""
     relays: Relays | None
     """None where nothing is passed on."""
+    drops: Drops
+    """Counts the connections that end early."""
 
 
 class Inbound:
@@ -88,18 +88,26 @@ class Inbound:
         try:
             while await self._one():
                 pass
-        except (Refused, CodecError, SaslError, TimeoutError) as error:
-            _log.info("connection of %s from %s ends: %s", self._session.principal, self._session.host, error)
+        except (Refused, CodecError) as error:
+            self._note(Reason.FRAME_REFUSED, error)
+        except SaslError as error:
+            self._note(Reason.LOGIN_FAILED, error)
+        except TimeoutError:
+            self._note(Reason.IDLE, "connections.max.idle.ms")
         except (OSError, ssl.SSLError) as error:
-            _log.debug("connection from %s is lost: %s", self._session.host, error)
+            self._note(Reason.LOST, error)
         except KframeError as error:
-            _log.warning("a request from %s cannot be answered: %s", self._session.host, error)
-        except Exception:
-            _log.exception("a request from %s made us fail; its connection ends", self._session.host)
+            self._note(Reason.UNANSWERABLE, error)
+        except Exception as error:
+            self._note(Reason.FAILED, error, traceback=True)
         finally:
             if self._relay is not None:
                 self._relay.close()
             await self._hang_up()
+
+    def _note(self, reason: Reason, problem: object, *, traceback: bool = False) -> None:
+        who = f"{self._session.host} ({self._session.principal})"
+        self._at.drops.note(reason, who, problem, traceback=traceback)
 
     async def _hang_up(self) -> None:
         """Close. What was answered may still be on its way, but not for as long as the other side likes."""

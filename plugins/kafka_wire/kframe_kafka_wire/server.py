@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from kframe.model.config import whole
 from kframe_kafka_wire.authorizer import AclAuthorizer, Everybody, authorizer_of
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.calls import Desk
+from kframe_kafka_wire.drops import Drops, Reason
 from kframe_kafka_wire.frames import Budget
 from kframe_kafka_wire.gate import Logins, logins_of
 from kframe_kafka_wire.identity import node_of, registers
@@ -28,8 +28,6 @@ from kframe_kafka_wire.records import Records, announce, records_of
 from kframe_kafka_wire.relay import Relays
 from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.security import ListenerSecurity, security_of
-
-_log = logging.getLogger(__name__)
 
 #: Requests under way hold as many frames of the largest size, unless queued.max.request.bytes says how many bytes.
 _FRAMES_AT_ONCE: Final = 2
@@ -62,11 +60,16 @@ class WireServer:
         self._ending: asyncio.Event | None = None
         self._authorizer: AclAuthorizer | None = None
         self._from: Counter[str] = Counter()
+        self._drops = Drops()
 
     @property
     def addresses(self) -> Mapping[str, str]:
         """HOST:PORT of each listener, while it serves."""
         return dict(self._addresses)
+
+    def metrics(self) -> dict[str, float]:
+        """Connections dropped and frames refused. Callable from any thread."""
+        return self._drops.metrics()
 
     def start(self, controller: Controller) -> None:
         """Bind and serve until ``stop``. Raises ConfigError where an address cannot be bound or a file be read."""
@@ -177,7 +180,7 @@ class WireServer:
         self._from[host] += 1
         try:
             if count > self._numbers["max.connections"] or self._from[host] > self._numbers["max.connections.per.ip"]:
-                _log.warning("a connection from %s is refused: there are as many as there may be", host)
+                self._drops.note(Reason.TOO_MANY, host, "there are as many as there may be")
                 writer.close()
                 return
             await Inbound(at, reader, writer).serve()
@@ -198,7 +201,8 @@ class WireServer:
         if wanted and security.protocol == "PLAINTEXT" and isinstance(desk.authorizer, Everybody):
             relays = Relays(desk, security.listener, limits.frame, number["request.timeout.ms"] / 1000)
         names = name_mapper(self._config.get("ssl.principal.mapping.rules", ""))
-        return Listening(security.listener, desk, limits, budget, self._logins(security, desk), names, relays)
+        logins = self._logins(security, desk)
+        return Listening(security.listener, desk, limits, budget, logins, names, relays, self._drops)
 
     def _logins(self, security: ListenerSecurity, desk: Desk) -> Logins | None:
         if not security.sasl:

@@ -33,7 +33,7 @@ from kframe_kafka_wire.identity import control_listener, inter_broker_listener, 
 from kframe_kafka_wire.security import security_of
 from kframe_kafka_wire.told import told_by
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kframe.kafka_wire")
 
 #: A queue that tells of fewer partitions is never merged, whatever is told twice in it.
 QUEUE_PARTITIONS: Final = 10_000

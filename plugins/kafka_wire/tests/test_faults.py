@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import threading
@@ -21,6 +22,8 @@ from kframe_zookeeper.testing.process import until
 from kframe.errors import ErrorCode
 from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
 from kframe.testing.clusters import cluster_of, healthy, registration, requests_of
+
+CHANNEL = "kframe.kafka_wire"
 
 
 def frame(length: int, content: bytes) -> Deed:
@@ -196,7 +199,7 @@ def test_a_broker_that_does_not_listen_yet(
     fakes: Callable[..., FakeBroker], make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is tried until it does."""
-    caplog.set_level("INFO")
+    caplog.set_level("DEBUG", CHANNEL)
     world = make_world()
     world.broker.close()
     world.send("t-0")
@@ -204,6 +207,82 @@ def test_a_broker_that_does_not_listen_yet(
     later = fakes(port=world.broker.port)
     world.settle()
     assert [APIS[one.api_key] for one in later.requests] == ["LeaderAndIsr", "UpdateMetadata"]
+
+
+def channel_lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """Level and text of the channels' lines, without durations and sizes."""
+    return [
+        (record.levelname, re.sub(r"at most \d+", "at most N", re.sub(r"\d+\.\d{3} s", "T s", record.getMessage())))
+        for record in caplog.records
+        if record.name == CHANNEL
+    ]
+
+
+def test_a_cut_is_logged_once_with_its_queue_and_once_when_it_heals(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", CHANNEL)
+    world = make_world()
+    release = threading.Event()
+
+    def cut(connection: socket.socket, reply: bytes) -> None:
+        release.wait(30)
+        frame(0, b"")(connection, reply)
+
+    world.broker.script.extend([cut, closed, closed, closed, closed])
+    for _ in range(3):
+        world.stop(t=True)
+    assert world.broker.await_requests(1)
+    release.set()
+    world.settle()
+    node = f"127.0.0.1:{world.broker.port} (id: 1)"
+    own = "[RequestSendThread controllerId=1000] Controller 1000"
+    assert channel_lines(caplog) == [
+        (
+            "WARNING",
+            (
+                f"{own}'s connection to broker {node} is cut: a reply of 0 bytes, where at most N make sense "
+                "(WireError); 3 requests wait"
+            ),
+        ),
+        ("INFO", f"{own} connected to {node} again for sending state change requests, after T s; 2 requests wait"),
+    ]
+
+
+def test_a_cut_that_never_heals_ends_with_the_registration(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", CHANNEL)
+    world = make_world()
+    world.broker.close()
+    world.stop(t=True)
+    world.stop(u=True)
+    assert until(lambda: len(channel_lines(caplog)) == 1)
+    world.transport.disconnect(world.cluster, (0,))
+    node = f"127.0.0.1:{world.broker.port} (id: 1)"
+    assert channel_lines(caplog)[1:] == [
+        (
+            "INFO",
+            (
+                f"[RequestSendThread controllerId=1000] Controller 1000 gives up its connection to broker {node}, "
+                "T s after it was cut: 2 requests are dropped"
+            ),
+        )
+    ]
+
+
+def test_a_connection_that_was_idle_is_no_cut(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", CHANNEL)
+    world = make_world()
+    world.stop(t=True)
+    world.settle()
+    world.broker.script.append(closed)
+    world.stop(t=True)
+    world.settle()
+    assert len(world.broker.requests) == 3
+    assert channel_lines(caplog) == []
 
 
 def test_pauses_grow_to_a_second() -> None:

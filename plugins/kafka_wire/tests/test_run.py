@@ -53,6 +53,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         second.await_ready(active=False)
         assert_it_is_seen(cluster, first, second)
         assert_ids_are_kept(cluster)
+        assert "Broker 1000 has been elected as the controller, so stopping the election process." in second.log
 
         assert until(lambda: known_controller(cluster) == 1000, PATIENCE_S), first.log
         assert tool.ask("produce", topic="auto", partition=0, values=["a"]) == 1
