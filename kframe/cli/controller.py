@@ -36,13 +36,15 @@ def group() -> None:
               help="How others reach it; repeatable.  [default: kafka: with the default transport]")  # fmt: skip
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
 @click.option("--takeover", is_flag=True, help="Take the role from the present controller, once.")
-@click.option("--insist", is_flag=True, help="Take the role whenever a broker has it; not from kframe.never.replicas.")
+@click.option("--insist/--no-insist", default=None,
+              help="Come before brokers: be first when the role is free, take it from a broker, never from another "
+              "instance.  [default: on if kframe.never.replicas names another instance]")  # fmt: skip
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
 @click.option("--log-level", type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")), default="INFO", show_default=True)
 @plugin_options
 def run(
     zookeeper: str | None, controller_id: str | None, config: Path | None, listeners: tuple[str, ...],
-    transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, takeover: bool, insist: bool,
+    transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, takeover: bool, insist: bool | None,
     log_dir: Path | None, log_level: str, plugins: PluginSettings,
 ) -> None:  # fmt: skip
     """Be the controller, or stand by until there is none, until SIGTERM or SIGINT.
@@ -62,14 +64,13 @@ def run(
     own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
     arrangement = running.arrange(registry, transport, servers, metrics_listen)
     make_ready()
-    controller = running.assemble(settings, cluster.store(), arrangement, registry)
+    controller = running.assemble(settings, cluster.store(), arrangement, registry, insist)
     start_logs(own_id, log_dir, log_level)
     with settings.located():
         cluster.audit()
         for risk in running.risks(settings, arrangement, cluster.broker_ids()):
             logging.getLogger("kframe.config").warning("%s", risk)
-        peers = running.instances(settings) if insist else None
-        running.serve(controller, takeover, lambda: running.summary(settings, controller, arrangement), peers)
+        running.serve(controller, takeover, lambda: running.summary(settings, controller, arrangement))
 
 
 @group.command()

@@ -44,9 +44,13 @@ class Store(Protocol):
     def claim(self, controller_id: int) -> int | None:
         """Become controller and return the new controller epoch; None if the role is taken. Arms the watch on it."""
 
-    def take_over(self, controller_id: int) -> int | None:
+    def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
         """``claim``, also from a controller that holds the role, which hears of it by ControllerChanged or Elect. None
-        if yet another one was faster."""
+        if yet another one was faster.
+
+        ``brokers_only``: only from a broker. The controller record belongs to a broker if the same session owns the
+        registration of that broker id; the record that was read is the one that is replaced, or nothing is.
+        """
 
     def controller(self) -> int:
         """Id of the present controller, -1 if there is none. Arms the watch on it."""
@@ -156,6 +160,18 @@ class Store(Protocol):
 
     def quarantined(self) -> Mapping[str, str]:
         """What could not be read and is left out until it can be: names to reasons. Callable from any thread."""
+
+
+@runtime_checkable
+class Contending(Protocol):
+    """A store that can claim the role at the notification that it is free, before any event is handled."""
+
+    def contend(self, controller_id: int) -> None:
+        """Claim the role for this controller as soon as the present one loses it.
+
+        For a standby that was notified of another controller; holds for one election. What was won is invisible until
+        the next ``claim`` or ``take_over`` returns it; if none comes, the role is given up again. Raises StoreError.
+        """
 
 
 @runtime_checkable

@@ -21,6 +21,7 @@ from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
 from kframe.plug.specs import Observer
+from kframe.runtime.contending import InstancesFirst
 from kframe.runtime.metrics import Timers, measure
 from kframe.runtime.observers import Observers
 from kframe.runtime.perform import Performer
@@ -49,8 +50,10 @@ class ControllerLoop:
         transport: Transport,
         clock: Clock,
         observers: Iterable[tuple[str, Observer]] = (),
+        *,
+        instances_first: bool = False,
     ) -> None:
-        """``observers`` are shown every step, each under its name."""
+        """``observers`` are shown every step, each under its name; ``instances_first``: see ``contending``."""
         self.controller = controller
         self.store = store
         self.transport = transport
@@ -65,6 +68,7 @@ class ControllerLoop:
         self._answered: deque[tuple[Future[Any], Any]] = deque()
         self._lock = threading.Lock()
         self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
+        self._contention = InstancesFirst(controller, store, clock, self.queue.put) if instances_first else None
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._failures = self._failures_seen = 0
@@ -140,6 +144,8 @@ class ControllerLoop:
             self._publish()
         finally:
             self._note_failure()
+            if self._contention is not None and self._clock.now_ms() >= self._stands_again_ms:
+                self._contention.handled(event)
             self.timers.add(event.state, self._clock.now_ms() - started_ms)
             self.state = ControllerState.IDLE
             self._deliver()

@@ -10,6 +10,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.states import EventType
 
 from kframe.errors import ControllerFenced, StoreError
+from kframe_zookeeper.contender import Contender
 from kframe_zookeeper.multiread import NODES_FIRST, Node, Results, read_children, read_nodes, read_results
 from kframe_zookeeper.multiwrite import Fates, Writes, require, write_all
 from kframe_zookeeper.paths import CONTROLLER, TOPICS
@@ -33,6 +34,8 @@ class Connection:
         self.session = session
         self.root: str = session.client.chroot
         self.watches = Watches(session, hear)
+        self.contender = Contender(session, self.root)
+        session.client.on_deleted = self.contender.on_deleted
         self.acl_of = acl_of
         self.claim: Claim | None = None
         self._writer: StateWriter | None = None
