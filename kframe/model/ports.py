@@ -56,7 +56,10 @@ class Store(Protocol):
         """Id of the present controller, -1 if there is none. Arms the watch on it."""
 
     def owns_role(self) -> bool:
-        """Whether our own session holds the controller record; an equal id alone proves nothing."""
+        """Whether our own session holds the controller record; an equal id alone proves nothing.
+
+        Waits for storage. ``may_act`` reflects the answer afterwards: a role that was only uncertain is certain again.
+        """
 
     def may_act(self) -> bool:
         """Whether what is done now is still done in the role (``reliability.md`` I3).
@@ -233,8 +236,8 @@ class Transport(Protocol):
         """Get ready; answers of brokers are notified as events.
 
         ``send`` is called by one who may act (``Store.may_act``). That is to be asked again right before a request
-        leaves that has waited in a queue, or leaves once more; if the answer is no, it is dropped. The controller is
-        about to resign then, which closes the transport.
+        leaves that has waited in a queue, or leaves once more. While the answer is no, nothing leaves. Either storage
+        answers and the role is certain again, or the controller resigns, which closes the transport.
         """
 
     def close(self) -> None:

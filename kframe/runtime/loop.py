@@ -35,6 +35,8 @@ _LAST = ResignRequested()
 #: Whoever fails once may stand for election again at once; from then on after this long, twice as long each time.
 RETRY_MS = 100.0
 RETRY_MOST_MS = 30_000.0
+#: How often a loop that stops looks whether its store can be reached.
+_UNREACHABLE_LOOK_S = 0.5
 
 
 class ControllerLoop:
@@ -172,16 +174,27 @@ class ControllerLoop:
         """Resign, answer all who wait, and close store and transport."""
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
+        ended = threading.Event()
+        threading.Thread(target=self._close_unreachable, args=(ended,), name="controller-stop", daemon=True).start()
         if self._thread is not None:
             self._thread.join()
         else:
             self._run()
+        ended.set()
         with self._lock:
             self._stopped = True
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
         self.transport.close()
         self.store.close()
+
+    def _close_unreachable(self, ended: threading.Event) -> None:
+        """Until the last event has ``ended``, close a store that cannot be reached: an event may wait for it."""
+        while not ended.wait(_UNREACHABLE_LOOK_S):
+            if not self.store.connected():
+                _log.warning("storage cannot be reached: the role is given up when it ends our session")
+                self.store.close()
+                return
 
     def _run(self) -> None:
         """Handle events up to the one that stops us; what giving up the role sets off is nobody's business here."""

@@ -29,6 +29,8 @@ _PAUSE_MS: Final = 50
 _PAUSE_MOST_MS: Final = 1000
 #: Failures that are no news: a broker registers before it listens, and closes connections that were idle for long.
 _FEW: Final = 3
+#: How often a request that waits for the role asks whether it may leave.
+_ROLE_LOOK_S: Final = 0.02
 #: What a request weighs beside the partitions that it tells of.
 REQUEST_WEIGHT: Final[int] = 16
 
@@ -82,8 +84,8 @@ class Channel:
         self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int,
         heard_topics: int,
     ) -> None:  # fmt: skip
-        """``may_act`` is asked right before a request leaves, each time; if the answer is no, it is dropped. The broker
-        may have heard of the first ``heard_topics`` topics before."""
+        """``may_act`` is asked right before a request leaves, each time; while the answer is no, the request waits. The
+        broker may have heard of the first ``heard_topics`` topics before."""
         self.broker_id = broker_id
         self.times = Samples()
         """How long requests that were taken had waited."""
@@ -201,8 +203,8 @@ class Channel:
             try:
                 connection = self._connected()
                 if not self._may_act():
-                    _log.info("a request to broker %d is dropped: the role may be lost", self.broker_id)
-                    return
+                    self._await_role()
+                    continue
                 self._exchange(connection, request)
                 return
             except Exception as problem:  # the controller's word must get through, whatever a broker does to us
@@ -211,6 +213,13 @@ class Channel:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, pause_ms(failures) / 1000)
             failures += 1
+
+    def _await_role(self) -> None:
+        """Return when the role is certain again, or the channel is closed because it is lost."""
+        _log.info("requests to broker %d wait: the role may be lost", self.broker_id)
+        with self._changed:
+            while not self._closed and not self._may_act():
+                self._changed.wait_for(lambda: self._closed, _ROLE_LOOK_S)
 
     def _exchange(self, connection: Connection, request: Outgoing) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF

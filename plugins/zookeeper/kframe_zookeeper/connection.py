@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
 from kframe.errors import ControllerFenced, StoreError
@@ -40,6 +41,8 @@ class Connection:
         self.claim: Claim | None = None
         self._writer: StateWriter | None = None
         self._changing_role = threading.Lock()
+        self._reconnects = self._checked_reconnects = 0
+        """Connections that were made anew, and how many there had been when the role was last checked."""
 
     @property
     def guard(self) -> bytes:
@@ -57,8 +60,20 @@ class Connection:
 
     @property
     def may_act(self) -> bool:
-        """Whether we have the role for all we know, in a session that is certain to live."""
-        return self.claim is not None and self.session.fence.is_open()
+        """Whether we have the role for all we know, in a session that is certain to live. Without a connection nothing
+        is known, so the role has to be checked after each reconnect."""
+        checked = self._checked_reconnects == self._reconnects
+        return self.claim is not None and checked and self.session.fence.is_open()
+
+    def reconnected(self) -> None:
+        """The connection is back; called in the client's own thread, before anything is sent on it."""
+        self._reconnects += 1
+        self.watches.lose()
+
+    def resume(self) -> None:
+        """Watch again all that was watched before a reconnect, and check the role. Raises StoreError."""
+        self.watches.rearm()
+        self.check_role()
 
     def take_role(self, claim: Claim | None) -> None:
         """Write under this claim from now on; None: no more."""
@@ -68,14 +83,17 @@ class Connection:
     def check_role(self) -> None:
         """Something has happened to ``/controller``: if it is not ours any more, act no more, whatever waits to be done
         before that is handled (``reliability.md`` I3). Raises StoreError if it cannot be read."""
-        claim = self.claim
+        claim, reconnects = self.claim, self._reconnects
         if claim is None:
             return
+        if reconnects != self._checked_reconnects:
+            self.session.call(Sync(self.root + CONTROLLER))  # another server may lag behind the one before
         node = self.node(CONTROLLER)
         with self._changing_role:
             lost = node is None or node.owner != self.session.session_id
             if lost and self.claim is claim:
                 self._set_role(None)
+            self._checked_reconnects = max(self._checked_reconnects, reconnects)
 
     def _set_role(self, claim: Claim | None) -> None:
         self.claim = claim

@@ -14,7 +14,7 @@ from kazoo.protocol.serialization import Sync
 
 from kframe.errors import StoreError, ZnodeError
 from kframe_zookeeper.multiread import Node, error_name, read_nodes
-from kframe_zookeeper.multiwrite import LOST, Writes, require, write_all, write_once
+from kframe_zookeeper.multiwrite import LOST, UNTRIED, Writes, require, write_all, write_once
 from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from kframe_zookeeper.requests import EPHEMERAL, check, create, delete, set_data
 from kframe_zookeeper.session import RequestLost, Session
@@ -103,7 +103,7 @@ class Candidate:
                 return claim
             if code == LOST:
                 self.session.await_connection()
-            elif code not in _REFUSED:
+            elif code not in (*_REFUSED, UNTRIED):
                 raise StoreError(f"ZooKeeper refused the claim: {error_name(code)}")
         if code == LOST:
             raise RequestLost("whether the role was won is not known")

@@ -78,10 +78,14 @@ class RoleCalls:
         return controller_id
 
     def owns_role(self: Calls) -> bool:
-        """Whether ``/controller`` is an ephemeral record of our own session."""
+        """Whether ``/controller`` is an ephemeral record of our own session.
+
+        Waits until the server answers or has ended the session; ``may_act`` is up to date afterwards.
+        """
         connection = self._connected()
         if connection.contender.pending():
             return False
+        connection.check_role()
         node = connection.node(paths.CONTROLLER)
         return node is not None and node.owner == connection.session.session_id
 
@@ -138,6 +142,9 @@ def _claim(store: Calls, controller_id: int, *, takeover: bool = False, brokers_
         return None
     remember(store, claim.controller_epoch)
     connection.take_role(claim)
+    connection.check_role()
+    if connection.claim is None:
+        raise StoreError("the role was lost as soon as it was won")
     if store._presence is not None:
         store._presence.appear(connection)
     return claim.controller_epoch

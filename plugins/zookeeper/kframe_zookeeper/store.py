@@ -218,11 +218,12 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         session.on_end = lambda: self._put(partial(self._expire, connection))
 
         def reconnected() -> None:
-            connection.watches.lose()
-            self._put(connection.watches.rearm)
+            connection.reconnected()
+            self._put(connection.resume)
 
         session.on_reconnect = reconnected
         session.begin(self._settings.connection_timeout_ms / 1000)
+        session.waits_for_server = True
         try:
             if self._creates:
                 connection.create_missing(paths.PERSISTENT)
@@ -253,7 +254,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         claim = connection.claim
         try:
             epoch, holder = connection.nodes([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
-            connection.watches.rearm()
+            connection.resume()
         except SessionOver:
             self._expire(connection)
         except RequestLost:
