@@ -170,10 +170,11 @@ class Contending(Protocol):
     """A store that can claim the role at the notification that it is free, before any event is handled."""
 
     def contend(self, controller_id: int) -> None:
-        """Claim the role for this controller as soon as the present one loses it.
+        """Claim the role for this controller as soon as the present one loses it, or its process has ended.
 
         For a standby that was notified of another controller; holds for one election. What was won is invisible until
-        the next ``claim`` or ``take_over`` returns it; if none comes, the role is given up again. Raises StoreError.
+        the next ``claim`` or ``take_over`` returns it; if none comes, the role is given up again. Called by the active
+        controller, it lets standbys notice the end of its process. Raises StoreError.
         """
 
 

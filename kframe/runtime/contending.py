@@ -40,9 +40,11 @@ class InstancesFirst:
         controller = self._controller
         if not isinstance(event, Elect | ControllerChanged) or (isinstance(event, Elect) and event.brokers_only):
             return
-        if controller.active or controller.active_controller == NO_LEADER:
+        if not controller.active and controller.active_controller == NO_LEADER:
             return
         self._contend()
+        if controller.active:
+            return
         if controller.active_controller in controller.config[NEVER_REPLICAS] | {controller.controller_id}:
             return
         now_ms = self._clock.now_ms()

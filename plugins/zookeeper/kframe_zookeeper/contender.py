@@ -21,6 +21,15 @@ from kframe_zookeeper.session import Session, SessionOver
 
 
 @dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A claim that can be sent at any moment, and the record of the controller that it follows."""
+
+    candidate: Candidate
+    claim: Claim
+    holder: Node
+
+
+@dataclass(frozen=True, slots=True)
 class _Sent:
     """A claim that was sent, and how its answer is awaited."""
 
@@ -35,7 +44,7 @@ class Contender:
     def __init__(self, session: Session, root: str) -> None:
         self._session = session
         self._path = root + CONTROLLER
-        self._prepared: tuple[Candidate, Claim] | None = None
+        self._prepared: _Prepared | None = None
         self._sent: _Sent | None = None
         self._lock = threading.Lock()
         self._awaiting = threading.Lock()
@@ -46,29 +55,44 @@ class Contender:
         """Whether the next deletion of ``/controller`` is answered by a claim."""
         return self._prepared is not None
 
-    def prepare(self, candidate: Candidate, epoch: Node) -> None:
-        """Claim under the controller epoch that follows ``epoch`` when ``/controller`` is deleted.
+    def prepare(self, candidate: Candidate, epoch: Node, holder: Node) -> None:
+        """Claim under the controller epoch that follows ``epoch`` when ``/controller``, now ``holder``, is deleted.
 
-        Raises StoreError where no controller epoch can follow.
+        ``epoch`` was read before ``holder``. Raises StoreError where no controller epoch can follow.
         """
         claim = candidate.next_claim(epoch)
         with self._lock:
-            self._prepared = candidate, claim
+            self._prepared = _Prepared(candidate, claim, holder)
 
     def on_deleted(self, path: str) -> None:
         """Send the claim if ``path`` (chroot included) is the controller's. Called in the client's own thread."""
-        if path != self._path:
-            return
+        if path == self._path:
+            self._send(None)
+
+    def replace(self, owner: int) -> None:
+        """Send the claim in place of the record that session ``owner`` holds, because its process has ended.
+
+        Nothing happens unless that record is the one that the claim was prepared for. Callable from any thread.
+        """
+        self._send(owner)
+
+    def holder(self) -> int | None:
+        """The session that holds the role, if a claim is prepared."""
+        prepared = self._prepared
+        return None if prepared is None else prepared.holder.owner
+
+    def _send(self, owner: int | None) -> None:
         with self._lock:
-            prepared, self._prepared = self._prepared, None
-            if prepared is None:
+            prepared = self._prepared
+            if prepared is None or (owner is not None and prepared.holder.owner != owner):
                 return
-            candidate, claim = prepared
-            operations = replace(candidate, now_ms=time.time_ns() // 1_000_000).operations(claim, None)
+            self._prepared = None
+            candidate = replace(prepared.candidate, now_ms=time.time_ns() // 1_000_000)
+            operations = candidate.operations(prepared.claim, None if owner is None else prepared.holder)
             sending = Sending(self._session, b"", Writes.of([operations]))
             with suppress(SessionOver):
                 sending.begin()
-                self._sent = _Sent(claim, sending, time.monotonic())
+                self._sent = _Sent(prepared.claim, sending, time.monotonic())
 
     def pending(self) -> bool:
         """Whether a claim has been won, or may have been, that was not taken yet. Waits for its answer."""
@@ -83,9 +107,9 @@ class Contender:
         return None if settled is None else settled.claim
 
     def overdue(self, seconds: float) -> bool:
-        """Whether a claim was sent more than ``seconds`` ago that was not taken."""
+        """Whether a claim that was won, or may have been, more than ``seconds`` ago was not taken."""
         sent = self._sent
-        return sent is not None and time.monotonic() - sent.sent_s > seconds
+        return sent is not None and time.monotonic() - sent.sent_s > seconds and self.pending()
 
     def _settled(self) -> _Sent | None:
         """What was sent, once it is answered; None if it was refused, and is forgotten then."""

@@ -51,13 +51,20 @@ class RoleCalls:
         return _claim(self, controller_id, takeover=True, brokers_only=brokers_only)
 
     def contend(self: Calls, controller_id: int) -> None:
-        """Claim the role for this controller when ``/controller`` is deleted; see ``contender``."""
+        """Claim the role for this controller when ``/controller`` is deleted, or the process of its owner has ended.
+
+        See ``contender`` and ``liveness``. The active controller lets others notice its own end.
+        """
         connection = self._connected()
-        if connection.claim is not None or connection.contender.prepared:
+        connection.publish_liveness()
+        if connection.claim is not None:
             return
-        epoch = connection.node(paths.CONTROLLER_EPOCH)
-        if epoch is not None:
-            connection.contender.prepare(_candidate(self, connection, controller_id), epoch)
+        if not connection.contender.prepared:
+            epoch, holder = connection.nodes([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
+            if epoch is None or holder is None:
+                return
+            connection.contender.prepare(_candidate(self, connection, controller_id), epoch, holder)
+        connection.watch_holder()
 
     def controller(self: Calls) -> int:
         """Id of the present controller; -1 if there is none, or none that anybody can read."""

@@ -111,6 +111,13 @@ class Session:
         """The number that the server gave the session; the owner of what is ephemeral in it."""
         return int(self.client._session_id or 0)
 
+    def local_host(self) -> str:
+        """The address of this machine that the server is reached from. Raises OSError without a connection."""
+        connected = self.client._connection._socket
+        if connected is None:
+            raise ConnectionError("no connection to ZooKeeper")
+        return str(connected.getsockname()[0])
+
     @property
     def over(self) -> bool:
         """Whether the session has ended."""

@@ -100,6 +100,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.session.close()
+            connection.retire()
         if worker is not None:
             worker.stop()
 
@@ -255,6 +256,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         try:
             epoch, holder = connection.nodes([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
             connection.resume()
+            connection.watch_holder()
         except SessionOver:
             self._expire(connection)
         except RequestLost:
@@ -277,6 +279,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         self._memory.follows = False
         connection.take_role(None)
         connection.session.expire()
+        connection.retire()
         self._tell(SessionExpired())
         connection.session.dispose()
         while self._connection is connection and self._worker is not None:
