@@ -223,7 +223,7 @@ def test_what_was_stored_is_sent_once_storage_says_that_the_role_is_still_ours(w
 
 
 def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(world: World) -> None:
-    """An event that waits for storage ends then; else nobody could stop a controller during an outage."""
+    """An event that waits for storage ends then; else a controller could not be stopped during an outage."""
     loop = world.open()
     waits = threading.Event()
 

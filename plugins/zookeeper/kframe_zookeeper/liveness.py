@@ -88,7 +88,7 @@ class LivenessListener:
                         return
                     if key.fileobj is self._server:
                         self._accept(selector)
-                    elif isinstance(key.fileobj, socket.socket):  # it has ended, or sends what nobody asked for
+                    elif isinstance(key.fileobj, socket.socket):  # it has ended, or sends something
                         selector.unregister(key.fileobj)
                         self._connections.discard(key.fileobj)
                         key.fileobj.close()

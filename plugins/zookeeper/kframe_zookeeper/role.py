@@ -74,13 +74,13 @@ class Candidate:
     def claim(
         self, *, takeover: bool = False, brokers_only: bool = False, early: Claim | None = None
     ) -> Claim | None:  # fmt: skip
-        """Become controller; None if the role is taken or somebody else was faster. ``early`` is a claim of this
+        """Become controller; None if the role is taken or another contender was faster. ``early`` is a claim of this
         session that was sent already: it counts if the records say that it was done and still holds.
 
-        ``takeover`` takes the role from the controller that holds it now, too, or with ``brokers_only`` if that one is
-        a broker: it is told by the deletion of its record. Not from one that comes while we try: who is late, or was
-        asleep, has lost. The write names the version of the controller epoch that was read before the record of that
-        controller. Each election raises it, so the record that is deleted is the one that was read.
+        ``takeover`` takes the role also from the controller that holds it now, with ``brokers_only`` only if that is a
+        broker; the deletion of its record notifies it. A controller that is elected while this runs keeps the role. The
+        write names the version of the controller epoch that was read before the record of that controller. Each
+        election raises it, so the record that is deleted is the one that was read.
         Raises RequestLost where that cannot be found out, StoreError where the records make no sense.
         """
         if early is not None and self._is_ours(*self._read(), early):

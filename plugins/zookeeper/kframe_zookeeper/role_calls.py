@@ -20,7 +20,7 @@ from kframe_zookeeper.znodes import decode_controller
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: The id of a controller that there is not, or whose record nobody can read.
+#: The id that stands for no controller, or for one whose record cannot be read.
 NO_CONTROLLER: Final = -1
 
 
@@ -141,7 +141,7 @@ def _claim(store: Calls, controller_id: int, *, takeover: bool = False, brokers_
         early = connection.contender.take()
         claim = candidate.claim(takeover=takeover, brokers_only=brokers_only, early=early)
     except RequestLost:
-        # The record may be ours, and nobody would ever know: it goes with the session.
+        # The record may be ours without anyone knowing it: it goes with the session.
         store._put(partial(store._expire, connection))
         raise
     connection.watches.exists(paths.CONTROLLER)

@@ -224,7 +224,6 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
 
         session.on_reconnect = reconnected
         session.begin(self._settings.connection_timeout_ms / 1000)
-        session.waits_for_server = True
         try:
             if self._creates:
                 connection.create_missing(paths.PERSISTENT)
@@ -232,6 +231,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         except StoreError:
             session.close()
             raise
+        session.waits_for_server = True  # from now on there may be something to lose
         with self._changing:
             self._memory, self._connection = memory, connection
         if self._worker is None:  # closed while we connected

@@ -49,7 +49,7 @@ def test_a_session_that_ends_in_the_middle_of_a_write_writes_nothing_more(
 def test_a_session_that_hears_nothing_waits_for_the_word_of_the_server(
     worlds: Callable[..., ZooKeeperWorld], proxy: Proxy
 ) -> None:
-    """By our own clock the session may have ended, so nobody may act; that it has ended only the server can tell."""
+    """The session may have ended by our own clock, so the controller does not act; only the server ends the session."""
     world, heard = worlds(small_cluster(), session_timeout_ms=3000), list[Event]()
     store, cluster = controller(world, proxy, heard)
     before = store._connection
