@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class Server(Protocol):
     """Serves one controller: takes requests in a thread of its own, and asks the controller by its futures.
 
-    It starts before its controller connects to anything, and stops after the role was given up, so that those who ask
-    meanwhile hear that this is not the controller.
+    It starts when its controller's store is open, before that stands for election, and stops after the role was given
+    up, so that those who ask meanwhile hear that this is not the controller.
     """
 
     def start(self, controller: Controller) -> None:

@@ -42,7 +42,8 @@ def start_logs(controller_id: int, folder: Path | None, level: str = "INFO") -> 
     """Log to stderr, or to the files that Kafka has, in ``folder``, what is of that level (of LEVELS) or above.
 
     A file that somebody has moved away is begun anew, so that logrotate needs to tell nobody. Of others, such as the
-    client of a store, only warnings and errors. Raises BadInput if the files cannot be written.
+    client of a store, only warnings and errors, those of Python's ``warnings`` too. Raises BadInput if the files cannot
+    be written.
     """
     kframe, changes = logging.getLogger("kframe"), logging.getLogger("kframe.statechange")
     layout = _OneLine(controller_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core import stored
+from kframe.core.acknowledgements import Acknowledgements
 from kframe.core.batch import RequestBatch
 from kframe.core.doomed import Doomed
 from kframe.core.gauges import Gauges
@@ -89,6 +91,7 @@ class Context:
         self.waiters: dict[int, Any] = {}
         """Callers who are answered later, by a number of our own (``waiting.Waiter``)."""
         self.waiters_seen = 0
+        self.acknowledgements = Acknowledgements()
         self.state_change_log = logging.getLogger("kframe.statechange")
 
     def batch(self, occasion: Occasion = Occasion.OTHER) -> RequestBatch:
@@ -98,8 +101,11 @@ class Context:
     def send(self, batch: RequestBatch) -> Operation[None]:
         """Hand a batch to the transport, unless there is nothing in it for anybody."""
         requests = batch.close(self.controller_id, self.controller_epoch)
-        if not requests.empty:
-            yield from ask(Send(requests))
+        if requests.empty:
+            return
+        requests = replace(requests, batch=self.acknowledgements.next_batch)
+        if (yield from ask(Send(requests))):
+            self.acknowledgements.sent(requests.metadata_brokers, requests.batch)
 
     def announce(
         self, told: NDArray[Any], rows: Int32 | None = None, occasion: Occasion = Occasion.OTHER

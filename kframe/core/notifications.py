@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 
-from kframe.core import lost_dirs, membership, moves, replica_machine, strays
+from kframe.core import lost_dirs, membership, moves, replica_machine, strays, waiting
 from kframe.core.context import Context, Operation, ask
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
@@ -75,9 +75,11 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
 
 
 def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> Operation[None]:
-    """An error has no consequences but a line in the log."""
+    """Record which batch the broker has answered, for callers that wait for it. An error has no further consequence."""
     if answer.error is not ErrorCode.NONE:
         _log.warning("broker %d answered UpdateMetadata with %s", answer.broker_id, answer.error.name)
+    if answer.controller_epoch == context.controller_epoch:
+        waiting.metadata_answered(context, answer)
     yield from ()
 
 

@@ -209,6 +209,16 @@ class Expecting(Protocol):
         expected anew takes the place of all who were. Waits for nobody; called by the thread that calls ``connect``."""
 
 
+@runtime_checkable
+class Acknowledging(Protocol):
+    """A transport that reports which batches brokers have answered."""
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether each UpdateMetadataAnswered carries the controller epoch and the batch that the broker answered. The
+        controller then answers CreateTopics, CreatePartitions and DeleteTopics only after live brokers did."""
+
+
 class WaitingTimes(Protocol):
     """How long requests waited in a queue, in milliseconds; ``kframe.runtime.samples.Samples`` is one."""
 

@@ -79,7 +79,15 @@ class ControllerLoop:
 
     def open(self, *, takeover: bool = False) -> None:
         """Connect the store and the transport, and stand for election; ``takeover`` takes the role from its holder."""
+        self.open_store()
+        self.stand(takeover=takeover)
+
+    def open_store(self) -> None:
+        """Connect the store. ``stand`` follows, or ``store.close``."""
         self.store.open(self.notify)
+
+    def stand(self, *, takeover: bool = False) -> None:
+        """Connect the transport and stand for election, once the store is open."""
         self.transport.open(self.queue.put, self.store.may_act)
         self.queue.put(Elect(takeover))
 
@@ -172,6 +180,11 @@ class ControllerLoop:
 
     def stop(self) -> None:
         """Resign, answer all who wait, and close store and transport."""
+        self.finish()
+        self.close()
+
+    def finish(self) -> None:
+        """Resign and answer all who wait; requests that come later are refused at once. ``close`` follows."""
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
         ended = threading.Event()
@@ -185,6 +198,9 @@ class ControllerLoop:
             self._stopped = True
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
+
+    def close(self) -> None:
+        """Close transport and store, after ``finish``."""
         self.transport.close()
         self.store.close()
 

@@ -119,6 +119,11 @@ class SimTransport:
                 channel.waiting.append(letter)
                 self._pump(channel)
 
+    @property
+    def acknowledges(self) -> bool:
+        """Answers to UpdateMetadata name the batch."""
+        return True
+
     def queues(self) -> Mapping[int, BrokerQueue]:
         """What waits for each connected broker."""
         return {one.broker_id: BrokerQueue(len(one.waiting), one.times) for one in self.channels.values()}
@@ -221,7 +226,7 @@ def answer_event(letter: Letter, response: ControlResponse) -> Event | None:
     if isinstance(message, LeaderAndIsr):
         return LeaderAndIsrAnswered(letter.broker_id, top, told, message.controller_epoch, letter.rows)
     if isinstance(message, UpdateMetadata):
-        return UpdateMetadataAnswered(letter.broker_id, top)
+        return UpdateMetadataAnswered(letter.broker_id, top, message.controller_epoch, letter.batch)
     if len(letter.rows):
         return StopReplicaAnswered(letter.broker_id, top, told, message.controller_epoch, letter.rows)
     return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -105,7 +107,7 @@ def test_instances_come_before_brokers_where_there_is_more_than_one(
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1, 2)))
     given = {"broker.id": "1000", **({} if never is None else {"kframe.never.replicas": never})}
     arrangement = Arrangement(RECORDING, (), None)
-    controller = assemble(settings(given), ensemble.connect(), arrangement, registry(), insist)
+    controller = assemble(settings(given), ensemble.connect(), arrangement, registry(), insist=insist)
     assert (controller._loop._contention is not None) is first
     controller.stop()
 
@@ -197,3 +199,36 @@ def test_files_that_were_moved_away_are_begun_anew(logs: None, tmp_path: Path) -
         logging.getLogger(logger).info("after")
         assert "before" in (tmp_path / f"{name}.1").read_text()
         assert [line.split("] ", 2)[2] for line in (tmp_path / name).read_text().splitlines()] == [f"after ({logger})"]
+
+
+#: A command that logs as ``controller run`` does if it is given a word, and has a library warn.
+WARNS = """
+import sys, warnings
+import click
+from kframe.cli import app, logs
+
+@app.cli.command("warn")
+@click.argument("logged", default="")
+def warn(logged):
+    if logged:
+        logs.start_logs(7, None)
+    warnings.warn("this is old")
+
+app.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (["warn"], ""),
+        (["warn", "yes"], r"\[\d{4}-.+\] WARN \[Controller id=7\] .+UserWarning: this is old.+ \(py\.warnings\)\n"),
+        (["-v", "warn"], r"WARNING py\.warnings: .+UserWarning: this is old\s+"),
+    ],
+    ids=["a command", "a controller", "verbose"],
+)
+def test_library_warnings_are_logged_not_printed(arguments: list[str], printed: str) -> None:
+    command = [sys.executable, "-c", WARNS, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert re.fullmatch(printed, done.stderr), done.stderr

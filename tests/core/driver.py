@@ -27,6 +27,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect, Send
 from kframe.model.events import Answer, Event, Failed
 from kframe.model.ids import NO_STATE
+from kframe.model.ports import Transport
 from kframe.model.tables import TopicTable
 from kframe.runtime.perform import Performer
 from kframe.sim.ahead import Ahead
@@ -54,8 +55,10 @@ class Driver:
         config: Mapping[str, object] | None = None,
         selection: Selection | None = None,
         controller_epoch: int = 1,
+        transport: Transport | None = None,
     ) -> None:
-        """A controller of ``cluster`` that is not active yet; its controller epoch will be ``controller_epoch``."""
+        """A controller of ``cluster`` that is not active yet; its controller epoch will be ``controller_epoch``.
+        Without a ``transport`` requests are recorded, and not answered."""
         self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch=controller_epoch - 1)
         self.store = self.ensemble.connect()
         self.events: list[Event] = []
@@ -71,7 +74,7 @@ class Driver:
         self._somebody = self.ensemble.records.open_session(lambda _event: None)
         self.clock = VirtualClock()
         self._performer = Performer(
-            self.controller, self.store, RecordingTransport(), self.clock, self._reply, self.events.append
+            self.controller, self.store, transport or RecordingTransport(), self.clock, self._reply, self.events.append
         )
 
     # -- what it does

@@ -52,7 +52,8 @@ KEPT: Final = {
     "cluster", "controller_id", "controller_epoch", "moves", "lost_dirs", "unsaved", "unread_marked", "waiters",
     "unclean_by_default", "went_in_order", "unvouched", "foreseen",
 }  # fmt: skip
-LEFT_OUT: Final = {"config", "selection", "counters", "doomed", "gauges", "hosts", "waiters_seen", "state_change_log"}
+LEFT_OUT: Final = {"config", "selection", "counters", "doomed", "gauges", "hosts", "waiters_seen", "acknowledgements",
+            "state_change_log"}  # fmt: skip
 
 #: Controllers in the middle of an operation that are kept for their next step, which they can take once.
 AT_WORK_MOST: Final = 5_000

@@ -16,7 +16,7 @@ from kframe_kafka_wire.authorizer import CLUSTER, SUPPORTED, Authorizer, Everybo
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
-from kframe_kafka_wire.records import NoRecords, Records, cluster_id
+from kframe_kafka_wire.records import NoRecords, Records, cluster_id, registered_brokers
 
 _log = logging.getLogger(__name__)
 
@@ -68,14 +68,25 @@ class Desk:
 
     async def broker_settings(self, keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys as some live broker has them; nothing if none says."""
+        return {} if self.of_brokers is None else await self.of_brokers.read(await self._live_brokers(), keys)
 
-        def live(cluster: ClusterState | None) -> list[Registration]:
+    async def static_settings(self, keys: Sequence[str]) -> dict[str, str]:
+        """The values of these keys in the server.properties of a live broker (``BrokerSettings.read_static``)."""
+        return {} if self.of_brokers is None else await self.of_brokers.read_static(await self._live_brokers(), keys)
+
+    async def _live_brokers(self) -> list[Registration]:
+        """The live brokers, as the active controller knows them; on a stand-by as storage has them."""
+
+        def live(cluster: ClusterState | None) -> list[Registration] | None:
             if cluster is None:
-                return []
+                return None
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
             return [one for one, here in known if one is not None and here]
 
-        return {} if self.of_brokers is None else await self.of_brokers.read(await self.look(live), keys)
+        brokers = await self.look(live)
+        if brokers is not None:
+            return brokers
+        return await asyncio.to_thread(registered_brokers, self.records, self.node.broker_id)
 
     def setting(self, key: str, default: str) -> str:
         """A value by Kafka's key."""

@@ -21,6 +21,7 @@ from kframe.runtime.samples import Samples
 from kframe.wire import header_version, request_header, size_prefix
 from kframe_kafka_wire.answers import Asked, read_answer
 from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.kraft import serves_a_controller
 from kframe_kafka_wire.told import UPDATE_METADATA, Told
 
 _log = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ _PAUSE_MOST_MS: Final = 1000
 _FEW: Final = 3
 #: How often a request that waits for the role asks whether it may leave.
 _ROLE_LOOK_S: Final = 0.02
+#: How long each step may take by which a broker tells that it is in KRaft mode.
+_PROBE_MS: Final = 3_000
 #: What a request weighs beside the partitions that it tells of.
 REQUEST_WEIGHT: Final[int] = 16
 
@@ -210,6 +213,7 @@ class Channel:
             except Exception as problem:  # the controller's word must get through, whatever a broker does to us
                 self._disconnect()
                 self._report(problem, failures)
+                self._check_mode(problem, failures)
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, pause_ms(failures) / 1000)
             failures += 1
@@ -255,6 +259,17 @@ class Channel:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def _check_mode(self, problem: Exception, failures: int) -> None:
+        """Name a broker in KRaft mode, once for each request that it closes the connection on."""
+        if self._closed or failures != _FEW or not isinstance(problem, ConnectionResetError):
+            return
+        if serves_a_controller(self._target, _PROBE_MS) is False:
+            _log.warning(
+                "broker %d at %s is in KRaft mode: ApiVersions has no LeaderAndIsr, expected a ZooKeeper-mode broker "
+                "of this cluster; the registration /brokers/ids/%d leads to another process",
+                self.broker_id, self._target, self.broker_id,
+            )  # fmt: skip
 
     def _report(self, problem: Exception, failures: int) -> None:
         """The first failure, and then ever fewer of them: a broker that is gone would fill the log."""

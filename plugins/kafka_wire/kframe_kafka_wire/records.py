@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote
 
-from kframe import Controller
+import msgspec
+
+from kframe import Controller, KframeError
 from kframe.model.brokers import Registration
+from kframe.snapshot.znodes import BROKER_DECODER, endpoints_of, rack_of
 
 
 @runtime_checkable
@@ -92,3 +97,19 @@ def cluster_id(records: Records) -> str | None:
     """``/cluster/id``."""
     found = decode_record(records.read_record("/cluster/id")).get("id")
     return found if isinstance(found, str) else None
+
+
+def registered_brokers(records: Records, other_than: int) -> list[Registration]:
+    """The brokers that are registered in storage, without the node ``other_than``; unreadable registrations are left
+    out. In place of the broker epoch, which no record shows, stands a checksum that changes with the registration."""
+    registrations = []
+    for name in records.read_record_names("/brokers/ids"):
+        path = f"/brokers/ids/{name}"
+        data = records.read_record(path)
+        if data is None or not name.isdecimal() or int(name) == other_than:
+            continue
+        with suppress(KframeError, msgspec.MsgspecError):
+            znode = BROKER_DECODER.decode(data)
+            endpoints = tuple(endpoints_of(znode, path))
+            registrations.append(Registration(int(name), zlib.crc32(data), endpoints, rack_of(znode)))
+    return registrations

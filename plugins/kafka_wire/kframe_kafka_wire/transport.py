@@ -154,6 +154,11 @@ class WireTransport:
             _log.warning("%d requests to broker %d dropped: not connected", count, broker_id)
 
     @property
+    def acknowledges(self) -> bool:
+        """Answers to UpdateMetadata name the batch (``ports.Acknowledging``)."""
+        return True
+
+    @property
     def channels(self) -> Mapping[int, Channel]:
         """The channels to the brokers that are connected, by id."""
         return self._channels

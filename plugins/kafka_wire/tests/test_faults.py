@@ -150,6 +150,26 @@ def test_the_same_request_again(make_world: Callable[..., World], fault: str, ca
     assert said in caplog.text
 
 
+@pytest.mark.parametrize("kraft", [True, False])
+def test_a_broker_in_kraft_mode_is_named(
+    make_world: Callable[..., World], kraft: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that merely closes connections is not."""
+    world = make_world()
+    world.broker.kraft = kraft
+    world.broker.script.extend([closed] * 5)
+    world.send("t-0")
+    assert world.broker.await_requests(6)
+    said = [
+        record.levelname for record in caplog.records
+        if f"broker 1 at 127.0.0.1:{world.broker.port} is in KRaft mode" in record.message
+    ]  # fmt: skip
+    assert said == (["WARNING"] if kraft else [])
+    if kraft:
+        assert "expected a ZooKeeper-mode broker of this cluster; the registration /brokers/ids/1" in caplog.text
+        assert world.heard == []
+
+
 def test_a_connection_that_was_idle_for_too_long(make_world: Callable[..., World]) -> None:
     """Brokers close it; what is sent next goes over another one, once (R28)."""
     world = make_world()

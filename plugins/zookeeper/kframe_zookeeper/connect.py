@@ -251,8 +251,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
             if self._hopeless or time.monotonic() >= end:
                 break
-        if self.connected:
-            super().start(timeout)  # which looks for the chroot now
+        if self.connected:  # kazoo would look for the chroot now, and warn on stderr; see ``chroot``
             return
         failure, told = self.handler.failure, "Connection time-out"
         if self._hopeless:

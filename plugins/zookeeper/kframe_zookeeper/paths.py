@@ -31,6 +31,8 @@ MIGRATION: Final = "/migration"
 
 #: What instances of kframe tell each other; brokers do not know it.
 LIVENESS: Final = "/kframe/liveness"
+#: One ephemeral record for each instance of kframe, by its id. Kafka neither knows nor touches it.
+INSTANCES: Final = "/kframe/instances"
 
 #: The name that stands for all brokers, clients or users that have no settings of their own.
 DEFAULT_ENTITY: Final = "<default>"
@@ -90,6 +92,11 @@ def liveness_path(session_id: int) -> str:
 def broker_path(broker_id: int) -> str:
     """A broker's registration."""
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def instance_path(controller_id: int) -> str:
+    """The record of the instance that has an id."""
+    return f"{INSTANCES}/{controller_id}"
 
 
 def topic_path(topic: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
 from kframe.errors import ControllerFenced, StoreError, ZnodeError
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, Connection
+from kframe_zookeeper.foreign import kraft_epoch, warn_of_kraft
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
 from kframe_zookeeper.requests import delete
@@ -77,12 +79,13 @@ class RoleCalls:
             self._memory.mend(paths.CONTROLLER)
             return NO_CONTROLLER
         try:
-            controller_id = decode_controller(node.data).brokerid
+            record = decode_controller(node.data)
         except ZnodeError as error:
             self._memory.quarantine(paths.CONTROLLER, error)
             return NO_CONTROLLER
         self._memory.mend(paths.CONTROLLER)
-        return controller_id
+        warn_of_kraft(self._memory, record)
+        return record.brokerid
 
     def owns_role(self: Calls) -> bool:
         """Whether ``/controller`` is an ephemeral record of our own session.
@@ -137,6 +140,10 @@ def _claim(store: Calls, controller_id: int, *, takeover: bool = False, brokers_
     connection = store._connected()
     connection.take_role(None)  # an old claim is not to be taken for the new one
     candidate = _candidate(store, connection, controller_id)
+    if takeover:
+        with suppress(ZnodeError):
+            node = connection.node(paths.CONTROLLER)
+            takeover = node is None or kraft_epoch(decode_controller(node.data)) is None
     try:
         early = connection.contender.take()
         claim = candidate.claim(takeover=takeover, brokers_only=brokers_only, early=early)

@@ -129,7 +129,7 @@ class Session:
             self.client.start(timeout_s)
             self._begun = True
             self._probe()
-        except (KazooException, KazooTimeoutError) as error:
+        except (KazooException, KazooTimeoutError, SessionOver, RequestLost) as error:
             self.close()
             raise StoreError(f"no session with ZooKeeper at {self.client.hosts}: {error}") from error
 
@@ -179,7 +179,9 @@ class Session:
             except KazooTimeoutError:
                 if self.over:
                     raise SessionOver("the session with ZooKeeper is over") from None
-            except (SessionExpiredError, AuthFailedError) as error:
+            except AuthFailedError as error:
+                raise SessionOver("ZooKeeper has refused the login, so the session is over") from error
+            except SessionExpiredError as error:
                 raise SessionOver(f"the session with ZooKeeper is over: {error!r}") from error
             except (ConnectionLoss, ConnectionClosedError) as error:
                 if self.over:

@@ -19,7 +19,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
-from kframe.errors import KframeError, StoreError, ZnodeError
+from kframe.errors import ConfigError, KframeError, StoreError, ZnodeError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
@@ -28,9 +28,12 @@ from kframe.model.events import Elect, Event, SessionExpired
 from kframe.model.ports import Met, Notify
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import acl_of
+from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.hearing import Hearing
+from kframe_zookeeper.identity_calls import IdentityCalls
+from kframe_zookeeper.instances import IdInUse, InstanceRecord
 from kframe_zookeeper.loading import load_cluster, reread_registrations
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
@@ -53,7 +56,7 @@ HEARTBEATS: Final = 6
 RETRY_S: Final = 1.0
 
 
-class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
+class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, IdentityCalls):
     """Implements ``kframe.model.ports.Store``.
 
     When its session expires it goes on in a new one; a claim does not survive that.
@@ -69,21 +72,31 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         self._worker: Worker | None = None
         self._changing = threading.Lock()
         self._presence: Presence | None = None
+        self._instance: InstanceRecord | None = None
         self._highest_epoch = 0
         self._met: Met = _nobody_waits
+        self._cluster_checked = True
+        """False from ``open`` until the chroot was found to hold a cluster."""
 
     def open(self, notify: Notify) -> None:
         """Connect, create the nodes that every broker creates unless told not to, and watch who is controller.
 
-        Raises StoreError, and ConfigError where a TLS file cannot be used.
+        Raises StoreError, and ConfigError where a TLS file cannot be used, the chroot holds no cluster, or another
+        instance has our id.
         """
         if self._worker is not None:
             raise StoreError("the store is open already")
         self._worker = Worker(self._beat, self._beat_s)
         try:
-            if self._creates:
+            if self._creates and self._settings.create_chroot:
                 ensure_chroot(self._settings)
-            self._begin_session()
+            else:
+                self._cluster_checked = False
+            self._begin_session(first=True)
+        except IdInUse as error:
+            self.close()
+            raise ConfigError("config key broker.id", f"{error.controller_id}, which is the id of {error.holder}",
+                              "an id that no live instance has, or --allow-duplicate-id") from error  # fmt: skip
         except (KazooException, KazooTimeoutError) as error:
             self.close()
             raise StoreError(f"{self._settings.connect_string} cannot be reached: {error}") from error
@@ -112,21 +125,6 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
     def read_record_names(self, path: str) -> tuple[str, ...]:
         """Names of a node's children, none if there is no such node. Callable from any thread."""
         return self._connected().children([path])[0]
-
-    def announce(self, registration: Registration) -> None:
-        """Stand in ``/brokers/ids`` as this while we have the role; see ``presence``. Callable from any thread."""
-        self._presence = Presence(registration, time.time_ns() // 1_000_000)
-        self._put(self._show)
-
-    def _show(self) -> None:
-        """Stand there if we have the role, else not. In the worker."""
-        connection, presence = self._connection, self._presence
-        if connection is None or presence is None:
-            return
-        if connection.claim is not None:
-            presence.appear(connection)
-        else:
-            presence.disappear(connection)
 
     def connected(self) -> bool:
         """Whether our session lives: the fence is open, that is, the server was heard of late."""
@@ -205,8 +203,8 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         if worker is not None:
             worker.put(task)
 
-    def _begin_session(self) -> None:
-        """Connect in a new session, and watch who is controller. Raises StoreError."""
+    def _begin_session(self, *, first: bool = False) -> None:
+        """Connect in a new session, and watch who is controller. Raises StoreError, first ConfigError too."""
         session, memory = Session(make_client(self._settings)), Memory()
         connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(hear, what, path)))
         hearing = Hearing(connection, memory, self._tell)
@@ -225,10 +223,15 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         session.on_reconnect = reconnected
         session.begin(self._settings.connection_timeout_ms / 1000)
         try:
+            if not self._cluster_checked:
+                require_cluster(session, self._settings)
+                self._cluster_checked = True
             if self._creates:
                 connection.create_missing(paths.PERSISTENT)
+            if self._instance is not None:
+                self._instance.appear(connection, wait=first)
             connection.watches.exists(paths.CONTROLLER)
-        except StoreError:
+        except KframeError:
             session.close()
             raise
         session.waits_for_server = True  # from now on there may be something to lose

@@ -83,6 +83,10 @@ TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
 }  # fmt: skip
 
 
+#: The keys of brokers that set defaults for topics.
+BROKER_KEYS: Final = tuple(dict.fromkeys(key for one in TOPIC_SETTINGS.values() for key, _ in one.broker_keys))
+
+
 def of_broker(setting: Setting, config: Mapping[str, str]) -> tuple[str, str] | None:
     """The key and value by which a broker's configuration sets a default for topics; None if it does not."""
     for key, factor in setting.broker_keys:

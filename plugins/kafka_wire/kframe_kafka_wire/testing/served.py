@@ -31,6 +31,11 @@ class ObedientBrokers(RecordingTransport):
         """Remember whom to tell."""
         self._notify = notify
 
+    @property
+    def acknowledges(self) -> bool:
+        """Answers to UpdateMetadata name the batch."""
+        return True
+
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Record a batch, and answer it."""
         super().send(cluster, requests)
@@ -39,7 +44,9 @@ class ObedientBrokers(RecordingTransport):
             told = requests.leader_and_isr.rows[rows]
             self._notify(LeaderAndIsrAnswered(self._id(cluster, broker), ErrorCode.NONE, (), controller_epoch, told))
         for broker in requests.metadata_brokers.tolist():
-            self._notify(UpdateMetadataAnswered(self._id(cluster, broker), ErrorCode.NONE))
+            self._notify(
+                UpdateMetadataAnswered(self._id(cluster, broker), ErrorCode.NONE, controller_epoch, requests.batch)
+            )
         for broker, rows in requests.stop_replica.slices():
             doomed = requests.stop_replica.rows[rows][requests.stop_delete[rows] != 0]
             if len(doomed):

@@ -28,6 +28,7 @@ from kframe_zookeeper.znodes.configs import (
     encode_config,
     encode_config_change,
 )
+from kframe_zookeeper.znodes.instances import decode_instance, encode_instance
 from kframe_zookeeper.znodes.lists import (
     decode_log_dir_event,
     decode_partitions,
@@ -58,6 +59,7 @@ __all__ = [
     "decode_controller",
     "decode_controller_epoch",
     "decode_features",
+    "decode_instance",
     "decode_log_dir_event",
     "decode_partitions",
     "decode_producer_ids",
@@ -71,6 +73,7 @@ __all__ = [
     "encode_controller",
     "encode_controller_epoch",
     "encode_features",
+    "encode_instance",
     "encode_log_dir_event",
     "encode_partitions",
     "encode_producer_ids",
