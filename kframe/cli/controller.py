@@ -38,14 +38,16 @@ def group() -> None:
               help="Create the chroot of a cluster whose brokers have not started yet.")  # fmt: skip
 @click.option("--takeover", is_flag=True, help="Take the role from the present controller, once.")
 @click.option("--allow-duplicate-id", is_flag=True, help="Start although an instance or a broker has the same id.")
-@click.option("--insist", is_flag=True, help="Take the role whenever a broker has it; not from kframe.never.replicas.")
+@click.option("--insist/--no-insist", default=None,
+              help="Come before brokers: be first when the role is free, take it from a broker, never from another "
+              "instance.  [default: on if kframe.never.replicas names another instance]")  # fmt: skip
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
 @click.option("--log-level", type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")), default="INFO", show_default=True)
 @plugin_options
 def run(
     zookeeper: str | None, controller_id: str | None, config: Path | None, listeners: tuple[str, ...],
     transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, create_chroot: bool, takeover: bool,
-    allow_duplicate_id: bool, insist: bool, log_dir: Path | None, log_level: str, plugins: PluginSettings,
+    allow_duplicate_id: bool, insist: bool | None, log_dir: Path | None, log_level: str, plugins: PluginSettings,
 ) -> None:  # fmt: skip
     """Be the controller, or stand by until there is none, until SIGTERM or SIGINT.
 
@@ -71,7 +73,7 @@ def run(
     store, instance = cluster.store(), Instance.of_this_process(own_id)
     if isinstance(store, Enlisting):
         store.enlist(instance, duplicate=allow_duplicate_id)
-    controller = running.assemble(settings, store, arrangement, registry, instance)
+    controller = running.assemble(settings, store, arrangement, registry, instance, insist)
     start_logs(own_id, log_dir, log_level)
     with settings.located():
         addresses = cluster.broker_addresses()
@@ -84,7 +86,7 @@ def run(
             running.describe(store, instance, controller)
             return running.summary(settings, controller, arrangement)
 
-        running.serve(controller, takeover, begun, running.instances(settings) if insist else None)
+        running.serve(controller, takeover, begun)
 
 
 @group.command()

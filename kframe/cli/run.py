@@ -21,7 +21,6 @@ from kframe.cli.monitor import Monitor, only_here, parse_place
 from kframe.cli.output import BadInput
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
-from kframe.model.ids import NO_LEADER
 from kframe.model.ports import Store
 from kframe.plug.registry import Registry
 from kframe.snapshot.instances import Enlisting, Instance
@@ -39,10 +38,6 @@ RECORDING: Final = "recording:"
 #: Ids above this are given to brokers that have none (Kafka's default).
 RESERVED_MAX: Final = ("reserved.broker.max.id", 1000)
 _INT32_MAX: Final = 2**31 - 1
-#: How often one that insists looks at what it has heard of who is controller, and how long it waits between two
-#: attempts to take the role: one that cannot keep it must not take it from brokers all the time.
-INSIST_EVERY_S: Final = 0.05
-INSIST_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +96,24 @@ def arrange(
 
 
 def assemble(
-    settings: Settings, store: Store, arrangement: Arrangement, registry: Registry, instance: Instance | None = None
-) -> Controller:
-    """A controller, not started, whose own id never holds replicas. Its pages name ``instance``. Raises BadInput and
-    ConfigError."""
+    settings: Settings, store: Store, arrangement: Arrangement, registry: Registry, instance: Instance | None = None,
+    insist: bool | None = None,
+) -> Controller:  # fmt: skip
+    """A controller, not started, whose own id never holds replicas. Its pages name ``instance``.
+
+    ``insist``: whether instances of kframe come before brokers; None: if there is another instance. Raises BadInput and
+    ConfigError.
+    """
     controller_id, config = own_id(settings), settings.controller_config()
-    never = ",".join(map(str, sorted(instances(settings))))
+    named = instances(settings)
+    never = ",".join(map(str, sorted(named)))
     config = ControllerConfig({**config.given, NEVER_REPLICAS: never})
     servers: list[Server | str] = [*arrangement.servers]
     if arrangement.metrics_listen is not None:
         servers.append(Monitor(arrangement.metrics_listen, "" if instance is None else instance.token))
     builder = ControllerBuilder(
         controller_id, store, arrangement.transport, config, settings=settings.values, servers=servers,
-        registry=registry,
+        registry=registry, instances_first=len(named) > 1 if insist is None else insist,
     )  # fmt: skip
     try:
         with settings.located():
@@ -166,27 +166,17 @@ def asked_to_stop() -> threading.Event:
     return asked
 
 
-def serve(
-    controller: Controller, takeover: bool, begun: Callable[[], str], peers: frozenset[int] | None = None
-) -> None:
+def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> None:
     """Run until a signal asks us to stop; a second one ends the process as if nobody handled it.
 
-    What ``begun`` says is logged once all is open. ``peers``: take the role whenever somebody else than these has it,
-    which is a broker; brokers contend for it, and no setting of theirs keeps them from that.
+    What ``begun`` says is logged once all is open.
     Stopping is in order: the event under way is finished, the role is given up, whoever waits is answered, all closes.
     """
     asked = asked_to_stop()
     controller.start(takeover=takeover)
     _log.info("%s", begun())
     try:
-        pause_s = INSIST_EVERY_S
-        while not asked.wait(None if peers is None else pause_s):
-            holder = controller.status().active_controller
-            taking = peers is not None and holder != NO_LEADER and holder not in peers
-            if taking:
-                _log.info("broker %d is controller; taking the role", holder)
-                controller.take_over()
-            pause_s = INSIST_AGAIN_S if taking else INSIST_EVERY_S
+        asked.wait()
         _log.info("told to stop")
     finally:
         controller.stop()

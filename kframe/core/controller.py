@@ -20,7 +20,7 @@ from kframe.core.selection import Selection
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, KframeError
 from kframe.model.asks import Claim, Holder, Load, Prepare, ReadController
 from kframe.model.cluster import ClusterState
-from kframe.model.config import ControllerConfig
+from kframe.model.config import NEVER_REPLICAS, ControllerConfig
 from kframe.model.effects import Ask, Effect, Resigned
 from kframe.model.events import Answer, ControllerChanged, Elect, Event, Failed, ResignRequested, SessionExpired
 from kframe.model.ids import NO_LEADER
@@ -147,8 +147,8 @@ class Controller:
     def _handle(self, event: Event) -> Operation[None]:
         """The operation that an event asks for."""
         match event:
-            case Elect(takeover=takeover):
-                yield from self._elect(takeover)
+            case Elect():
+                yield from self._elect(event)
             case ControllerChanged():
                 yield from self._follow()
             case SessionExpired():
@@ -161,12 +161,12 @@ class Controller:
             case _:
                 yield from operate(self._context, event)
 
-    def _elect(self, takeover: bool) -> Operation[None]:
+    def _elect(self, event: Elect) -> Operation[None]:
         """The role may be free: step down if we had it, try to take it, and take over the cluster on success."""
         holder = yield from self._follow()
-        if holder.ours or (holder.controller_id != NO_LEADER and not takeover):
+        if holder.ours or (holder.controller_id != NO_LEADER and not self._may_depose(holder, event)):
             return
-        controller_epoch = yield from ask(Claim(self.controller_id, takeover))
+        controller_epoch = yield from ask(Claim(self.controller_id, event.takeover, event.brokers_only))
         if controller_epoch is None:
             yield from self._follow(Message.ELECTED_INSTEAD)
             return
@@ -176,6 +176,10 @@ class Controller:
         cluster = yield from ask(Load())
         self._context = self._take_office(cluster, controller_epoch)
         yield from failover.take_over(self._context)
+
+    def _may_depose(self, holder: Holder, event: Elect) -> bool:
+        """Whether ``event`` allows to take the role from this controller, as far as its id says."""
+        return event.takeover and not (event.brokers_only and holder.controller_id in self.config[NEVER_REPLICAS])
 
     def _take_office(self, cluster: ClusterState, controller_epoch: int) -> Context:
         self._claimed = True

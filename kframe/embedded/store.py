@@ -25,6 +25,7 @@ from kframe.embedded.layout import (
     NOTIFICATIONS,
     PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
+    broker_path,
     read_registrations,
 )
 from kframe.embedded.records import (
@@ -138,11 +139,23 @@ class MemoryStore(AdminCalls):
         self._claim = _Claim(session, int(version))
         return controller_epoch
 
-    def take_over(self, controller_id: int) -> int | None:
-        """Take the role also from a controller that holds it: its record makes room for ours."""
+    def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
+        """Take the role also from a controller, or a broker, that holds it: its record makes room for ours."""
         session = self._connected()
-        self._records.multi(session, [Delete(CONTROLLER)] if self._records.exists(session, CONTROLLER) else [])
+        if self._records.exists(session, CONTROLLER) is None:
+            return self.claim(controller_id)
+        if brokers_only and not self._is_held_by_broker():
+            self._records.exists(session, CONTROLLER, watch=True)
+            return None
+        self._records.multi(session, [Delete(CONTROLLER)])
         return self.claim(controller_id)
+
+    def _is_held_by_broker(self) -> bool:
+        """Whether the session of the controller record owns the registration of that broker id, too."""
+        session = self._connected()
+        data, holder = self._records.get(session, CONTROLLER)
+        registration = self._records.exists(session, broker_path(int(data)))
+        return registration is not None and registration.owner == holder.owner
 
     def controller(self) -> int:
         """Id of the present controller, -1 if there is none."""

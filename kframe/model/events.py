@@ -63,10 +63,11 @@ class Event:
 class Elect(Event):
     """The role may be free: try to take it, and fail over if that succeeds (Kafka: Startup, Reelect).
 
-    ``takeover``: take it also from a controller that holds it.
+    ``takeover``: take it also from a controller that holds it; ``brokers_only``: if that one is a broker.
     """
 
     takeover: bool = False
+    brokers_only: bool = False
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
 

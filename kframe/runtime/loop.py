@@ -21,7 +21,11 @@ from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
 from kframe.plug.specs import Observer
+<<<<<<< HEAD
 from kframe.runtime.event_logs import EventLogs
+=======
+from kframe.runtime.contending import InstancesFirst
+>>>>>>> role
 from kframe.runtime.metrics import Timers, measure
 from kframe.runtime.observers import Observers
 from kframe.runtime.perform import Performer
@@ -35,6 +39,8 @@ _LAST = ResignRequested()
 #: Whoever fails once may stand for election again at once; from then on after this long, twice as long each time.
 RETRY_MS = 100.0
 RETRY_MOST_MS = 30_000.0
+#: How often a loop that stops looks whether its store can be reached.
+_UNREACHABLE_LOOK_S = 0.5
 
 
 class ControllerLoop:
@@ -50,8 +56,10 @@ class ControllerLoop:
         transport: Transport,
         clock: Clock,
         observers: Iterable[tuple[str, Observer]] = (),
+        *,
+        instances_first: bool = False,
     ) -> None:
-        """``observers`` are shown every step, each under its name."""
+        """``observers`` are shown every step, each under its name; ``instances_first``: see ``contending``."""
         self.controller = controller
         self.store = store
         self.transport = transport
@@ -67,6 +75,7 @@ class ControllerLoop:
         self._answered: deque[tuple[Future[Any], Any]] = deque()
         self._lock = threading.Lock()
         self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
+        self._contention = InstancesFirst(controller, store, clock, self.queue.put) if instances_first else None
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._failures = self._failures_seen = 0
@@ -151,9 +160,15 @@ class ControllerLoop:
             self._publish()
         finally:
             self._note_failure()
+<<<<<<< HEAD
             duration_ms = self._clock.now_ms() - started_ms
             self.timers.add(event.state, duration_ms)
             self._logs.finish(event, duration_ms)
+=======
+            if self._contention is not None and self._clock.now_ms() >= self._stands_again_ms:
+                self._contention.handled(event)
+            self.timers.add(event.state, self._clock.now_ms() - started_ms)
+>>>>>>> role
             self.state = ControllerState.IDLE
             self._deliver()
 
@@ -184,10 +199,13 @@ class ControllerLoop:
         """Resign and answer all who wait; requests that come later are refused at once. ``close`` follows."""
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
+        ended = threading.Event()
+        threading.Thread(target=self._close_unreachable, args=(ended,), name="controller-stop", daemon=True).start()
         if self._thread is not None:
             self._thread.join()
         else:
             self._run()
+        ended.set()
         with self._lock:
             self._stopped = True
         for drained in self.queue.clear_and_put(_LAST):
@@ -197,6 +215,14 @@ class ControllerLoop:
         """Close transport and store, after ``finish``."""
         self.transport.close()
         self.store.close()
+
+    def _close_unreachable(self, ended: threading.Event) -> None:
+        """Until the last event has ``ended``, close a store that cannot be reached: an event may wait for it."""
+        while not ended.wait(_UNREACHABLE_LOOK_S):
+            if not self.store.connected():
+                _log.warning("storage cannot be reached: the role is given up when it ends our session")
+                self.store.close()
+                return
 
     def _run(self) -> None:
         """Handle events up to the one that stops us; what giving up the role sets off is nobody's business here."""

@@ -103,7 +103,7 @@ class Performer:
         cluster = self._controller.cluster if self._controller.active else _NO_CLUSTER
         match effect:
             case Send(requests=requests):
-                if not self._store.may_act():
+                if not self._store.may_act() and not self._regains_role():
                     raise StoreError("the role may be lost: brokers are told nothing more")
                 self._transport.send(cluster, requests)
                 return Done(self._acknowledges)
@@ -111,3 +111,11 @@ class Performer:
                 return Done(effect.perform(self._store, cluster))
             case _:
                 raise BrokenInvariant(f"nobody performs {type(effect).__name__}")
+
+    def _regains_role(self) -> bool:
+        """Whether storage, once it answers, says that the role is still ours. Raises StoreError if our session is over.
+
+        A controller that cannot reach storage waits for it, as Kafka's does
+        (3.9 ``KafkaZkClient.retryRequestsUntilConnected``); until then no broker is sent anything.
+        """
+        return self._store.owns_role() and self._store.may_act()

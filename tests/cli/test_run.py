@@ -94,6 +94,24 @@ def test_its_own_id_never_holds_replicas(never: str | None) -> None:
     controller.stop()
 
 
+@pytest.mark.parametrize(
+    ("never", "insist", "first"),
+    [
+        (None, None, False), ("1000", None, False), ("1001", None, True), ("1000,1001", None, True),
+        ("1001", False, False), (None, True, True),
+    ],
+)  # fmt: skip
+def test_instances_come_before_brokers_where_there_is_more_than_one(
+    never: str | None, insist: bool | None, first: bool
+) -> None:
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1, 2)))
+    given = {"broker.id": "1000", **({} if never is None else {"kframe.never.replicas": never})}
+    arrangement = Arrangement(RECORDING, (), None)
+    controller = assemble(settings(given), ensemble.connect(), arrangement, registry(), insist=insist)
+    assert (controller._loop._contention is not None) is first
+    controller.stop()
+
+
 WIRED = Arrangement(WIRE, (WIRE,), None)
 SAFE = {"broker.id": "1000", "listeners": "INSIDE://h:9092", "listener.security.protocol.map": "INSIDE:SSL"}
 

@@ -30,6 +30,8 @@ _PAUSE_MS: Final = 50
 _PAUSE_MOST_MS: Final = 1000
 #: Failures after which a registered broker is asked whether it is in KRaft mode.
 _FEW: Final = 3
+#: How often a request that waits for the role asks whether it may leave.
+_ROLE_LOOK_S: Final = 0.02
 #: How long each step may take by which a broker tells that it is in KRaft mode.
 _PROBE_MS: Final = 3_000
 #: Connections refused one after another, over a second and a half, by a broker that has just registered.
@@ -87,8 +89,8 @@ class Channel:
         self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int,
         heard_topics: int,
     ) -> None:  # fmt: skip
-        """``may_act`` is asked right before a request leaves, each time; if the answer is no, it is dropped. The broker
-        may have heard of the first ``heard_topics`` topics before."""
+        """``may_act`` is asked right before a request leaves, each time; while the answer is no, the request waits. The
+        broker may have heard of the first ``heard_topics`` topics before."""
         self.broker_id = broker_id
         self.times = Samples()
         """How long requests that were taken had waited."""
@@ -217,8 +219,8 @@ class Channel:
             try:
                 connection = self._connected()
                 if not self._may_act():
-                    _log.info("a request to broker %d is dropped: the role may be lost", self.broker_id)
-                    return
+                    self._await_role()
+                    continue
                 self._exchange(connection, request)
                 self._report_healed()
                 self._served = True
@@ -231,6 +233,13 @@ class Channel:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, pause_ms(failures) / 1000)
             failures += 1
+
+    def _await_role(self) -> None:
+        """Return when the role is certain again, or the channel is closed because it is lost."""
+        _log.info("requests to broker %d wait: the role may be lost", self.broker_id)
+        with self._changed:
+            while not self._closed and not self._may_act():
+                self._changed.wait_for(lambda: self._closed, _ROLE_LOOK_S)
 
     def _exchange(self, connection: Connection, request: Outgoing) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF

@@ -86,8 +86,13 @@ class World:
         self.cluster = cluster_of({"t": [healthy(1), healthy(1, 2)], "u": [healthy(1)]}, registered=[1])
         self.register(7)
         self.role = True
-        transport.open(self.heard.append, lambda: self.role)
+        self.asked_for_role = 0
+        transport.open(self.heard.append, self._may_act)
         self.connect()
+
+    def _may_act(self) -> bool:
+        self.asked_for_role += 1
+        return self.role
 
     def register(self, broker_epoch: int) -> None:
         known = registration(1, broker_epoch=broker_epoch)
@@ -348,8 +353,9 @@ def test_what_a_registration_has_left_undone_is_dropped(make_world: Callable[...
     assert [getattr(one, "controller_epoch", 2) for one in world.heard] == [2, 2]
 
 
-def test_who_may_not_act_any_more_is_silent(make_world: Callable[..., World]) -> None:
-    """What waits is dropped, and what was sent is not sent again, though nobody has closed the transport yet."""
+@pytest.mark.parametrize("regained", [True, False])
+def test_who_may_not_act_any_more_is_silent(make_world: Callable[..., World], regained: bool) -> None:
+    """What waits leaves in order when the role is certain again. Where the role is lost the transport is closed."""
     world = make_world()
 
     def lost(connection: socket.socket, reply: bytes) -> None:
@@ -359,9 +365,17 @@ def test_who_may_not_act_any_more_is_silent(make_world: Callable[..., World]) ->
     world.broker.script.append(lost)
     world.send("t-0")
     world.send("u-0")
-    world.settle()
+    (channel,) = world.transport.channels.values()
+    until(lambda: not world.role and world.asked_for_role > 2)
     assert world.came == ["LeaderAndIsr"]
-    assert world.heard == []
+    if regained:
+        world.role = True
+        world.settle()
+        assert world.came == ["LeaderAndIsr", *(["LeaderAndIsr", "UpdateMetadata"] * 2)]
+    else:
+        world.transport.close()
+        assert channel.join(10.0)
+        assert (world.came, world.heard) == (["LeaderAndIsr"], [])
 
 
 def test_a_silent_broker_delays_nobody(fakes: Callable[..., FakeBroker], make_world: Callable[..., World]) -> None:

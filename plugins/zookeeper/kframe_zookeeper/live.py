@@ -21,13 +21,12 @@ from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.instances import read_instances
 from kframe_zookeeper.multiread import Node, read_children, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, write_once
-from kframe_zookeeper.presence import is_controller_only
 from kframe_zookeeper.requests import check, delete
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.settings import KEYS, PREFIX, ConnectSettings, settings_of_config, settings_of_url
 from kframe_zookeeper.standing import counts_of, role_of
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.znodes import decode_broker, decode_controller, decode_controller_epoch
+from kframe_zookeeper.znodes import decode_broker, decode_controller, decode_controller_epoch, is_controller_only
 
 #: Nodes open to the world that are told one by one.
 WARNINGS_MOST: Final = 50

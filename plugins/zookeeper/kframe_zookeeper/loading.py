@@ -25,12 +25,11 @@ from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.foreign import warn_of_registrations
 from kframe_zookeeper.memory import Memory, SeenBroker
 from kframe_zookeeper.multiread import PathNames, Results, StateRead, state_reads, state_rows
-from kframe_zookeeper.presence import is_controller_only
 from kframe_zookeeper.states import stored_of, stored_states
 from kframe_zookeeper.topic_calls import begin_settings, settings_in
 from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_doubled
 from kframe_zookeeper.watches import Arming, Watched
-from kframe_zookeeper.znodes import decode_broker
+from kframe_zookeeper.znodes import decode_broker, is_controller_only
 
 #: Lists of children that a controller follows, watched before what they name is read.
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)

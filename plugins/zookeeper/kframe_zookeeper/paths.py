@@ -29,6 +29,8 @@ CONSUMERS: Final = "/consumers"
 #: Its presence means that a KRaft controller is taking over; never touched.
 MIGRATION: Final = "/migration"
 
+#: What instances of kframe tell each other; brokers do not know it.
+LIVENESS: Final = "/kframe/liveness"
 #: One ephemeral record for each instance of kframe, by its id. Kafka neither knows nor touches it.
 INSTANCES: Final = "/kframe/instances"
 
@@ -80,6 +82,11 @@ SECURED: Final = (
 
 _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]{0,9})/state")
 _SEQUENCE: Final = re.compile(r"-?[0-9]{10}")
+
+
+def liveness_path(session_id: int) -> str:
+    """Where the instance of kframe that owns a session says how the end of its process is noticed."""
+    return f"{LIVENESS}/{session_id & 0xFFFF_FFFF_FFFF_FFFF:x}"
 
 
 def broker_path(broker_id: int) -> str:

@@ -19,7 +19,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
-from kframe.errors import ConfigError, ControllerFenced, KframeError, StoreError, ZnodeError
+from kframe.errors import ConfigError, KframeError, StoreError, ZnodeError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
@@ -31,7 +31,6 @@ from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
-from kframe_zookeeper.foreign import kraft_epoch, warn_of_kraft
 from kframe_zookeeper.hearing import Hearing
 from kframe_zookeeper.identity_calls import IdentityCalls
 from kframe_zookeeper.instances import IdInUse, InstanceRecord
@@ -40,26 +39,24 @@ from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
 from kframe_zookeeper.request_calls import RequestCalls
 from kframe_zookeeper.requests import delete, encode_acl
-from kframe_zookeeper.role import EPOCH_MOST, Candidate
+from kframe_zookeeper.role_calls import RoleCalls, remember
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
 from kframe_zookeeper.topic_calls import TopicCalls
 from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.worker import Worker
-from kframe_zookeeper.znodes import decode_controller, decode_controller_epoch, encode_features
+from kframe_zookeeper.znodes import decode_controller_epoch, encode_features
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: The id of a controller that there is not, or whose record nobody can read.
-NO_CONTROLLER: Final = -1
 #: How often the server is asked for a sign of life, in parts of the session timeout.
 HEARTBEATS: Final = 6
 #: How long to wait before the next try to get a new session (Kafka 3.9 ``ZooKeeperClient.RetryBackoffMs``).
 RETRY_S: Final = 1.0
 
 
-class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
+class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, IdentityCalls):
     """Implements ``kframe.model.ports.Store``.
 
     When its session expires it goes on in a new one; a claim does not survive that.
@@ -116,6 +113,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.session.close()
+            connection.retire()
         if worker is not None:
             worker.stop()
 
@@ -136,42 +134,6 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
     def quarantined(self) -> dict[str, str]:
         """Nodes that are left out because they cannot be read, by path, with the reason."""
         return dict(self._memory.broken)
-
-    def claim(self, controller_id: int) -> int | None:
-        """Take the role if it is free, and return the controller epoch: one more than the last."""
-        return self._claim(controller_id, takeover=False)
-
-    def take_over(self, controller_id: int) -> int | None:
-        """Take the role also from a controller that holds it; None if yet another one was faster."""
-        return self._claim(controller_id, takeover=True)
-
-    def controller(self) -> int:
-        """Id of the present controller; -1 if there is none, or none that anybody can read."""
-        connection = self._connected()
-        connection.watches.exists(paths.CONTROLLER)
-        node = connection.node(paths.CONTROLLER)
-        if node is None:
-            self._memory.mend(paths.CONTROLLER)
-            return NO_CONTROLLER
-        try:
-            record = decode_controller(node.data)
-        except ZnodeError as error:
-            self._memory.quarantine(paths.CONTROLLER, error)
-            return NO_CONTROLLER
-        self._memory.mend(paths.CONTROLLER)
-        warn_of_kraft(self._memory, record)
-        return record.brokerid
-
-    def owns_role(self) -> bool:
-        """Whether ``/controller`` is an ephemeral record of our own session."""
-        connection = self._connected()
-        node = connection.node(paths.CONTROLLER)
-        return node is not None and node.owner == connection.session.session_id
-
-    def may_act(self) -> bool:
-        """Whether the role was claimed, not heard to be lost, and our session is certain to live by our own clock."""
-        connection = self._connection
-        return connection is not None and connection.may_act
 
     def prepare(self) -> None:
         """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications.
@@ -225,53 +187,6 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
         """Read the states of these rows; a stored broker that ``cluster`` has not met gets an index in it."""
         return stored_states(self._connected(), self._memory, cluster, rows)
 
-    def release(self) -> None:
-        """Delete ``/controller`` if the role is still ours; registrations are not followed any more.
-
-        If that cannot be told from lost, the session ends: nobody else can be controller as long as it lives.
-        """
-        self._memory.follows = False
-        connection = self._connection
-        if connection is None or connection.claim is None:
-            return
-        if self._presence is not None:
-            self._presence.disappear(connection)
-        try:
-            connection.write([[delete(connection.root + paths.CONTROLLER)]], NO_NODE)
-        except ControllerFenced:
-            pass  # taken over: there is nothing of ours to give up
-        except StoreError as error:
-            _log.warning("the role could not be given up, so the session is: %s", error)
-            self._put(partial(self._expire, connection))
-        connection.take_role(None)
-
-    def _claim(self, controller_id: int, *, takeover: bool) -> int | None:
-        connection = self._connected()
-        connection.take_role(None)  # an old claim is not to be taken for the new one
-        acl = connection.acl_of(paths.CONTROLLER)
-        now_ms = time.time_ns() // 1_000_000
-        if takeover:
-            with suppress(ZnodeError):
-                node = connection.node(paths.CONTROLLER)
-                takeover = node is None or kraft_epoch(decode_controller(node.data)) is None
-        candidate = Candidate(
-            connection.session, connection.root, acl, controller_id, now_ms, self._highest_epoch
-        )  # fmt: skip
-        try:
-            claim = candidate.claim(takeover=takeover)
-        except RequestLost:
-            # The record may be ours, and nobody would ever know: it goes with the session.
-            self._put(partial(self._expire, connection))
-            raise
-        connection.watches.exists(paths.CONTROLLER)
-        if claim is None:
-            return None
-        self._remember(claim.controller_epoch)
-        connection.take_role(claim)
-        if self._presence is not None:
-            self._presence.appear(connection)
-        return claim.controller_epoch
-
     def _acl_of(self, path: str) -> bytes:
         """The ACL of a new node, as create operations hold it."""
         return encode_acl(acl_of(path, self._settings.secure_acl))
@@ -302,8 +217,8 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
         session.on_end = lambda: self._put(partial(self._expire, connection))
 
         def reconnected() -> None:
-            connection.watches.lose()
-            self._put(connection.watches.rearm)
+            connection.reconnected()
+            self._put(connection.resume)
 
         session.on_reconnect = reconnected
         session.begin(self._settings.connection_timeout_ms / 1000)
@@ -319,6 +234,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
         except KframeError:
             session.close()
             raise
+        session.waits_for_server = True  # from now on there may be something to lose
         with self._changing:
             self._memory, self._connection = memory, connection
         if self._worker is None:  # closed while we connected
@@ -342,23 +258,22 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
         claim = connection.claim
         try:
             epoch, holder = connection.nodes([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
-            connection.watches.rearm()
+            connection.resume()
+            connection.watch_holder()
         except SessionOver:
             self._expire(connection)
         except RequestLost:
             _log.info("ZooKeeper did not answer; the session lives for %.1f s more", connection.session.fence.left_s())
         else:
             with suppress(ZnodeError):
-                self._remember(0 if epoch is None else decode_controller_epoch(epoch.data))
+                remember(self, 0 if epoch is None else decode_controller_epoch(epoch.data))
             ours = holder is not None and holder.owner == connection.session.session_id
             if ours and claim is not None and claim is connection.claim and not claim.stands(epoch):
                 _log.error("somebody who is not controller has written %s; we resign", paths.CONTROLLER_EPOCH)
                 self._expire(connection)
-
-    def _remember(self, controller_epoch: int) -> None:
-        """There has been this controller epoch: none that falls is followed, but where none can follow."""
-        if controller_epoch < EPOCH_MOST:
-            self._highest_epoch = max(self._highest_epoch, controller_epoch)
+            elif connection.contender.overdue(connection.session.fence.timeout_s):
+                _log.error("the role was won but the controller does not take it; ending the session")
+                self._expire(connection)
 
     def _expire(self, connection: Connection) -> None:
         """The session is over or may be: say so, and get another one. In the worker."""
@@ -367,6 +282,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls, IdentityCalls):
         self._memory.follows = False
         connection.take_role(None)
         connection.session.expire()
+        connection.retire()
         self._tell(SessionExpired())
         connection.session.dispose()
         while self._connection is connection and self._worker is not None:

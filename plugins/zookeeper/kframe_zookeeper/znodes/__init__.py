@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kframe.errors import ZnodeError
 from kframe.snapshot.znodes import ControllerZnode, StateZnode
-from kframe_zookeeper.znodes.brokers import decode_broker, encode_broker
+from kframe_zookeeper.znodes.brokers import CONTROLLER_FIELD, decode_broker, encode_broker, is_controller_only
 from kframe_zookeeper.znodes.cluster import (
     ProducerIdBlock,
     decode_cluster_id,
@@ -42,6 +42,7 @@ from kframe_zookeeper.znodes.strict import NO_EXTRA, ZNODE_BYTES_MAX, Extra
 from kframe_zookeeper.znodes.topics import StoredTopic, decode_topic, encode_topics, table_of
 
 __all__ = [
+    "CONTROLLER_FIELD",
     "NO_EXTRA",
     "ZNODE_BYTES_MAX",
     "ConfigChange",
@@ -79,5 +80,6 @@ __all__ = [
     "encode_state",
     "encode_targets",
     "encode_topics",
+    "is_controller_only",
     "table_of",
 ]
