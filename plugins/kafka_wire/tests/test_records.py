@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from kframe_kafka_wire import plugin
-from kframe_kafka_wire.authorizer import Kind, Operation, read_acls
-from kframe_kafka_wire.records import Records, cluster_id, decode_record, settings_of_user
+from kframe_kafka_wire.acls import Kind, Operation, read_acls
+from kframe_kafka_wire.records import Records, change_settings, cluster_id, decode_record, settings_of_user
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.server import WireServer
 from kframe_kafka_wire.testing.served import OURS, PLAIN, user_record
@@ -55,13 +55,13 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
         known = make_credential("SCRAM-SHA-256", "pencil", b"some-salt")
         assert scram_lookup(store)("SCRAM-SHA-256", "carol") == known
         assert scram_lookup(store)("SCRAM-SHA-256", "nobody") is None
-        store.write_user("new%20one", {"SCRAM-SHA-256": "x"})
+        change_settings(store, "users/new%20one", lambda _: {"SCRAM-SHA-256": "x"})
         assert settings_of_user(store, "new one") == {"SCRAM-SHA-256": "x"}
         (name,) = client.get_children("/x/config/changes")
         assert client.get(f"/x/config/changes/{name}")[0] == b'{"version":2,"entity_path":"users/new%20one"}'
         table = read_acls(store)
-        assert [one.operation for one in table.about(Kind.TOPIC, "t")] == [Operation.READ]
-        assert [one.principal for one in table.about(Kind.TOPIC, "u-1")] == ["User:a"]
+        assert [one.operation for one in table.entries_of(Kind.TOPIC, "t")] == [Operation.READ]
+        assert [one.principal for one in table.entries_of(Kind.TOPIC, "u-1")] == ["User:a"]
     finally:
         store.close()
         client.stop()
