@@ -93,7 +93,7 @@ def decode_record(data: bytes | None) -> Mapping[str, Any]:
     """A record that is a JSON object; empty for anything else."""
     try:
         value = json.loads(data or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

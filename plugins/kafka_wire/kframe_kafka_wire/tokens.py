@@ -183,7 +183,7 @@ def _decode(data: bytes | None) -> Token | None:
         renewers = tuple(_principal(renewer) for renewer in fields["renewers"])
         times = (int(fields[key]) for key in ("issueTimestamp", "expiryTimestamp", "maxTimestamp"))
         return Token(str(fields["tokenId"]), owner, requester, renewers, *times)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
 
 

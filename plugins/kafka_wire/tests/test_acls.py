@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.acls import Acl, AclFilter, Kind, Operation, PatternType, Permission, ResourcePattern
+from kframe_kafka_wire.acls import (
+    Acl,
+    AclFilter,
+    Kind,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    read_acls,
+)
 from kframe_kafka_wire.acls import decode_acls as decoded
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
 from kframe_kafka_wire.principals import Principal
+from kframe_kafka_wire.records import settings_of_user
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.tokens import Tokens
 
 from kframe.testing.clusters import healthy
 
@@ -166,6 +178,40 @@ def test_without_an_authorizer_acls_are_disabled(records: FakeRecords) -> None:
 def test_what_is_no_list_of_entries_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"ACLs|principal"):
         decoded(data)
+
+
+def test_whatever_stands_in_records_is_read_or_refused() -> None:
+    """A record that somebody has spoilt makes nobody fail: it denies, or is passed over."""
+    chance, tokens = random.Random(5), Tokens("s", 10, 5)
+    token = {
+        "version": 3, "owner": "User%3Aa", "tokenRequester": "User%3Aa", "renewers": [], "issueTimestamp": 1,
+        "maxTimestamp": 2, "expiryTimestamp": 2, "tokenId": "x",
+    }  # fmt: skip
+    texts = [STORED["/kafka-acl/Topic/t"], json.dumps(token)]
+    pieces = [b"", b"null", b"{}", b"1e999", b'"', b"\xff", b"7"]
+    for _ in range(5_000):
+        data = bytearray(chance.choice(texts).encode())
+        for _ in range(chance.randrange(1, 4)):
+            start = chance.randrange(len(data))
+            data[start : start + chance.randrange(6)] = chance.choice(pieces)
+        raw = bytes(data)
+        paths = ("/kafka-acl/Topic/t", "/delegation_token/tokens/x", "/config/users/u")
+        records = RawRecords(dict.fromkeys(paths, raw))
+        table = read_acls(records)
+        assert table.literal[Kind.TOPIC, "t"] is not None
+        list(tokens.read_all(records))
+        settings_of_user(records, "u")
+
+
+class RawRecords(FakeRecords):
+    """Records that are no text."""
+
+    def __init__(self, records: Mapping[str, bytes]) -> None:
+        super().__init__(dict.fromkeys(records, ""))
+        self.raw = records
+
+    def read_record(self, path: str) -> bytes | None:
+        return self.raw.get(path)
 
 
 #: (entries by pattern, whether User:a may write to some topic)
