@@ -212,6 +212,13 @@ def read_acls(records: Records) -> AclTable:
     return AclTable(*(_read_tree(records, root) for root in _ROOTS.values()))
 
 
+def read_acl_changes(records: Records) -> object:
+    """The notifications in storage: as long as they are the same, no entry was changed. Raises StoreError."""
+    return [
+        sorted(records.read_record_names(prefix.rpartition("/")[0])) for prefix in (_LITERAL_CHANGE, _EXTENDED_CHANGE)
+    ]
+
+
 def _read_tree(records: Records, root: str) -> dict[tuple[Kind, str], tuple[Acl, ...]]:
     table = {}
     for kind, folder in _KIND_NAMES.items():

@@ -7,19 +7,30 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from kframe import KframeError
-from kframe_kafka_wire.acls import WILDCARD, AclTable, Kind, Operation, PatternType, ResourcePattern, read_acls
+from kframe_kafka_wire.acls import (
+    WILDCARD,
+    AclTable,
+    Kind,
+    Operation,
+    PatternType,
+    ResourcePattern,
+    read_acl_changes,
+    read_acls,
+)
 from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.records import Records
 
 _log = logging.getLogger(__name__)
 
 ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
-#: How long ACLs that were read are believed.
-REFRESH_S: Final = 2.0
+#: How often it is looked whether ACLs were changed, and after what time they are read again anyhow.
+POLL_S: Final = 0.2
+REFRESH_S: Final = 30.0
 #: How often they are asked for until they were read once: the store may be opened after the server.
 _FIRST_S: Final = 0.05
 #: Whoever may do one of these may do the other as well; this holds for what is allowed, not for what is denied.
@@ -79,16 +90,20 @@ class SuperUsersOnly:
 
 
 class AclAuthorizer:
-    """The entries that ``read`` gives, believed for ``REFRESH_S`` and read again beside the answering.
+    """The entries that ``read`` gives, read again beside the answering as soon as ``changes`` gives something else.
 
     Until they were read once only ``super_users`` may do anything. If reading fails, what was read before counts on.
     """
 
     def __init__(
-        self, read: Callable[[], AclTable], super_users: frozenset[str] = frozenset(), *, if_none_found: bool = False
-    ) -> None:
+        self, read: Callable[[], AclTable], super_users: frozenset[str] = frozenset(), *, if_none_found: bool = False,
+        changes: Callable[[], object] = lambda: None,
+    ) -> None:  # fmt: skip
         """``if_none_found``: what may be done to a resource that has no entry (``allow.everyone.if.no.acl.found``)."""
         self._read = read
+        self._changes = changes
+        self._seen: object = None
+        self._read_s = float("-inf")
         self._super_users = super_users
         self._if_none_found = if_none_found
         self._table: AclTable | None = None
@@ -114,6 +129,7 @@ class AclAuthorizer:
         """Read the entries."""
         try:
             self._table = self._read()
+            self._read_s = time.monotonic()
         except KframeError as error:
             if self.is_ready():
                 _log.warning("ACLs cannot be read, the last ones count on: %s", error)
@@ -154,8 +170,19 @@ class AclAuthorizer:
         return self._if_none_found or any(allow and not _is_covered(pattern, denied) for pattern, allow in applying)
 
     def _keep(self) -> None:
-        while not self._stopped.wait(REFRESH_S if self.is_ready() else _FIRST_S):
+        while not self._stopped.wait(POLL_S if self.is_ready() else _FIRST_S):
+            self.follow()
+
+    def follow(self) -> None:
+        """Read the entries if they were changed, were not read yet, or were read long ago."""
+        try:
+            changes = self._changes()
+        except KframeError as error:
+            _log.debug("it is not known whether ACLs were changed: %s", error)
+            return
+        if not self.is_ready() or changes != self._seen or time.monotonic() - self._read_s > REFRESH_S:
             self.refresh()
+            self._seen = changes
 
 
 def _is_covered(allowed: ResourcePattern, denied: set[ResourcePattern]) -> bool:
@@ -180,4 +207,6 @@ def authorizer_of(config: Mapping[str, str], records: Records) -> Authorizer:
         _log.warning("%s is not here: nobody but super.users may do anything on our listeners", name)
         return SuperUsersOnly(super_users)
     everyone = config.get("allow.everyone.if.no.acl.found", "false").strip().lower() == "true"
-    return AclAuthorizer(lambda: read_acls(records), super_users, if_none_found=everyone)
+    return AclAuthorizer(
+        lambda: read_acls(records), super_users, if_none_found=everyone, changes=lambda: read_acl_changes(records)
+    )

@@ -77,6 +77,25 @@ def test_rules(
     assert authorizer.allows(Principal(user), host, operation, kind, name) is allowed
 
 
+def test_entries_are_read_again_when_they_were_changed() -> None:
+    records = FakeRecords({})
+    authorizer = authorizer_of(CONFIG, records)
+    assert isinstance(authorizer, AclAuthorizer)
+    assert not authorizer.is_ready()
+    authorizer.follow()
+    assert authorizer.is_ready()
+    records.records |= ACLS
+    authorizer.follow()
+    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # nobody has said so
+    records.records["/kafka-acl-changes/acl_changes_0000000000"] = "TOPIC:t"
+    authorizer.follow()
+    assert authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")
+    del records.records["/kafka-acl/Topic/t"]
+    records.records["/kafka-acl-extended-changes/acl_changes_0000000000"] = "{}"
+    authorizer.follow()
+    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")
+
+
 def test_without_entries_the_setting_decides() -> None:
     config = {**CONFIG, "allow.everyone.if.no.acl.found": "true"}
     lenient = authorizer_of(config, FakeRecords({"/kafka-acl/Topic/t": ACLS["/kafka-acl/Topic/t"]}))
