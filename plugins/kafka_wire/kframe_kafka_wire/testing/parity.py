@@ -69,7 +69,7 @@ class Setup:
         return ("SSL", "SASL_SSL") if self.tls else ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
-SETUPS: Final = tuple(Setup(tls, authorizer) for authorizer in (True, False) for tls in (False, True))
+SETUPS: Final = tuple(Setup(tls, authorizer) for tls in (False, True) for authorizer in (True, False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,3 +148,7 @@ WRITING: Final = (
          "--throughput", "-1"),
     call("kafka-features", "upgrade", "--feature", "metadata.version=20"),
 )  # fmt: skip
+#: Those whose requests any node may get, by tools that send few others.
+ANY_NODE: Final = tuple(
+    each for each in READING if each.tool in ("kafka-acls", "kafka-configs", "kafka-delegation-tokens", "kafka-topics")
+)
