@@ -214,6 +214,7 @@ _CHANGING: Final = (
      "Request is not authorized"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d+Z)?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+|\d{13}"), "TIME"),
     (re.compile(r"(?<=Created delegation token with tokenId : )\S+|^\S{22} \S{88}(?= )", re.MULTILINE), "TOKEN"),
+    (re.compile(r"(?<=^TOKEN )(User:\S+)\s+User:\S+", re.MULTILINE), r"\1"),  # who of several has asked for it
     (re.compile(r"(?<=number of tokens : )\d+|(?<=\"size\":)\d+|(?<=^parity-other:\d:)\d+", re.MULTILINE), "NUMBER"),
     # Topics that come and go.
     (re.compile(r"^(__\w+:\d+:\d+|.*\badded-\d+-0\b.*|added-\d+)$", re.MULTILINE), ""),
