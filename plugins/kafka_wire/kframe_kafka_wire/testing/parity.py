@@ -222,6 +222,7 @@ _CHANGING: Final = (
     (re.compile(r"\badded-\d+\b"), "ADDED"),
     (re.compile(r"^  \S+=\w+ sensitive=false synonyms={}$", re.MULTILINE), ""),  # loggers come and go
     (re.compile(r"(?<=[\[}]),?{"), "\n"),
+    (re.compile(r"[\]},]+(\"version\":1})?$", re.MULTILINE), ""),  # which broker comes last
     (re.compile(r"\S*/client.properties"), "PROPERTIES"),
     (re.compile(r"^\[TIME\] (WARN|INFO) .*\n", re.MULTILINE), ""),
     (re.compile(r"^\s+at \S+\(.*\)\n|^\s+\.\.\. \d+ more\n", re.MULTILINE), ""),
