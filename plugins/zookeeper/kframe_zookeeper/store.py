@@ -120,7 +120,6 @@ class ZooKeeperStore(TopicCalls, RequestCalls, RecordCalls, IdentityCalls):
         if worker is not None:
             worker.stop()
 
-
     def connected(self) -> bool:
         """Whether our session lives: the fence is open, that is, the server was heard of late."""
         connection = self._connection
