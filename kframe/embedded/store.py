@@ -237,6 +237,42 @@ class MemoryStore(AdminCalls):
         except RecordError:
             return ()
 
+    def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
+        """A record and its version; None if there is no such record."""
+        try:
+            data, stat = self._records.get(self._connected(), path)
+        except RecordError:
+            return None
+        return data, stat.version
+
+    def write_record(self, path: str, data: bytes, version: int | None) -> bool:
+        """Replace a record of that version, or create it with its parents where ``version`` is None; False where
+        another version, no record, or already a record is there."""
+        session = self._connected()
+        try:
+            if version is None:
+                self._records.ensure(session, path.rpartition("/")[0])
+                self._records.create(session, path, data)
+            else:
+                self._records.set(session, path, data, version)
+        except RecordError:
+            return False
+        return True
+
+    def delete_record(self, path: str, version: int) -> bool:
+        """Delete a record of that version that has no children; False where that is not what is there."""
+        try:
+            self._records.delete(self._connected(), path, version)
+        except RecordError:
+            return False
+        return True
+
+    def append_record(self, prefix: str, data: bytes) -> None:
+        """Create a record whose path is ``prefix`` and the next number in sequence, and its parents."""
+        session = self._connected()
+        self._records.ensure(session, prefix.rpartition("/")[0])
+        self._records.create(session, prefix, data, sequential=True)
+
     def quarantined(self) -> Mapping[str, str]:
         """Nothing: what stands here was written by us."""
         return {}

@@ -21,11 +21,8 @@ from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
 from kframe.plug.specs import Observer
-<<<<<<< HEAD
-from kframe.runtime.event_logs import EventLogs
-=======
 from kframe.runtime.contending import InstancesFirst
->>>>>>> role
+from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.metrics import Timers, measure
 from kframe.runtime.observers import Observers
 from kframe.runtime.perform import Performer
@@ -160,15 +157,11 @@ class ControllerLoop:
             self._publish()
         finally:
             self._note_failure()
-<<<<<<< HEAD
+            if self._contention is not None and self._clock.now_ms() >= self._stands_again_ms:
+                self._contention.handled(event)
             duration_ms = self._clock.now_ms() - started_ms
             self.timers.add(event.state, duration_ms)
             self._logs.finish(event, duration_ms)
-=======
-            if self._contention is not None and self._clock.now_ms() >= self._stands_again_ms:
-                self._contention.handled(event)
-            self.timers.add(event.state, self._clock.now_ms() - started_ms)
->>>>>>> role
             self.state = ControllerState.IDLE
             self._deliver()
 

@@ -15,7 +15,8 @@ from kframe import Controller
 from kframe.errors import ConfigError
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.config import whole
-from kframe_kafka_wire.authorizer import AclAuthorizer, Everybody, authorizer_of
+from kframe_kafka_wire.apis.tokens import expire_tokens
+from kframe_kafka_wire.authorizer import AclAuthorizer, authorizer_of
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.calls import Desk
 from kframe_kafka_wire.drops import Drops, Reason
@@ -25,9 +26,9 @@ from kframe_kafka_wire.identity import node_of, registers
 from kframe_kafka_wire.inbound import Inbound, Limits, Listening
 from kframe_kafka_wire.principals import name_mapper
 from kframe_kafka_wire.records import Records, announce, records_of
-from kframe_kafka_wire.relay import Relays
 from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.security import ListenerSecurity, security_of
+from kframe_kafka_wire.tokens import token_lookup, tokens_of
 
 #: Requests under way hold as many frames of the largest size, unless queued.max.request.bytes says how many bytes.
 _FRAMES_AT_ONCE: Final = 2
@@ -54,6 +55,7 @@ class WireServer:
         self._numbers = {
             key: whole(least)(f"config key {key}", config.get(key, default)) for key, least, default in _NUMBERS
         }
+        self._tokens = tokens_of(config)
         self._addresses: dict[str, str] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -111,6 +113,9 @@ class WireServer:
                 announce(controller, desk.node)
             if isinstance(self._authorizer, AclAuthorizer):
                 await asyncio.to_thread(self._authorizer.start)
+            if desk.tokens is not None:
+                expiring = asyncio.create_task(expire_tokens(desk, desk.tokens))
+                tasks.add(expiring)
             started.set_result(None)
             await self._ending.wait()
         except BaseException as error:
@@ -131,7 +136,10 @@ class WireServer:
         authorizer = authorizer_of(self._config, records)
         self._authorizer = authorizer if isinstance(authorizer, AclAuthorizer) else None
         asked = BrokerSettings(self._config, str(self._node.registration.broker_id))
-        return Desk(controller, self._node.registration, self._config, authorizer, records, of_brokers=asked)
+        return Desk(
+            controller, self._node.registration, self._config, authorizer, records, tokens=self._tokens,
+            of_brokers=asked,
+        )  # fmt: skip
 
     def _budget(self) -> int:
         configured = self._numbers["queued.max.request.bytes"]
@@ -196,21 +204,20 @@ class WireServer:
             number["sasl.server.max.receive.size"],
             number["connections.max.idle.ms"] / 1000,
         )
-        relays = None
-        wanted = desk.enabled("kframe.relay", default=True)
-        if wanted and security.protocol == "PLAINTEXT" and isinstance(desk.authorizer, Everybody):
-            relays = Relays(desk, security.listener, limits.frame, number["request.timeout.ms"] / 1000)
         names = name_mapper(self._config.get("ssl.principal.mapping.rules", ""))
         logins = self._logins(security, desk)
-        return Listening(security.listener, desk, limits, budget, logins, names, relays, self._drops)
+        return Listening(security.listener, desk, limits, budget, logins, names, security.protocol, self._drops)
 
     def _logins(self, security: ListenerSecurity, desk: Desk) -> Logins | None:
         if not security.sasl:
             return None
         return logins_of(
-            security, scram_lookup(desk.records), lasts_ms=self._numbers["connections.max.reauth.ms"],
+            security,
+            scram_lookup(desk.records),
+            token_lookup(desk.tokens, desk.records),
+            lasts_ms=self._numbers["connections.max.reauth.ms"],
             delay_ms=self._numbers["connection.failed.authentication.delay.ms"],
-        )  # fmt: skip
+        )
 
     def _advertised(self) -> Registration:
         """Ourselves, with the ports that the system has chosen where none was asked for."""

@@ -9,7 +9,7 @@ from kframe_kafka_wire.testing.served import Served
 from kframe_kafka_wire.testing.settings_broker import SettingsBroker
 
 #: As on a listener with authentication.
-ALONE: Mapping[str, str] = {"kframe.relay": "false"}
+ALONE: Mapping[str, str] = {}
 
 
 @pytest.fixture

@@ -266,7 +266,7 @@ def test_describe_configs_tells_where_a_value_comes_from(world: Served) -> None:
         found = described(client, "t")
         assert (found["retention.ms"]["value"], found["retention.ms"]["config_source"]) == ("7", 1)
         assert [(one["name"], one["value"], one["source"]) for one in found["retention.ms"]["synonyms"]] == [
-            ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.ms", "604800000", 5),
+            ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.hours", "168", 5),
         ]  # fmt: skip
         assert (found["segment.bytes"]["config_type"], found["segment.bytes"]["config_source"]) == (3, 5)
         old = described(client, "t", version=0)

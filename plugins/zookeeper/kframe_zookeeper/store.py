@@ -37,6 +37,7 @@ from kframe_zookeeper.instances import IdInUse, InstanceRecord
 from kframe_zookeeper.loading import load_cluster, reread_registrations
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
+from kframe_zookeeper.record_calls import RecordCalls
 from kframe_zookeeper.request_calls import RequestCalls
 from kframe_zookeeper.requests import delete, encode_acl
 from kframe_zookeeper.role_calls import RoleCalls, remember
@@ -56,7 +57,7 @@ HEARTBEATS: Final = 6
 RETRY_S: Final = 1.0
 
 
-class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, IdentityCalls):
+class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityCalls):
     """Implements ``kframe.model.ports.Store``.
 
     When its session expires it goes on in a new one; a claim does not survive that.
@@ -116,15 +117,6 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, IdentityCalls):
             connection.retire()
         if worker is not None:
             worker.stop()
-
-    def read_record(self, path: str) -> bytes | None:
-        """What stands in a node below the chroot, None if there is none. Callable from any thread."""
-        node = self._connected().node(path)
-        return None if node is None else node.data
-
-    def read_record_names(self, path: str) -> tuple[str, ...]:
-        """Names of a node's children, none if there is no such node. Callable from any thread."""
-        return self._connected().children([path])[0]
 
     def connected(self) -> bool:
         """Whether our session lives: the fence is open, that is, the server was heard of late."""

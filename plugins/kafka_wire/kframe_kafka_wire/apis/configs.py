@@ -11,8 +11,8 @@ from typing import Any, Final
 from kframe import ClusterState, ErrorCode, KframeError
 from kframe.model.admin import ConfigChange, ConfigOperation
 from kframe.model.topics import topic_name_problem
-from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, of_broker
-from kframe_kafka_wire.authorizer import Kind, Operation
+from kframe_kafka_wire.acls import Kind, Operation
+from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, of_broker
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.records import NoRecords, Records, settings_at
 
@@ -125,9 +125,9 @@ async def describe_configs(call: Call) -> Fields:
         entries: list[Fields] = []
         if code == 0:
             code, entries = await _described(call, kind, name)
-            message = reason(call, code, name)
+            message = "" if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else reason(call, code, name)
         keys = one["configuration_keys"]
-        wanted = None if keys is None or (call.version == 0 and not keys) else set(keys)
+        wanted = set(keys) if keys else None  # none listed means all of them, as in Kafka
         results.append(
             {
                 "error_code": code,
@@ -199,20 +199,23 @@ async def configs_of(call: Call, given: Mapping[str, Mapping[str, str]]) -> tupl
 def _topic_entry(
     call: Call, key: str, of_topic: Mapping[str, str], of_brokers: Mapping[str, str], static: Mapping[str, str]
 ) -> Fields:
-    """The value in effect, and behind it all others that would be without it. ``of_brokers`` is set for all brokers,
-    ``static`` in the server.properties of a broker; our own settings say nothing of the cluster."""
+    """The value in effect, and all that would be in effect without it (Kafka ``ConfigHelper.createTopicConfigEntry``).
+
+    ``of_brokers`` is set for all brokers, ``static`` in the server.properties of a broker; our own settings say nothing
+    of the cluster.
+    """
     setting = TOPIC_SETTINGS[key]
-    known = [] if key not in of_topic else [(key, of_topic[key], _OF_TOPIC)]
-    for config, source in ((of_brokers, _OF_ALL_BROKERS), (static, _STATIC)):
-        found = of_broker(setting, config)
-        if found is not None:
-            known.append((*found, source))
-    known.append((setting.broker_keys[0][0] if setting.broker_keys else key, setting.default, _DEFAULT))
-    _, value, source = known[0]
-    synonyms = [
-        {"name": name, "value": text, "source": at} for name, text, at in known if setting.broker_keys or at != _DEFAULT
-    ]
-    return _entry(call, key, value, source, setting.type, synonyms)
+    configs = [(of_brokers, _OF_ALL_BROKERS), (static, _STATIC)]
+    synonyms = broker_synonyms(setting, configs, _DEFAULT)
+    if key in of_topic:
+        value = of_topic[key]
+        synonyms.insert(0, (key, value, _OF_TOPIC))
+    else:
+        found = (of_broker(setting, config) for config, _ in configs)
+        value = next((each[1] for each in found if each is not None), setting.default)
+    source = synonyms[0][2] if synonyms else _DEFAULT
+    shown = [{"name": name, "value": text, "source": at} for name, text, at in synonyms]
+    return _entry(call, key, value, source, setting.type, shown)
 
 
 def _entry(

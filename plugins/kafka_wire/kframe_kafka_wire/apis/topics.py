@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kframe import ClusterState, ErrorCode, NewPartitions, NewTopic
+from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.apis.configs import configs_of
-from kframe_kafka_wire.authorizer import Kind, Operation
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.shapes import ZERO_ID
 
@@ -111,6 +111,8 @@ def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, t
 
 def _created(call: Call, name: str, code: int, message: str | None, shown: Fields | None) -> Fields:
     if code:
+        if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            message = "Authorization failed."  # Kafka's own words
         message = message or reason(call, code, name)
         return {"name": name, "error_code": code, "error_message": message, "configs": ()}
     hidden = {
