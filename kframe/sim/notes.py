@@ -1,0 +1,81 @@
+"""What a journal writes down about the event that a controller is busy with."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kframe.broker.messages import LeaderAndIsr
+from kframe.model.events import TopicPartition
+from kframe.sim.controllers import ControllerProcess
+from kframe.sim.letters import Row
+
+
+@dataclass(slots=True)
+class Notes:
+    """What an event of a controller has done so far."""
+
+    written: list[TopicPartition] = field(default_factory=list)
+    topics: dict[str, Mapping[int, Row]] = field(default_factory=dict)
+    """Topics that were written, as they were before."""
+    deposed: list[tuple[TopicPartition, int]] = field(default_factory=list)
+    """Partitions that got another leader, and who led them before."""
+    told: set[tuple[TopicPartition, int]] = field(default_factory=set)
+    """Partitions of LeaderAndIsr requests, and whom they are for."""
+    calls: Counter[str] = field(default_factory=Counter)
+    """Calls of the store."""
+    called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
+    """Those of them that say that the replica is new."""
+    created: set[TopicPartition] = field(default_factory=set)
+    """Partitions that got their first state."""
+    noticed: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose ISRs leaders have stored, as it has read."""
+    reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """What operators had left to be reassigned before it first wrote that."""
+    failures: int = 0
+    """Failed operations and calls before it."""
+
+    def leader_and_isr(self, broker_id: int, message: LeaderAndIsr) -> None:
+        """A LeaderAndIsr stands in the queue of a broker."""
+        self.told.update((key, broker_id) for key in message.partitions)
+        self.called_new.update((key, broker_id) for key, state in message.partitions.items() if state.is_new)
+
+    def not_called_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
+        """Replicas (partition, broker) that the event has made, or added to ``rows``, and that were sent a LeaderAndIsr
+        but none that calls them new."""
+        added = {
+            (was.key, broker)
+            for name, before in self.topics.items()
+            for number, was in before.items()
+            if (name, number) in rows
+            for broker in set(rows[name, number].adding) - set(was.replicas)
+        }
+        new = {one for one in self.told if one[0] in self.created or one in added}
+        return tuple(sorted(new - self.called_new))
+
+
+def failures_of(process: ControllerProcess) -> int:
+    """Operations of a process that failed, and calls of its store that did."""
+    return process.loop.controller.failures + process.store.failed_calls
+
+
+class ErrorCatcher(logging.Handler):
+    """Keeps the last error that was logged, so that a failed event can say of what it failed, and all warnings."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.last: str | None = None
+        self.warnings: list[str] = []
+        """What controllers have logged in this event, from warnings on."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
+        if record.name not in ("kframe.runtime", "kframe.controller"):
+            return
+        self.warnings.append(record.getMessage())
+        if record.levelno < logging.ERROR:
+            return
+        error = record.exc_info[1] if record.exc_info else None
+        self.last = record.getMessage() if error is None else f"{type(error).__name__}: {error}"
