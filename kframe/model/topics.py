@@ -149,7 +149,8 @@ class Topics:
 
     def clear_id(self, topic: int) -> None:
         """Take a topic's id away: no topic is found by it any more."""
-        self._index_by_id.pop(self.ids[topic].tobytes(), None)
+        known = self.ids[topic].tobytes()
+        self._index_by_id.pop(known, None)
         self.ids[topic] = 0
 
     def note_rows(self, topic: int, first_partition: int, first_row: int, count: int) -> None:

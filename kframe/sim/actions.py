@@ -261,23 +261,26 @@ def _fail_log_dir(world: World, arguments: Mapping[str, Any]) -> bool:
 
 def _repeat_alter(world: World, arguments: Mapping[str, Any]) -> bool:
     """A proposal of the past arrives once more."""
-    broker = choices.broker(world, arguments)
     process = world.controller(-1)
-    past = broker.requests.past_proposals
-    if not past or process is None or not process.running:
+    brokers = [one for one in world.brokers.values() if one.requests.past_proposals]
+    broker = choices.choose(brokers, arguments["broker"])
+    if broker is None or process is None or not process.running:
         return False
+    past = broker.requests.past_proposals
     message = past[arguments["number"] % len(past)]
     world.ask(process, "a repeated AlterPartition", *proposal(world, process, message))
     return True
 
 
 def _repeat_shutdown(world: World, arguments: Mapping[str, Any]) -> bool:
-    """A broker's request to be let go, of its last life perhaps, arrives once more."""
-    broker, process = choices.broker(world, arguments), world.controller(-1)
-    past = broker.requests.past_shutdowns
-    if not past or process is None or not process.running:
+    """A broker's request to be let go, of an earlier registration if there is one, arrives once more."""
+    process = world.controller(-1)
+    brokers = [one for one in world.brokers.values() if one.requests.past_shutdowns]
+    earlier = [one for one in brokers if one.requests.past_shutdowns[0].broker_epoch < one.registration.broker_epoch]
+    broker = choices.choose(earlier or brokers, arguments["broker"])
+    if broker is None or process is None or not process.running:
         return False
-    ask_controller(world, process, past[0], lambda response: None)
+    ask_controller(world, process, broker.requests.past_shutdowns[0], lambda response: None)
     return True
 
 

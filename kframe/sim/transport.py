@@ -214,7 +214,8 @@ class SimTransport:
         self._post.letter_done(self.controller_id, letter)
         event = answer_event(letter, response)
         if event is not None:
-            if isinstance(event, StopReplicaAnswered) or getattr(event, "partition_errors", ()):
+            failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
+            if failed or isinstance(event, StopReplicaAnswered):
                 self.past_answers.append(event)
             if channel.broker_id in self.delayed:
                 self._post.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.tell_late, event))

@@ -108,6 +108,11 @@ def _nobody_elected(world: World) -> Broken:
     return Moment.EVENT, ended(world, BrokersChanged())
 
 
+def _move_goes_on(world: World) -> Broken:
+    edit(world, removing=(3,))
+    return Moment.EVENT, ended(world, BrokersChanged())
+
+
 def _never_stored(world: World) -> Broken:
     return Moment.QUEUED, letter(world, metadata(world, partitions=metadata_of(3)))
 
@@ -259,6 +264,7 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (members.proposals_are_valid_once_asked, _accepts_another_sender),
     (members.the_failed_leave_isrs, _dead_member_stays),
     (members.led_while_in_sync, _nobody_elected),
+    (members.moves_end_with_their_brokers, _move_goes_on),
     (members.settings_elect_at_once, _setting_elects_nobody),
     (requests.only_stored_states_are_sent, _never_stored),
     (requests.stops_bear_leader_epochs, lambda world: (Moment.QUEUED, letter(world, stop(world, NO_EPOCH)))),

@@ -126,6 +126,22 @@ def allows_unclean(watch: Watch, name: str) -> bool:
     return bool(watch.world.ensemble.topics.settings(name).unclean == 1)
 
 
+def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
+    """L3: once a controller has handled that brokers registered, no reassignment is under way whose whole target is
+    live and in sync, and leads."""
+    process = ended.process
+    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = watch.observed.live(process)
+    usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
+    for row in _rows(watch, process):
+        target = set(row.replicas) - set(row.removing)
+        moving = (row.adding or row.removing) and row.leader in target
+        if moving and target <= usable.intersection(row.isr):
+            return f"{row.key}: target {sorted(target)} is live and in sync, and the reassignment goes on"
+    return None
+
+
 def led_while_in_sync(watch: Watch, ended: Ended) -> str | None:
     """L1, L5: no partition is without a live leader after a broker has failed, or was let go, while another replica is
     live and in sync."""
