@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from kframe.broker.messages import ControlResponse, LeaderAndIsr
+from kframe.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
 from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
 from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.model.changes import StoredStates
@@ -230,6 +230,8 @@ class Journal:
         self.lines.setdefault((controller_id, process.incarnation, letter.broker_id), deque()).append(letter)
         if isinstance(letter.message, LeaderAndIsr):
             self._notes[controller_id].leader_and_isr(letter.broker_id, letter.message)
+        elif isinstance(letter.message, UpdateMetadata):
+            self._notes[controller_id].live_told[letter.broker_id] = letter.message.live_brokers
         self.watch.look(Moment.QUEUED, Post(process, letter))
         self.watch.observed.queued(process, letter)
 
@@ -257,7 +259,9 @@ class Journal:
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
-        self._notes[process.controller_id] = Notes(failures=failures_of(process))
+        self._notes[process.controller_id] = Notes(
+            failures=failures_of(process), registered=frozenset(process.transport.channels)
+        )
         self._errors.warnings.clear()
         self.watch.observed.event_begins(process, event)
         self.watch.look(Moment.BEGUN, Begun(process, event))
@@ -276,7 +280,7 @@ class Journal:
         ended = Ended(
             process, event, tuple(notes.written), notes.topics, repeated, tuple(untold), notes.calls,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
-            notes.not_called_new(self.ensemble.rows),
+            notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
         )  # fmt: skip
         self.watch.look(Moment.EVENT, ended)
 

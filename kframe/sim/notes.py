@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kframe.broker.messages import LeaderAndIsr
@@ -28,6 +28,10 @@ class Notes:
     """Calls of the store."""
     called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Those of them that say that the replica is new."""
+    registered: frozenset[int] = frozenset()
+    """Brokers to which there was a channel before it."""
+    live_told: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The live brokers that each broker was told last."""
     created: set[TopicPartition] = field(default_factory=set)
     """Partitions that got their first state."""
     noticed: set[TopicPartition] = field(default_factory=set)
@@ -41,6 +45,13 @@ class Notes:
         """A LeaderAndIsr stands in the queue of a broker."""
         self.told.update((key, broker_id) for key in message.partitions)
         self.called_new.update((key, broker_id) for key, state in message.partitions.items() if state.is_new)
+
+    def unaware(self, registered: Collection[int]) -> tuple[int, ...]:
+        """Brokers that were not told who is registered now, where others were before."""
+        if self.registered == set(registered):
+            return ()
+        now = tuple(sorted(registered))
+        return tuple(one for one in now if self.live_told.get(one) != now)
 
     def not_called_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
         """Replicas (partition, broker) that the event has made, or added to ``rows``, and that were sent a LeaderAndIsr

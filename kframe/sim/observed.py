@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kframe.broker.messages import UpdateMetadata
 from kframe.embedded.layout import DELETE_TOPICS
-from kframe.model.events import ControlledShutdownRequested, Elect, Event, SessionExpired, TopicPartition
+from kframe.model.events import ControlledShutdownRequested, Event, SessionExpired, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe.sim.letters import Letter, Row
 
@@ -110,19 +110,12 @@ class Observed:
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """A controller is done with an event."""
-        term, incarnation, failed = self.term(process), self._process(process), process.loop.controller.failures
+        incarnation, failed = self._process(process), process.loop.controller.failures
         if failed > self._failed_before.get(incarnation, 0):
             self._failed_before[incarnation] = failed
             self._failures[incarnation].append(process.clock.now_ms())
         elif process.active:
             self._failures[incarnation].clear()
-        if isinstance(event, Elect) and process.active and term not in self._unreadable_at:
-            ensemble = self._world.ensemble
-            self._unreadable_at[term] = {
-                key: row.leader_epoch
-                for key, row in ensemble.rows.items()
-                if row.partition_epoch != NO_STATE and not ensemble.readable([key[0]])
-            }
 
     def state_written(self, written: StateWritten) -> None:
         """A state was stored, by whomever."""
@@ -136,8 +129,14 @@ class Observed:
             self._last_read[self._process(written.process)][written.key] = row.partition_epoch
 
     def loaded(self, process: ControllerProcess) -> None:
-        """A controller begins anew with all that is stored."""
+        """A controller begins a term with all that is stored, and can be read."""
+        ensemble = self._world.ensemble
         self._last_read.pop(self._process(process), None)
+        self._unreadable_at[self.term(process)] = {
+            key: row.leader_epoch
+            for key, row in ensemble.rows.items()
+            if row.partition_epoch != NO_STATE and not ensemble.readable([key[0]])
+        }
 
     def stopped_in_order(self, broker_id: int) -> None:
         """A broker has stopped after a controlled shutdown."""

@@ -175,6 +175,8 @@ class Ended(NamedTuple):
     """What operators had left to be reassigned before the event first wrote that."""
     not_called_new: tuple[tuple[TopicPartition, int], ...] = ()
     """New replicas (partition, broker) that a LeaderAndIsr was sent for, and none that says so."""
+    unaware: tuple[int, ...] = ()
+    """Registered brokers that were not told who is registered, where that has changed."""
 
 
 class Leaving(NamedTuple):

@@ -81,6 +81,8 @@ class World(Journal):
             self.watch.known_id[name] = topic_id
             self.watch.ids_used[topic_id] = name
         self.topic_ids_used = InterBrokerProtocol.parse(options.protocol) >= _TOPIC_IDS_SINCE
+        self.controllers_store_isrs = InterBrokerProtocol.parse(options.protocol).alter_partition
+        """Whether leaders propose ISRs, and do not store them by themselves."""
         self.brokers = {one: BrokerProcess(self, *build_broker(options, one)) for one in options.brokers}
         config = ControllerConfig(options.config)
         chosen = selectors or {kind: self.faulty_selectors for kind in ElectionKind if "plugin" in options.faults}

@@ -229,7 +229,7 @@ def _late_topic_keeps_its_epoch(world: World) -> Broken:
     observed, process = world.watch.observed, world.controllers[0]
     process.store.claimed_epoch += 1
     assert world.ensemble.malform(0, 0)
-    observed.event_ended(process, Elect())
+    observed.loaded(process)
     world.ensemble.mend()
     return Moment.RESTED, None
 
@@ -269,6 +269,7 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (requests.only_stored_states_are_sent, _never_stored),
     (requests.stops_bear_leader_epochs, lambda world: (Moment.QUEUED, letter(world, stop(world, NO_EPOCH)))),
     (requests.new_replicas_are_called_new, lambda world: (Moment.EVENT, ended(world, not_called_new=((KEY, 1),)))),
+    (requests.changes_of_brokers_are_told, lambda world: (Moment.EVENT, ended(world, BrokersChanged(), unaware=(1,)))),
     (requests.deletions_wait_for_a_cause, _deletes_again),
     (requests.whoever_leaves_is_told_to_delete, _leaver_is_not_deleted),
     (requests.isr_changes_are_told_alone, _tells_of_more),

@@ -50,6 +50,7 @@ INVARIANTS: Final = tuple(
         ("I12", Moment.LULL, rest.brokers_know_the_cluster),
         ("I12", Moment.EVENT, requests.leavers_are_told),
         ("I12", Moment.QUEUED, requests.only_stored_states_are_sent),
+        ("I12", Moment.EVENT, requests.changes_of_brokers_are_told),
         ("I12", Moment.RESTED, rest.leaders_know_their_replicas),
         ("I13", Moment.EVENT, events.earlier_answers_change_nothing),
         ("I13", Moment.SENT, requests.one_in_flight),

@@ -124,7 +124,7 @@ def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
 def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
     """I28: balancing tries only replicas that are live and in sync: it reads no state again, unless a write was
     refused."""
-    futile = ended.calls.get("read_states") and not ended.calls.get("write_states")
+    futile = ended.calls.get("read_states") and not (ended.calls.get("write_states") or watch.world.options.hold_last)
     if isinstance(ended.event, RebalanceLeaders) and futile:
         return "balancing has tried an election that could not succeed"
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kframe.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
 from kframe.errors import ErrorCode
-from kframe.model.events import ControlledShutdownRequested, IsrChangesLeft
+from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesLeft
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe.sim.letters import read_row
 from kframe.sim.watch import Connected, Ended, Leaving, Post, Watch
@@ -201,6 +201,13 @@ def whoever_leaves_is_told_to_delete(watch: Watch, ended: Ended) -> str | None:
                 if broker in registered and not watch.observed.told_to_delete(process, row.key, broker):
                     return f"{row.key}: broker {broker} left the assignment, and is not told to delete its replica"
     return None
+
+
+def changes_of_brokers_are_told(watch: Watch, ended: Ended) -> str | None:
+    """I12: in the event that handles that registrations have come or gone all registered brokers are told of it."""
+    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_office(ended.process):
+        return None
+    return f"brokers {ended.unaware} are not told who is registered now" if ended.unaware else None
 
 
 def leavers_are_told(watch: Watch, ended: Ended) -> str | None:
