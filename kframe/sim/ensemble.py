@@ -51,6 +51,9 @@ class Witness(Protocol):
     def called(self, caller: SimStore, call: str) -> None:
         """A controller calls the store."""
 
+    def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read for which partitions an operator has left a preferred election."""
+
     def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read which ISRs leaders have stored."""
 

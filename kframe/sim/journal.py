@@ -194,6 +194,10 @@ class Journal:
     def raced(self, call: str, arguments: Sequence[Any]) -> None:
         """Another client is to come before this write of a controller."""
 
+    def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read for which partitions an operator has left a preferred election."""
+        self._notes[reader.controller_id].elections.update(partitions)
+
     def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read which ISRs leaders have stored."""
         self._notes[reader.controller_id].noticed.update(partitions)
@@ -260,7 +264,7 @@ class Journal:
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
         self._notes[process.controller_id] = Notes(
-            failures=failures_of(process), registered=frozenset(process.transport.channels)
+            failures=failures_of(process), registered=self.watch.observed.registered(process)
         )
         self._errors.warnings.clear()
         self.watch.observed.event_begins(process, event)
@@ -281,6 +285,8 @@ class Journal:
             process, event, tuple(notes.written), notes.topics, repeated, tuple(untold), notes.calls,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
             notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
+            frozenset(notes.elections),
+            frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
         )  # fmt: skip
         self.watch.look(Moment.EVENT, ended)
 

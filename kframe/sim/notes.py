@@ -28,12 +28,14 @@ class Notes:
     """Calls of the store."""
     called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Those of them that say that the replica is new."""
-    registered: frozenset[int] = frozenset()
-    """Brokers to which there was a channel before it."""
+    registered: Mapping[int, int] = field(default_factory=dict)
+    """Broker epoch by broker of the channels that there were before it."""
     live_told: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The live brokers that each broker was told last."""
     created: set[TopicPartition] = field(default_factory=set)
     """Partitions that got their first state."""
+    elections: set[TopicPartition] = field(default_factory=set)
+    """Partitions for which an operator has left a preferred election, as it has read."""
     noticed: set[TopicPartition] = field(default_factory=set)
     """Partitions whose ISRs leaders have stored, as it has read."""
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
@@ -48,7 +50,7 @@ class Notes:
 
     def unaware(self, registered: Collection[int]) -> tuple[int, ...]:
         """Brokers that were not told who is registered now, where others were before."""
-        if self.registered == set(registered):
+        if self.registered.keys() == set(registered):
             return ()
         now = tuple(sorted(registered))
         return tuple(one for one in now if self.live_told.get(one) != now)

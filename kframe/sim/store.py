@@ -226,6 +226,8 @@ class SimStore(MemoryStore):
             return tuple(one for one in result if self._reads_broker(one.broker_id, one.broker_epoch))
         if name == "load":
             return self._without_broken(result)
+        if name == "read_preferred_election" and result:
+            self._ensemble.witness.elections_read(self, result)
         if name == "read_isr_changes":
             self._ensemble.witness.isr_changes_read(self, result.items)
         if name == "read_states":

@@ -177,6 +177,10 @@ class Ended(NamedTuple):
     """New replicas (partition, broker) that a LeaderAndIsr was sent for, and none that says so."""
     unaware: tuple[int, ...] = ()
     """Registered brokers that were not told who is registered, where that has changed."""
+    elections: frozenset[TopicPartition] = frozenset()
+    """Partitions for which an operator has left a preferred election, as the event has read."""
+    arrived: frozenset[int] = frozenset()
+    """Brokers that have registered, or registered anew, as the event has handled."""
 
 
 class Leaving(NamedTuple):

@@ -110,7 +110,12 @@ def _nobody_elected(world: World) -> Broken:
 
 def _move_goes_on(world: World) -> Broken:
     edit(world, removing=(3,))
-    return Moment.EVENT, ended(world, BrokersChanged())
+    return Moment.EVENT, ended(world, BrokersChanged(), arrived=frozenset({1}))
+
+
+def _election_is_not_held(world: World) -> Broken:
+    edit(world, leader=2)
+    return Moment.EVENT, ended(world, Elect(), calls={"drop_preferred_election": 1}, elections=frozenset({KEY}))
 
 
 def _never_stored(world: World) -> Broken:
@@ -265,6 +270,7 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (members.the_failed_leave_isrs, _dead_member_stays),
     (members.led_while_in_sync, _nobody_elected),
     (members.moves_end_with_their_brokers, _move_goes_on),
+    (members.elections_left_are_held, _election_is_not_held),
     (members.settings_elect_at_once, _setting_elects_nobody),
     (requests.only_stored_states_are_sent, _never_stored),
     (requests.stops_bear_leader_epochs, lambda world: (Moment.QUEUED, letter(world, stop(world, NO_EPOCH)))),

@@ -102,6 +102,7 @@ INVARIANTS: Final = tuple(
         ("L1", Moment.RESTED, rest.leaders_are_balanced),
         ("L2", Moment.RESTED, rest.one_controller),
         ("L3", Moment.RESTED, rest.nothing_is_left),
+        ("L3", Moment.EVENT, members.elections_left_are_held),
         ("L3", Moment.EVENT, members.moves_end_with_their_brokers),
         ("L3", Moment.EVENT, events.moves_left_in_storage_stay),
         ("L3", Moment.RESTED, rest.word_is_taken_away),

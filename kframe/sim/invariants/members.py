@@ -128,9 +128,24 @@ def allows_unclean(watch: Watch, name: str) -> bool:
     return bool(watch.world.ensemble.topics.settings(name).unclean == 1)
 
 
+def elections_left_are_held(watch: Watch, ended: Ended) -> str | None:
+    """L3: once the record of a preferred election is taken away, each partition that it names is led by its preferred
+    replica, if that is live and in sync."""
+    process = ended.process
+    if not ended.calls.get("drop_preferred_election") or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = watch.observed.live(process)
+    usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
+    for row in _rows(watch, process):
+        led = row.key in ended.elections and row.leader in live and row.leader != row.replicas[0]
+        if led and row.replicas[0] in usable.intersection(row.isr):
+            return f"{row.key}: leader {row.leader} after a preferred election of replicas {row.replicas}"
+    return None
+
+
 def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
-    """L3: once a controller has handled that brokers registered, no reassignment is under way whose whole target is
-    live and in sync, and leads. Leaders that store ISRs by themselves leave word of them later."""
+    """L3: once a controller has handled that a broker of its target registered, no reassignment is under way whose
+    whole target is live and in sync, and leads. Leaders that store ISRs by themselves leave word of them later."""
     process = ended.process
     if not watch.world.controllers_store_isrs:
         return None
@@ -140,7 +155,7 @@ def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
     usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
     for row in _rows(watch, process):
         target = set(row.replicas) - set(row.removing)
-        moving = (row.adding or row.removing) and row.leader in target
+        moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
         if moving and target <= usable.intersection(row.isr):
             return f"{row.key}: target {sorted(target)} is live and in sync, and the reassignment goes on"
     return None
