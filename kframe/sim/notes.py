@@ -28,6 +28,8 @@ class Notes:
     """Calls of the store."""
     called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Those of them that say that the replica is new."""
+    first_told: dict[tuple[TopicPartition, int], tuple[int, bool]] = field(default_factory=dict)
+    """By them the last leader epoch, and whether the first request of that calls the replica new."""
     registered: Mapping[int, int] = field(default_factory=dict)
     """Broker epoch by broker of the channels that there were before it."""
     live_told: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -47,6 +49,10 @@ class Notes:
         """A LeaderAndIsr stands in the queue of a broker."""
         self.told.update((key, broker_id) for key in message.partitions)
         self.called_new.update((key, broker_id) for key, state in message.partitions.items() if state.is_new)
+        for key, state in message.partitions.items():
+            known, _ = self.first_told.get((key, broker_id), (-1, False))
+            if state.leader_epoch > known:
+                self.first_told[key, broker_id] = state.leader_epoch, state.is_new
 
     def unaware(self, registered: Collection[int]) -> tuple[int, ...]:
         """Brokers that were not told who is registered now, where others were before."""
@@ -56,8 +62,8 @@ class Notes:
         return tuple(one for one in now if self.live_told.get(one) != now)
 
     def not_called_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
-        """Replicas (partition, broker) that the event has made, or added to ``rows``, and that were sent a LeaderAndIsr
-        but none that calls them new."""
+        """Replicas (partition, broker) that the event has made, or added to ``rows``, and that were not called new. One
+        that was added has to be with the last leader epoch: what comes later under that is passed over."""
         added = {
             (was.key, broker)
             for name, before in self.topics.items()
@@ -65,8 +71,8 @@ class Notes:
             if (name, number) in rows
             for broker in set(rows[name, number].adding) - set(was.replicas)
         }
-        new = {one for one in self.told if one[0] in self.created or one in added}
-        return tuple(sorted(new - self.called_new))
+        made = {one for one in self.told if one[0] in self.created} - self.called_new
+        return tuple(sorted(made | {one for one in added & self.told if not self.first_told[one][1]}))
 
 
 def failures_of(process: ControllerProcess) -> int:

@@ -180,8 +180,8 @@ def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
 
 
 def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
-    """I18: whoever hears of a replica in the event that has made it, or that has added it by a reassignment, hears that
-    it is new: a broker with a dead log directory creates no other."""
+    """I18: whoever hears of a replica in the event that has made it, or that has added it by a reassignment, hears with
+    the leader epoch that it is new: a broker with a dead log directory creates no other."""
     untold = ended.not_called_new
     return None if not untold else f"{untold[0][0]}: broker {untold[0][1]} was not told that its replica is new"
 
