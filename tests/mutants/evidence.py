@@ -88,7 +88,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "The simulator plays one seed after another on a mutant. A mutant is killed by the first seed that breaks an",
         "invariant and breaks none without the mutant; what the simulation itself raises is no kill. The commit is",
         "that at which it was found: other builds draw other worlds from the same seeds. Mutants of the naive",
-        "kernels run on these, which takes a sixth more time.",
+        "kernels run on these, which takes a sixth more time. Seeds beyond those have not been played on survivors.",
         "",
         *_shares(results, run, killed, equivalent),
         "",
