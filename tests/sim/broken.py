@@ -303,10 +303,6 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
         events.balancing_tries_who_can_lead,
         lambda world: (Moment.EVENT, ended(world, RebalanceLeaders(), calls={"read_states": 1})),
     ),
-    (
-        events.broken_brokers_are_named,
-        lambda world: (Moment.EVENT, ended(world, answered(error=ErrorCode.STALE_BROKER_EPOCH))),
-    ),
     (events.reads_are_taken_over, _forgets_what_it_read),
     (events.moves_left_in_storage_stay, _move_is_taken_out),
     (events.notifications_come_once, _notified_twice),

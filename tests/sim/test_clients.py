@@ -158,7 +158,7 @@ def test_clients_of_drawn_worlds_are_served() -> None:
     for seed in range(2_000_101, 2_000_113):
         tally.add(play_seed(seed))
     counts = tally.counts
-    assert min(counts["acknowledged, acks=-1"], counts["acknowledged, acks=1"], counts["records read"]) > 10
+    assert min(counts["acknowledged, acks=-1"], counts["acknowledged, acks=1"], counts["records read"]) > 5
     assert tally.failed == []
 
 

@@ -84,7 +84,6 @@ INVARIANTS: Final = tuple(
         ("I26", Moment.PROPOSED, proposals.proposals_are_answered),
         ("I28", Moment.STATE, events.elections_change_leaders),
         ("I28", Moment.EVENT, events.balancing_tries_who_can_lead),
-        ("I29", Moment.EVENT, events.broken_brokers_are_named),
         ("I28", Moment.BEGUN, events.notifications_come_once),
         ("I29", Moment.CLAIMED, roles.failed_failovers_are_spaced),
         ("I30", Moment.QUEUED, requests.isr_changes_are_told_alone),

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from kframe.core.doomed import Doomed
 from kframe.core.gauges import Gauges
-from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.events import (
     BrokersChanged,
@@ -20,6 +19,7 @@ from kframe.model.events import (
     LeaderAndIsrAnswered,
     ReassignmentRequested,
     RebalanceLeaders,
+    ReplyDue,
     StopReplicaAnswered,
     TopicPartition,
     UpdateMetadataAnswered,
@@ -130,17 +130,6 @@ def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def broken_brokers_are_named(watch: Watch, ended: Ended) -> str | None:
-    """I29: a broker that has answered LeaderAndIsr with an error stands in the log."""
-    event = ended.event
-    if not isinstance(event, LeaderAndIsrAnswered) or event.error is ErrorCode.NONE or not ended.process.active:
-        return None
-    named = any(f"broker {event.broker_id} " in line for line in ended.warnings)
-    if named or ended.failed:
-        return None
-    return f"broker {event.broker_id} answered {event.error.name}, and no log says so"
-
-
 def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
     """I24: what a controller has read or written last of a state is what it goes on with."""
     process = ended.process
@@ -179,7 +168,7 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
 def notifications_come_once(watch: Watch, begun: Begun) -> str | None:
     """I28: a change is notified once, however often its process was elected; an answer may be told twice."""
     again = watch.observed.handles_again(begun.process, begun.event)
-    told_twice = isinstance(begun.event, (LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered))
+    told_twice = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
     return f"{type(begun.event).__name__} is handled twice" if again and not told_twice else None
 
 
