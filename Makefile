@@ -11,6 +11,7 @@
 #   make bench    the figures beside their targets, with machine and commit; some twenty minutes
 #   make bench-suite    every bench at every size, ten million partitions too; keeps the record, makes the page
 #   make bench-peers    kframe beside Kafka's own controllers, in turn; some 27 minutes
+#   make bench-fleet    spark failover against a loop of whatif fail; keeps the record
 #   make limits   kernels beside what memory allows, cost beside size; keeps the records and makes docs/performance.md
 #   make plots    the pictures and tables of docs/performance.md, from the kept records
 #   make bench-compare  which of the ratios measured last have fallen by more than a fifth
@@ -68,7 +69,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup kernels demo test test-release test-quick test-started test-real $(REAL) test-debug check fuzz sanitize \
-	search sim bench bench-suite bench-peers bench-compare limits roofline plots mutants clean
+	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -93,6 +94,10 @@ bench-suite: setup
 
 bench-peers: setup
 	$(PY) -m benchmarks.against_kafka $(ARGS)
+
+# Six clusters and thirty of 100,000 partitions; ARGS may choose fewer.
+bench-fleet: setup
+	$(PY) -m benchmarks.fleet_commands --out $(KEPT)-fleet-commands.json $(ARGS)
 
 bench-compare: setup
 	$(PY) -m benchmarks.compare $(ARGS)

@@ -47,6 +47,9 @@ class ControllerBuilder:
     """Options of the selectors that are given by name."""
     observers: Iterable[Observer | str] = ()
     """Who is shown every step: objects, or names."""
+    instances_first: bool = False
+    """Whether it comes before brokers: a standby claims the role at the notification that it is free, and takes it from
+    a broker that has it, never from ``kframe.never.replicas`` or another node that is no broker."""
     clock: Clock = field(default_factory=SystemClock)
     registry: Registry | None = None
     """The plugins to look names up in; without it, all that are installed."""
@@ -70,7 +73,10 @@ class ControllerBuilder:
         servers = [self._plugins().open_server(one, settings) if isinstance(one, str) else one for one in self.servers]
         observers = [self._observer(one) for one in self.observers]
         controller = core.Controller(self.controller_id, config, selection)
-        return Controller(ControllerLoop(controller, store, transport, self.clock, observers), servers)
+        loop = ControllerLoop(
+            controller, store, transport, self.clock, observers, instances_first=self.instances_first
+        )  # fmt: skip
+        return Controller(loop, servers)
 
     def _plugins(self) -> Registry:
         if self.registry is None:

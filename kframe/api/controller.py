@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kframe.api import results
-from kframe.api.results import AlteredPartitions, PartitionCodes, Reassignments, RemainingPartitions
-from kframe.api.serving import Server
+from kframe.api.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
+from kframe.api.serving import MeasuredServer, Server
 from kframe.core.features import FeaturesResponse
 from kframe.core.producer_ids import ProducerIdsResponse
-from kframe.errors import ErrorCode
 from kframe.model import events
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState
@@ -93,16 +92,19 @@ class Controller:
         return self._servers
 
     def open(self, *, takeover: bool = False) -> None:
-        """Start the servers, connect store and transport, and stand for election as soon as events are handled.
+        """Connect the store, start the servers, connect the transport, and stand for election as soon as events are
+        handled.
 
-        ``takeover`` takes the role also from a controller that holds it, once. A server that cannot start raises, and
-        then nothing is open.
+        The servers start on an open store, because they read ACLs and credentials from it. ``takeover`` takes the role
+        also from a controller that holds it, once. A server that cannot start raises, and then nothing is open.
         """
         with ExitStack() as started:
+            self._loop.open_store()
+            started.callback(self.store.close)
             for server in self._servers:
                 server.start(self)
                 started.callback(server.stop)
-            self._loop.open(takeover=takeover)
+            self._loop.stand(takeover=takeover)
             started.pop_all()
 
     def run_until_idle(self) -> int:
@@ -115,11 +117,12 @@ class Controller:
         self._loop.start()
 
     def stop(self) -> None:
-        """Finish the event under way, give the role up, answer all who wait, close store and transport, and at last
-        stop the servers."""
-        self._loop.stop()
+        """Finish the event under way, give the role up, answer all who wait, stop the servers, and at last close
+        transport and store, which servers read until then."""
+        self._loop.finish()
         for server in self._servers:
             server.stop()
+        self._loop.close()
 
     def __enter__(self) -> Controller:
         self.start()
@@ -142,8 +145,13 @@ class Controller:
         return self._loop.status()
 
     def metrics(self) -> dict[str, float]:
-        """Gauges, timers and meters by the names that dashboards for Kafka know. Callable from any thread."""
-        return self._loop.metrics()
+        """Gauges, timers and meters by the names that dashboards for Kafka know, and what servers measure. Callable
+        from any thread."""
+        found = self._loop.metrics()
+        for server in self._servers:
+            if isinstance(server, MeasuredServer):
+                found |= server.metrics()
+        return found
 
     def inspect(self, read: Callable[[ClusterState | None], Result]) -> Future[Result]:
         """Call ``read`` in the controller's thread, between two events, with the cluster as it is then, or with None if
@@ -167,9 +175,14 @@ class Controller:
     def create_topics(
         self, topics: Sequence[NewTopic], *, timeout_ms: int = PATIENCE_MS, validate_only: bool = False,
         start_index: int | None = None, shift: int | None = None,
-    ) -> Future[dict[str, ErrorCode]]:  # fmt: skip
-        """Create topics (CreateTopics); answered when all have leaders, or after ``timeout_ms``. ``start_index`` and
-        ``shift`` place automatic assignments; they are drawn at random unless given."""
+    ) -> Future[Codes[str]]:  # fmt: skip
+        """Create topics (CreateTopics). Answered when all partitions have leaders and all live brokers have answered
+        the UpdateMetadata that announces them, or after ``timeout_ms``; at once if that is 0 or less.
+
+        Topics that have no leader, or that no broker knows by then, get REQUEST_TIMED_OUT, and are created all the
+        same. After half of the timeout the answer of one broker is enough. ``start_index`` and ``shift`` place
+        automatic assignments; they are drawn at random unless given. Source: Kafka 3.9 ``DelayedCreatePartitions``.
+        """
         start_index = random.randrange(2**16) if start_index is None else start_index
         shift = random.randrange(2**16) if shift is None else shift
         return self.submit(
@@ -181,14 +194,15 @@ class Controller:
 
     def create_partitions(
         self, topics: Sequence[NewPartitions], *, timeout_ms: int = PATIENCE_MS, validate_only: bool = False
-    ) -> Future[dict[str, ErrorCode]]:
+    ) -> Future[Codes[str]]:
         """Add partitions to topics (CreatePartitions); answered as ``create_topics`` is."""
         return self.submit(
             lambda token: events.CreatePartitionsRequested(tuple(topics), timeout_ms, validate_only, token), _codes
         )
 
-    def delete_topics(self, names: Sequence[str], *, timeout_ms: int = PATIENCE_MS) -> Future[dict[str, ErrorCode]]:
-        """Delete topics (DeleteTopics); answered when brokers have been told, or after ``timeout_ms``."""
+    def delete_topics(self, names: Sequence[str], *, timeout_ms: int = PATIENCE_MS) -> Future[Codes[str]]:
+        """Delete topics (DeleteTopics). Answered when all live brokers have answered the UpdateMetadata that announces
+        the deletion, or after ``timeout_ms``, as ``create_topics`` is (Kafka 3.9 ``DelayedDeleteTopics``)."""
         return self.submit(lambda token: events.DeleteTopicsRequested(tuple(names), timeout_ms, token), _codes)
 
     def reassign(self, targets: Targets | Mapping[TopicPartition, Sequence[int] | None]) -> Future[PartitionCodes]:
@@ -206,7 +220,7 @@ class Controller:
 
     def alter_configs(
         self, changes: Sequence[ConfigChange], *, replace: bool = False, validate_only: bool = False
-    ) -> Future[dict[str | None, ErrorCode]]:
+    ) -> Future[Codes[str | None]]:
         """Change settings of topics, or of all brokers, by ``None`` (IncrementalAlterConfigs); ``replace``: those given
         here are all there are from then on (AlterConfigs)."""
         return self.submit(
@@ -286,5 +300,5 @@ def _isr_epochs(proposals: Sequence[IsrProposal]) -> Int64 | None:
     return np.array([epoch for epochs in said for epoch in epochs], np.int64)
 
 
-def _codes(response: Any) -> dict[Any, ErrorCode]:
-    return dict(response.codes)
+def _codes(response: Any) -> Codes[Any]:
+    return Codes(response.codes, response.messages)

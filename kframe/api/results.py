@@ -6,8 +6,9 @@ when it is given. What is one per partition stays in arrays; iterating makes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,17 @@ from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_LEADER, ReplicaFlag
 from kframe.model.tables import Targets
+
+Name = TypeVar("Name", bound=str | None)
+
+
+class Codes(dict[Name, ErrorCode]):
+    """A code for each topic or resource asked about, by name."""
+
+    def __init__(self, codes: Mapping[Name, ErrorCode], messages: Mapping[Name, str]) -> None:
+        super().__init__(codes)
+        self.messages: Mapping[Name, str] = dict(messages)
+        """Kafka's words for the settings that it refuses, by name; others have none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

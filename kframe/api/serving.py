@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class Server(Protocol):
     """Serves one controller: takes requests in a thread of its own, and asks the controller by its futures.
 
-    It starts before its controller connects to anything, and stops after the role was given up, so that those who ask
-    meanwhile hear that this is not the controller.
+    It starts when its controller's store is open, before that stands for election, and stops after the role was given
+    up, so that those who ask meanwhile hear that this is not the controller.
     """
 
     def start(self, controller: Controller) -> None:
@@ -26,3 +26,11 @@ class Server(Protocol):
     @property
     def addresses(self) -> Mapping[str, str]:
         """HOST:PORT of each listener by its name, while it serves: with port 0 the system has chosen one."""
+
+
+@runtime_checkable
+class MeasuredServer(Protocol):
+    """A server with metrics of its own."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Values by exported name, as ``Controller.metrics`` has them. Callable from any thread."""

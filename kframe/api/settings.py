@@ -24,8 +24,8 @@ _log = logging.getLogger("kframe.config")
 
 #: Keys of the JVM, which Kafka gets on its command line.
 JVM_KEYS: Final = ("java.security.auth.login.config", "zookeeper.sasl.client", "zookeeper.sasl.clientconfig")
-#: Keys that Kafka's own table lacks: those of its authorizer, and of our server.
-SERVER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found", "kframe.relay", "kframe.register")
+#: Keys that Kafka's own table lacks: those of its authorizer, and of our server and store.
+SERVER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found", "kframe.register", "kframe.create.chroot")
 KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS})
 #: Keys under these are named by what they configure: listeners, plugins of Kafka.
 _OPEN_ENDED: Final = ("listener.name.", "config.providers.", "kafka.metrics.", "metrics.")

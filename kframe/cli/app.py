@@ -131,5 +131,6 @@ def cli(verbose: bool) -> None:
 
 
 def main() -> None:
-    """The ``kframe`` command."""
+    """The ``kframe`` command. What libraries say by Python's ``warnings`` is logged, not printed."""
+    logging.captureWarnings(True)
     cli(prog_name="kframe")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kframe.cli.live import CONFIG_OPTION, CONNECT, cluster_of, gather, live_options
-from kframe.cli.output import ReportingGroup, emit_heading, emit_record, output_option
+from kframe.cli.output import ReportingGroup, emit_record, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 
@@ -35,41 +34,59 @@ def group() -> None:
 @click.option("--server", "servers", multiple=True, metavar="URL",
               help="How others reach it; repeatable.  [default: kafka: with the default transport]")  # fmt: skip
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
+@click.option("--create-chroot", is_flag=True,
+              help="Create the chroot of a cluster whose brokers have not started yet.")  # fmt: skip
 @click.option("--takeover", is_flag=True, help="Take the role from the present controller, once.")
-@click.option("--insist", is_flag=True, help="Take the role whenever a broker has it; not from kframe.never.replicas.")
+@click.option("--allow-duplicate-id", is_flag=True, help="Start although an instance or a broker has the same id.")
+@click.option("--insist/--no-insist", default=None,
+              help="Come before brokers: be first when the role is free, take it from a broker, never from another "
+              "instance.  [default: on if kframe.never.replicas names another instance]")  # fmt: skip
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
 @click.option("--log-level", type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")), default="INFO", show_default=True)
 @plugin_options
 def run(
     zookeeper: str | None, controller_id: str | None, config: Path | None, listeners: tuple[str, ...],
-    transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, takeover: bool, insist: bool,
-    log_dir: Path | None, log_level: str, plugins: PluginSettings,
+    transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, create_chroot: bool, takeover: bool,
+    allow_duplicate_id: bool, insist: bool | None, log_dir: Path | None, log_level: str, plugins: PluginSettings,
 ) -> None:  # fmt: skip
     """Be the controller, or stand by until there is none, until SIGTERM or SIGINT.
+
+    An id that a live instance or a registered broker has is refused, with exit code 2.
 
     The recording transport keeps in memory what brokers would be sent, and sends nothing; counting: only counts it.
     """
     from kframe.cli import run as running
     from kframe.cli.logs import start_logs
     from kframe.runtime.memory import make_ready
+    from kframe.snapshot.instances import Enlisting, Instance
 
     options = {
         CONNECT: (zookeeper, "--zookeeper"),
         running.ID_KEYS[0]: (controller_id, "--id"),
         running.LISTENERS: (",".join(listeners) or None, "--listener"),
+        running.CREATE_CHROOT: ("true" if create_chroot else None, "--create-chroot"),
     }
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
     arrangement = running.arrange(registry, transport, servers, metrics_listen)
     make_ready()
-    controller = running.assemble(settings, cluster.store(), arrangement, registry)
+    store, instance = cluster.store(), Instance.of_this_process(own_id)
+    if isinstance(store, Enlisting):
+        store.enlist(instance, duplicate=allow_duplicate_id)
+    controller = running.assemble(settings, store, arrangement, registry, instance, insist)
     start_logs(own_id, log_dir, log_level)
     with settings.located():
+        addresses = cluster.broker_addresses()
+        running.refuse_brokers_id(settings, addresses, allow_duplicate_id)
         cluster.audit()
-        for risk in running.risks(settings, arrangement, cluster.broker_ids()):
+        for risk in running.risks(settings, arrangement, addresses):
             logging.getLogger("kframe.config").warning("%s", risk)
-        peers = running.instances(settings) if insist else None
-        running.serve(controller, takeover, lambda: running.summary(settings, controller, arrangement), peers)
+
+        def begun() -> str:
+            running.describe(store, instance, controller)
+            return running.summary(settings, controller, arrangement)
+
+        running.serve(controller, takeover, begun)
 
 
 @group.command()
@@ -106,35 +123,17 @@ def shadow(
 @plugin_options
 @output_option
 def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str) -> None:
-    """Say who is controller, which brokers are registered, what cannot be read and what anybody may change.
+    """Say who is controller and who stands by, how partitions are, what cannot be read and what anybody may change.
 
     Reads the whole tree, because only that tells what cannot be read, and writes nothing. With --quick it reads a
-    handful of nodes, however large the cluster is.
+    handful of nodes, however large the cluster is. Queues of brokers come from the pages of the kframe at work.
     """
+    from kframe.cli import status as reporting
+
+    config = settings.controller_config()
     with progress("reading") as tick, settings.located():
         found = cluster_of(settings, plugins).standing(tick, quick=quick)
-    record: dict[str, Any] = {
-        "controller_id": found.controller_id,
-        "controller_epoch": found.controller_epoch,
-        "elected": None if found.elected_ms is None else _moment(found.elected_ms),
-        "cluster_id": found.cluster_id,
-        "brokers": list(found.broker_ids),
-        "topics": found.topics,
-        "partitions": found.partitions,
-        "quick": quick,
-        "quarantined": [{"path": path, "reason": reason} for path, reason in found.quarantined.items()],
-        "warnings": list(found.warnings),
-    }
-    if output not in ("table", "wide"):
-        emit_record("kframe.controller-status/v1", record, output)
-        return
-    lists = {key: record.pop(key) for key in ("quarantined", "warnings")}
-    emit_record("kframe.controller-status/v1", record | {key: len(one) for key, one in lists.items()}, output)
-    print_quarantined(found.quarantined)
-    if found.warnings:
-        emit_heading("warnings")
-        for warning in found.warnings:
-            click.echo(f"  {warning}")
+    reporting.show(reporting.report(found, reporting.fetch_page(found), config), output)
 
 
 @group.command()
@@ -151,21 +150,3 @@ def resign(settings: Settings, controller_id: int | None, plugins: PluginSetting
         ended = cluster_of(settings, plugins).depose(controller_id)
     record = {"controller_id": ended.controller_id, "controller_epoch": ended.controller_epoch}
     emit_record("kframe.controller-resignation/v1", record, output)
-
-
-def print_quarantined(quarantined: Any) -> None:
-    """List what cannot be read, if there is anything."""
-    from kframe.cli.output import cell
-
-    if quarantined:
-        emit_heading("quarantined")
-    for path, reason in quarantined.items():
-        click.echo(f"  {cell(path)}: {cell(reason)}")
-
-
-def _moment(milliseconds: int) -> str:
-    """A moment in UTC, as ISO 8601 has it; the bare number where no calendar goes so far."""
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return str(milliseconds)

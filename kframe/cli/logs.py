@@ -23,15 +23,18 @@ LEVELS: Final = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.W
 
 
 class _OneLine(logging.Formatter):
-    """Whatever a name from storage holds, a record is one line, and only a traceback is more; it says whose it is."""
+    """Makes a record one line, whatever a name from storage holds, and says whose it is where the message does not.
+
+    Messages of Kafka's begin with ``[Controller id=0]``, ``[Topic Deletion Manager 0]`` and the like.
+    """
 
     def __init__(self, controller_id: int) -> None:
         super().__init__(_LAYOUT)
-        self._whose = f"[Controller id={controller_id}"
+        self._prefix = f"[Controller id={controller_id}] "
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is Python's
-        if not record.message.startswith(self._whose):
-            record.message = f"{self._whose}] {record.message}"
+        if not record.message.startswith("["):
+            record.message = self._prefix + record.message
         level, record.levelname = record.levelname, _SPELLINGS.get(record.levelname, record.levelname)
         text = super().formatMessage(record)
         record.levelname = level
@@ -42,7 +45,8 @@ def start_logs(controller_id: int, folder: Path | None, level: str = "INFO") -> 
     """Log to stderr, or to the files that Kafka has, in ``folder``, what is of that level (of LEVELS) or above.
 
     A file that somebody has moved away is begun anew, so that logrotate needs to tell nobody. Of others, such as the
-    client of a store, only warnings and errors. Raises BadInput if the files cannot be written.
+    client of a store, only warnings and errors, those of Python's ``warnings`` too. Raises BadInput if the files cannot
+    be written.
     """
     kframe, changes = logging.getLogger("kframe"), logging.getLogger("kframe.statechange")
     layout = _OneLine(controller_id)

@@ -1,4 +1,4 @@
-"""A page of metrics and two of health over HTTP, for as long as a controller runs.
+"""Pages of metrics, health and status over HTTP, for as long as a controller runs.
 
 It serves a few callers at a time, each for a few seconds at most, in threads of its own: whoever asks for much, or asks
 and does not read, is turned away, and the controller does not notice.
@@ -25,18 +25,22 @@ CALLERS_MOST: Final = 8
 #: How long one may take to say what he wants, and to take the answer: seconds.
 PATIENCE_S: Final = 5.0
 LISTENER: Final = "METRICS"
+STATUS: Final = "/status"
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 #: What one page is: status, type and text.
 Page = tuple[HTTPStatus, str, str]
+Check = Callable[[], Health]
 
 
 class Monitor:
-    """Implements ``kframe.api.serving.Server``: ``/metrics``, ``/healthz``, ``/readyz``."""
+    """Implements ``kframe.api.serving.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
 
-    def __init__(self, listen: str) -> None:
-        """``listen`` is HOST:PORT, :PORT or PORT; without a host it is this machine alone. Raises ConfigError."""
+    def __init__(self, listen: str, token: str = "") -> None:
+        """``listen`` is HOST:PORT, :PORT or PORT; without a host it is this machine alone. ``token`` is that of this
+        instance, by which a reader of ``/status`` knows it. Raises ConfigError."""
         self._place = parse_place(listen)
+        self._token = token
         self._server: _Listener | None = None
 
     @property
@@ -49,16 +53,21 @@ class Monitor:
 
     def start(self, controller: Controller) -> None:
         """Bind, and serve until ``stop``. Raises ConfigError where it cannot bind."""
-        self.serve(controller.metrics, lambda: alive(controller), lambda: ready(controller))
+        self.serve(
+            controller.metrics, lambda: alive(controller), lambda: ready(controller),
+            {STATUS: lambda: self._status(controller)},
+        )  # fmt: skip
 
     def serve(
-        self, metrics: Callable[[], Mapping[str, float]], is_alive: Callable[[], Health], is_ready: Callable[[], Health]
-    ) -> None:
-        """``start``, of anything that has metrics and health; called in threads of ours."""
+        self, metrics: Callable[[], Mapping[str, float]], is_alive: Check, is_ready: Check,
+        more: Mapping[str, Callable[[], Page]] = {},
+    ) -> None:  # fmt: skip
+        """``start``, of anything that has metrics and health; called in threads of ours. ``more`` pages by path."""
         pages: dict[str, Callable[[], Page]] = {
             "/metrics": lambda: (HTTPStatus.OK, _METRICS_TYPE, exposition(metrics()) + _of_process()),
             "/healthz": lambda: _health(is_alive()),
             "/readyz": lambda: _health(is_ready()),
+            **more,
         }
         try:
             self._server = _Listener(self._place, pages)
@@ -68,6 +77,15 @@ class Monitor:
                 "--metrics-listen", where, f"an address to bind ({problem.strerror or problem})"
             ) from None
         threading.Thread(target=self._server.serve_forever, args=(0.2,), name="monitor", daemon=True).start()
+
+    def _status(self, controller: Controller) -> Page:
+        """Requests that wait for each broker, and what the store cannot read: as many as the metrics of the same."""
+        document = {
+            "token": self._token,
+            "queues": {str(one): queue.waiting for one, queue in sorted(controller.transport.queues().items())},
+            "quarantined": controller.store.quarantined(),
+        }
+        return HTTPStatus.OK, "application/json", json.dumps(document) + "\n"
 
     def stop(self) -> None:
         """Close the listener; callers under way get their answers."""

@@ -106,6 +106,14 @@ def emit_heading(text: str) -> None:
     click.echo(click.style(text, bold=True), color=False if os.environ.get("NO_COLOR") else None)
 
 
+def emit_reasons(heading: str, reasons: Mapping[str, str]) -> None:
+    """Print what is wrong with each path under a heading; nothing if nothing is wrong."""
+    if reasons:
+        emit_heading(heading)
+    for path, reason in reasons.items():
+        click.echo(f"  {cell(path)}: {cell(reason)}")
+
+
 def cell(value: Any) -> str:
     """A value as a table shows it: ``-`` for unknown or none, lists with commas, control characters escaped."""
     match value:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Final
 
@@ -16,19 +16,21 @@ from kframe.api.controller import Controller
 from kframe.api.serving import Server
 from kframe.api.settings import Settings
 from kframe.cli.live import CONNECT
+from kframe.cli.monitor import LISTENER as METRICS
 from kframe.cli.monitor import Monitor, only_here, parse_place
 from kframe.cli.output import BadInput
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
-from kframe.model.ids import NO_LEADER
 from kframe.model.ports import Store
 from kframe.plug.registry import Registry
+from kframe.snapshot.instances import Enlisting, Instance
 
 _log = logging.getLogger("kframe.controller")
 
 #: Where a controller's id stands unless it is given, in this order.
 ID_KEYS: Final = ("broker.id", "node.id")
 LISTENERS: Final = "listeners"
+CREATE_CHROOT: Final = "kframe.create.chroot"
 PROTOCOL: Final = "inter.broker.protocol.version"
 #: Transport and server of Kafka's own brokers and clients, and what there is without them.
 WIRE: Final = "kafka:"
@@ -36,10 +38,6 @@ RECORDING: Final = "recording:"
 #: Ids above this are given to brokers that have none (Kafka's default).
 RESERVED_MAX: Final = ("reserved.broker.max.id", 1000)
 _INT32_MAX: Final = 2**31 - 1
-#: How often one that insists looks at what it has heard of who is controller, and how long it waits between two
-#: attempts to take the role: one that cannot keep it must not take it from brokers all the time.
-INSIST_EVERY_S: Final = 0.05
-INSIST_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +60,25 @@ def own_id(settings: Settings) -> int:
     return int(text)
 
 
+def refuse_brokers_id(settings: Settings, addresses: Mapping[int, str], duplicate: bool) -> None:
+    """Raise ConfigError if a registered broker has our id, unless ``duplicate``; ``addresses`` are those of brokers by
+    id."""
+    controller_id = own_id(settings)
+    if controller_id in addresses and not duplicate:
+        raise ConfigError(
+            "config key broker.id",
+            f"{controller_id}, which is the id of the registered broker at {addresses[controller_id]}",
+            "an id that no broker has, or --allow-duplicate-id",
+        )
+
+
+def describe(store: Store, instance: Instance, controller: Controller) -> None:
+    """Show other instances where the pages of this one are, if the store shows instances."""
+    places = [server.addresses[METRICS] for server in controller.servers if METRICS in server.addresses]
+    if isinstance(store, Enlisting) and places:
+        store.enlist(replace(instance, metrics=places[0]))
+
+
 def instances(settings: Settings) -> frozenset[int]:
     """Ids of the controllers that are no brokers, as far as settings say: our own, and ``kframe.never.replicas``."""
     return frozenset({*settings.controller_config()[NEVER_REPLICAS], own_id(settings)})
@@ -78,17 +95,25 @@ def arrange(
     return Arrangement(transport, tuple(servers), metrics_listen)
 
 
-def assemble(settings: Settings, store: Store, arrangement: Arrangement, registry: Registry) -> Controller:
-    """A controller, not started, whose own id never holds replicas. Raises BadInput and ConfigError."""
+def assemble(
+    settings: Settings, store: Store, arrangement: Arrangement, registry: Registry, instance: Instance | None = None,
+    insist: bool | None = None,
+) -> Controller:  # fmt: skip
+    """A controller, not started, whose own id never holds replicas. Its pages name ``instance``.
+
+    ``insist``: whether instances of kframe come before brokers; None: if there is another instance. Raises BadInput and
+    ConfigError.
+    """
     controller_id, config = own_id(settings), settings.controller_config()
-    never = ",".join(map(str, sorted(instances(settings))))
+    named = instances(settings)
+    never = ",".join(map(str, sorted(named)))
     config = ControllerConfig({**config.given, NEVER_REPLICAS: never})
     servers: list[Server | str] = [*arrangement.servers]
     if arrangement.metrics_listen is not None:
-        servers.append(Monitor(arrangement.metrics_listen))
+        servers.append(Monitor(arrangement.metrics_listen, "" if instance is None else instance.token))
     builder = ControllerBuilder(
         controller_id, store, arrangement.transport, config, settings=settings.values, servers=servers,
-        registry=registry,
+        registry=registry, instances_first=len(named) > 1 if insist is None else insist,
     )  # fmt: skip
     try:
         with settings.located():
@@ -97,7 +122,7 @@ def assemble(settings: Settings, store: Store, arrangement: Arrangement, registr
         raise BadInput(f"--transport or --server: {error}") from error
 
 
-def risks(settings: Settings, arrangement: Arrangement, brokers: Sequence[int]) -> Iterator[str]:
+def risks(settings: Settings, arrangement: Arrangement, brokers: Collection[int]) -> Iterator[str]:
     """What an operator should know of these settings before something goes wrong; ``brokers`` are registered."""
     controller_id, (key, most) = own_id(settings), RESERVED_MAX
     if controller_id in brokers:
@@ -141,27 +166,17 @@ def asked_to_stop() -> threading.Event:
     return asked
 
 
-def serve(
-    controller: Controller, takeover: bool, begun: Callable[[], str], peers: frozenset[int] | None = None
-) -> None:
+def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> None:
     """Run until a signal asks us to stop; a second one ends the process as if nobody handled it.
 
-    What ``begun`` says is logged once all is open. ``peers``: take the role whenever somebody else than these has it,
-    which is a broker; brokers contend for it, and no setting of theirs keeps them from that.
+    What ``begun`` says is logged once all is open.
     Stopping is in order: the event under way is finished, the role is given up, whoever waits is answered, all closes.
     """
     asked = asked_to_stop()
     controller.start(takeover=takeover)
     _log.info("%s", begun())
     try:
-        pause_s = INSIST_EVERY_S
-        while not asked.wait(None if peers is None else pause_s):
-            holder = controller.status().active_controller
-            taking = peers is not None and holder != NO_LEADER and holder not in peers
-            if taking:
-                _log.info("broker %d is controller; taking the role", holder)
-                controller.take_over()
-            pause_s = INSIST_AGAIN_S if taking else INSIST_EVERY_S
+        asked.wait()
         _log.info("told to stop")
     finally:
         controller.stop()

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.controller import print_quarantined
 from kframe.cli.live import CONFIG_OPTION, cluster_of, gather
-from kframe.cli.output import ReportingGroup, Table, emit_record, emit_rows, output_option
+from kframe.cli.output import ReportingGroup, Table, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 
@@ -99,7 +98,7 @@ def capture(
     record |= {"passes": facts.passes, "consistent": facts.consistent, "moved": facts.moved_count}
     if output in ("table", "wide"):
         emit_record("kframe.snapshot-capture/v1", record | {"quarantined": len(facts.quarantined)}, output)
-        print_quarantined(facts.quarantined)
+        emit_reasons("quarantined", facts.quarantined)
         return
     quarantined = [{"path": path, "reason": reason} for path, reason in facts.quarantined.items()]
     record |= {"moved_paths": list(facts.moved), "quarantined": quarantined}

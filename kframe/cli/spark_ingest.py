@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from kframe.cli.findings import FOUND
 from kframe.cli.output import Table, emit_rows, output_option
-from kframe.cli.spark_session import SparkSettings, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, spark_options, tell_safe
 from kframe.cli.spark_telling import tell
 
 #: How many violations a table shows unless told otherwise; data has them all.
@@ -34,11 +35,17 @@ def ingest(
     SRC are ZooKeeper dumps, the output of kafka-topics --describe or kcat -L -J, snapshot directories, or directories
     and patterns of these. Clusters that are there already are left alone unless their input has changed.
     """
+    from kframe.spark.fleet import record_of
     from kframe.spark.ingest import INGESTED
     from kframe.spark.ingest import ingest as ingested
     from kframe.spark.sources import find_sources
 
     found = find_sources(sources, name)
+
+    def whole() -> tuple[int, int]:
+        return sum(record_of(Path(place), source.cluster) is not None for source in found), len(found)
+
+    tell_safe(place, whole, "clusters")
     rows = ingested(spark.session(), found, place, force=force).toArrow().sort_by("cluster").to_pylist()
     emit_rows(Table("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
     bad = {"quarantined": sum(row["quarantined"] for row in rows), "refused": sum(_refused(row) for row in rows)}
@@ -77,7 +84,7 @@ def validate(
 
     session = spark.session()
     fleet = open_fleet(session, place, fingerprints=out is not None)
-    with validated(session, fleet, Writing(out, force)) as found:
+    with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as found:
         by_severity = found.shown.groupBy("severity").count().toArrow().to_pylist()
         ordered = found.shown.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
         shown = ordered.limit(limit) if output in ("table", "wide") else ordered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,11 +12,12 @@ import click
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.output import Table, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_session import SparkSettings, spark_options
-from kframe.cli.spark_telling import rows_with, tell
+from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
+from kframe.cli.spark_telling import tell
 from kframe.cli.studies import broker_ids, config_option, config_pairs, selector_option
 
 _PATH: Final = click.Path(file_okay=False)
+_UNIT: Final = "clusters and scenarios"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +33,29 @@ class Asked:
     together: bool
     election: str | None
 
-    def frame(self, session: Any, brokers: Any) -> Any:
-        """The scenarios as rows of SCENARIOS. Raises UsageError if there is none."""
-        from kframe.spark.scenarios import each_broker, each_rack, one_scenario, read_scenarios
-        from kframe.spark.schema import SCENARIOS
+    def table(self, brokers: Callable[[], Any]) -> Any:
+        """The scenarios as rows of SCENARIOS; ``brokers`` is asked for the rows of BROKERS if they are needed.
 
-        found = []
+        Raises UsageError if there is none.
+        """
+        import pyarrow as pa
+
+        from kframe.spark.scenarios import broker_scenarios, rack_scenarios, read_scenarios, scenario_rows
+
+        tables = []
         if self.brokers or self.racks or self.verb == "elect":
             name = "-".join([self.verb, *map(str, self.brokers), *self.racks])
-            found.append(one_scenario(session, name, self.verb, brokers=self.brokers, racks=self.racks,
-                                      together=self.together, election=self.election))  # fmt: skip
+            tables.append(scenario_rows(name, self.verb, brokers=self.brokers, racks=self.racks,
+                                        together=self.together, election=self.election))  # fmt: skip
         if self.each_broker:
-            found.append(each_broker(brokers, self.verb))
+            tables.append(broker_scenarios(brokers(), self.verb))
         if self.each_rack:
-            found.append(each_rack(brokers, self.verb))
+            tables.append(rack_scenarios(brokers(), self.verb))
         if self.scenarios is not None:
-            found.append(session.createDataFrame(read_scenarios(self.scenarios), SCENARIOS.ddl))
-        if not found:
+            tables.append(read_scenarios(self.scenarios))
+        if not tables:
             raise click.UsageError("no scenario: give --brokers, --racks, --each-broker, --each-rack or --scenarios")
-        return functools.reduce(lambda left, right: left.unionByName(right), found)
+        return pa.concat_tables(tables)
 
 
 def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,7 +113,7 @@ def failover(
     from kframe.spark.marks import Writing
     from kframe.spark.stages import FAILOVER
 
-    _run(FAILOVER, place, asked, engine, Writing(out, force), spark, output, fail_on)
+    _run(FAILOVER, place, asked, engine, Writing(out, force, planned_in(out, _UNIT)), spark, output, fail_on)
 
 
 @click.command()
@@ -126,7 +131,8 @@ def requests(
     from kframe.spark.marks import Writing
     from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
 
-    _run(REQUESTED_ENCODED if encoded else REQUESTED, place, asked, engine, Writing(out, force), spark, output)
+    writing = Writing(out, force, planned_in(out, _UNIT))
+    _run(REQUESTED_ENCODED if encoded else REQUESTED, place, asked, engine, writing, spark, output)
 
 
 def _run(
@@ -137,15 +143,19 @@ def _run(
 
     session = spark.session()
     fleet = open_fleet(session, place, fingerprints=writing.out is not None)
-    scenarios = asked.frame(session, fleet.tables["brokers"])
-    with stage.played(session, fleet, scenarios, engine, writing) as found:
-        names = stage.shown.schema.names
-        rows = found.shown.select(*names).orderBy(*stage.shown.key).toLocalIterator()
-        emit_rows(Table(f"kframe.spark-{stage.shown.name}/v1", names, (_plain(row.asDict()) for row in rows)), output)
-        problems = [row.asDict() for row in found.problems.orderBy("cluster", "scenario", "problem").collect()]
-        bad = findings(fail_on, lambda what: rows_with(found.shown, f"found_{str(what).replace('-', '_')}"))
-    told = (f"cluster {one['cluster']}, scenario {one['scenario'] or '-'}: {one['problem']}" for one in problems)
-    tell(found.changed, told, bad, "scenario")
+    scenarios = asked.table(functools.cache(fleet.brokers))
+    result = stage.play(session, fleet, scenarios, engine, writing)
+    schema, names = f"kframe.spark-{stage.shown.name}/v1", stage.shown.schema.names
+    emit_rows(Table(schema, names, map(_plain, result.rows())), output)
+    bad = findings(fail_on, lambda what: _count(result.parts(), f"found_{str(what).replace('-', '_')}"))
+    told = (f"cluster {one['cluster']}, scenario {one['scenario'] or '-'}: {one['problem']}" for one in result.problems)
+    tell(result.changed, told, bad, "scenario")
+
+
+def _count(parts: Iterable[Any], column: str) -> int | None:
+    """How many rows have more than 0 in a column; None if one has null."""
+    values = [value for part in parts for value in part[column].to_pylist()]
+    return None if None in values else sum(value > 0 for value in values)
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

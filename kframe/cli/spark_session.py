@@ -1,11 +1,20 @@
-"""The options that every ``kframe spark`` command has: which Spark it works on."""
+"""What every ``kframe spark`` command has: the options that say which Spark it works on, and how it ends if that fails.
+
+Spark's own log goes to a file, which is kept and named only if the command fails; ``kframe -v`` leaves it on standard
+error.
+"""
 
 from __future__ import annotations
 
 import functools
+import os
 import re
-from collections.abc import Callable, Mapping
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -14,6 +23,19 @@ from kframe.cli.output import BadInput
 
 #: Errors of kframe in an executor arrive as text, at the end of a traceback.
 _IN_EXECUTOR: Final = re.compile(r"kframe\.errors\.(?:Config|Input|Plugin|Scenario|Snapshot|Znode)Error: (.+)")
+
+#: The last line of a Python traceback, wherever it stands in Spark's message.
+_TRACEBACK_END: Final = re.compile(r"^\s*(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception): \S.*)$", re.MULTILINE)
+_WORKER_GONE: Final = re.compile(r"Python worker (?:exited|failed)|EOFException|Connection reset", re.IGNORECASE)
+#: Modules whose exceptions say that Spark, or the way to it, has failed.
+_OF_SPARK: Final = ("py4j", "pyspark", "grpc")
+_REASON_LETTERS: Final = 200
+#: Exit code of a command that SIGINT has ended, as shells have it.
+INTERRUPTED: Final = 130
+#: Keys of a context's ``meta``.
+_SAFE: Final = "kframe.spark.safe"
+_LOG: Final = "kframe.spark.log"
+_STDERR: Final = 2
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -30,7 +52,31 @@ class SparkSettings:
         """The SparkSession. Raises InputError if pyspark is not installed."""
         from kframe.spark.session import session
 
-        return session(self.master, remote=self.remote, conf=self.conf)
+        with _log_to_file():
+            return session(self.master, remote=self.remote, conf=self.conf)
+
+
+class SparkFailed(click.ClickException):
+    """Spark, one of its processes, or the way to it has failed: one line on stderr, exit code 1."""
+
+    exit_code = 1
+
+
+def tell_safe(out: str | None, count: Callable[[], tuple[int, int]], unit: str) -> None:
+    """Have the command say, should it fail from here on, how many of how many ``unit`` are whole in ``out``."""
+
+    def safe() -> str:
+        whole, all_of_them = count()
+        return (
+            f"{whole} of {all_of_them} {unit} are whole in {out} and are kept; run the same command again for the rest"
+        )
+
+    click.get_current_context().meta[_SAFE] = safe
+
+
+def planned_in(out: str | None, unit: str) -> Callable[[Any, Any], None]:
+    """``Writing.planned`` for ``tell_safe``."""
+    return lambda marks, wanted: tell_safe(out, lambda: (marks.count(wanted), len(wanted)), unit)
 
 
 def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -57,16 +103,80 @@ def spark_options(command: Command) -> Command:
     def with_spark(*args: Any, master: str | None, remote: str | None, conf: dict[str, str], **kwargs: Any) -> Any:
         if master is not None and remote is not None:
             raise click.UsageError("--master and --remote exclude one another")
+        ctx = click.get_current_context()
         try:
-            return command(*args, spark=SparkSettings(master, remote, conf), **kwargs)
-        except Exception as problem:
-            found = _IN_EXECUTOR.search(str(problem))
-            if found is None:
+            result = command(*args, spark=SparkSettings(master, remote, conf), **kwargs)
+        except (Exception, KeyboardInterrupt) as problem:
+            if _is_interrupt(problem):
+                _drop_log(ctx)
+                click.echo(f"error: interrupted by SIGINT: {_safe(ctx)}", err=True)
+                ctx.exit(INTERRUPTED)
+            if (found := _IN_EXECUTOR.search(str(problem))) is not None:
+                _drop_log(ctx)
+                raise BadInput(found[1]) from problem
+            if not _is_of_spark(problem):
+                _drop_log(ctx)
                 raise
-            raise BadInput(found[1]) from problem
+            log = f" (Spark's log: {ctx.meta[_LOG]})" if _LOG in ctx.meta else ""
+            raise SparkFailed(f"{_reason(problem)}: {_safe(ctx)}{log}") from problem
+        _drop_log(ctx)
+        return result
 
     wrapped: Any = with_spark
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
     found: Command = wrapped
     return found
+
+
+@contextmanager
+def _log_to_file() -> Iterator[None]:
+    """Processes that are started meanwhile have a new file as their standard error, unless ``-v`` was given."""
+    ctx = click.get_current_context()
+    if ctx.find_root().params.get("verbose") or _LOG in ctx.meta:
+        yield
+        return
+    descriptor, ctx.meta[_LOG] = tempfile.mkstemp(prefix="kframe-spark-", suffix=".log")
+    sys.stderr.flush()
+    before = os.dup(_STDERR)
+    try:
+        os.dup2(descriptor, _STDERR)
+        yield
+    finally:
+        os.dup2(before, _STDERR)
+        os.close(before)
+        os.close(descriptor)
+
+
+def _drop_log(ctx: click.Context) -> None:
+    """Nobody needs the log of a command that did what it was asked to."""
+    if _LOG in ctx.meta:
+        Path(ctx.meta.pop(_LOG)).unlink(missing_ok=True)
+
+
+def _is_interrupt(problem: BaseException | None) -> bool:
+    """Whether SIGINT began it: Spark cancels its jobs then, and what asked for them may fail by that."""
+    while problem is not None and not isinstance(problem, KeyboardInterrupt):
+        problem = problem.__cause__ or problem.__context__
+    return problem is not None
+
+
+def _is_of_spark(problem: BaseException) -> bool:
+    return type(problem).__module__.partition(".")[0] in _OF_SPARK or isinstance(problem, ConnectionError)
+
+
+def _reason(problem: BaseException) -> str:
+    """What has failed, in a few words of Spark's own message."""
+    text = str(problem)
+    if errors := _TRACEBACK_END.findall(text):
+        reason = errors[-1]
+    elif _WORKER_GONE.search(text):
+        return "a Python worker of Spark ended unexpectedly (killed, or out of memory)"
+    else:
+        reason = next((line.strip() for line in text.splitlines() if line.strip()), type(problem).__name__)
+    return f"Spark failed: {reason[:_REASON_LETTERS]}"
+
+
+def _safe(ctx: click.Context) -> str:
+    safe: Callable[[], str] | None = ctx.meta.get(_SAFE)
+    return "nothing is written; run the same command again" if safe is None else safe()

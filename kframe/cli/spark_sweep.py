@@ -8,7 +8,7 @@ import click
 
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.output import Table, emit_rows, output_option
-from kframe.cli.spark_session import SparkSettings, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
 from kframe.cli.spark_telling import rows_with, tell
 from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import COLUMNS, WIDE, Swept, failure_options, shown
@@ -48,7 +48,7 @@ def sweep(
     session = spark.session()
     fleet = open_fleet(session, place, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
     how = Sweeping(config_pairs(config), swept.depth, swept.racks, swept.by)
-    with sweeping(session, fleet, how, Writing(out, force)) as found:
+    with sweeping(session, fleet, how, Writing(out, force, planned_in(out, "clusters"))) as found:
         _emit(found.shown, top, output)
         problems = [row.asDict() for row in found.problems.orderBy("cluster", "problem").collect()]
         bad = findings(fail_on, lambda what: rows_with(found.shown, _BROUGHT[what]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from kframe.core import arrivals, deletion, left_moves, outsiders, reassignment,
 from kframe.core.assignment import current, is_moving, reassigned_to, table_of
 from kframe.core.context import Context, Operation, ask
 from kframe.core.placement import Arrangement, assign_automatically
-from kframe.core.validation import creation_error, growth_error
+from kframe.core.validation import creation_error, growth_error, settings_problem
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
@@ -35,6 +35,8 @@ class TopicsResponse:
     """A code for each topic asked about, by name."""
 
     codes: dict[str, ErrorCode]
+    messages: dict[str, str] = field(default_factory=dict)
+    """Kafka's words for the settings that it refuses, by topic."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,10 +63,14 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
     listed = Counter(topic.name for topic in request.topics)
     codes: dict[str, ErrorCode] = {}
     wanted: list[NewTopic] = []
+    messages: dict[str, str] = {}
     stored: set[str] = set()
     for topic in request.topics:
         error = ErrorCode.INVALID_REQUEST if listed[topic.name] > 1 else creation_error(context, topic, stored)
         codes[topic.name] = error
+        problem = settings_problem(context, topic.config) if error is ErrorCode.INVALID_CONFIG else None
+        if problem is not None:
+            messages[topic.name] = problem.text
         if error is ErrorCode.NONE:
             if not request.validate_only:
                 stored.add(metric_name(topic.name))
@@ -76,7 +82,7 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
         for topic, result in zip(wanted, results, strict=True):
             codes[topic.name] = _STORED[result]
         yield from arrivals.topics_changed(context)
-    return TopicsResponse(codes)
+    return TopicsResponse(codes, messages)
 
 
 def unled(context: Context, names: tuple[str, ...]) -> set[str]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe.core.context import Context, Operation, stale
+from kframe.core.event_log import names_of
 from kframe.errors import ErrorCode
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.columns import Bool, Int16, Int32, Ragged
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
 from kframe.model.lists import last_of_equal, members, same_lists
+from kframe.model.log_entries import Message
 
 #: From this version of AlterPartition on, topics are named by id and a replica that may not join has its own error.
 _TOPIC_IDS_SINCE = 2
@@ -64,8 +66,13 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     cluster = context.cluster
     sender = cluster.brokers.find(request.broker_id)
     if sender is None or not cluster.brokers.registered[sender]:
+        context.log.add(Message.ALTER_PARTITION_UNKNOWN_BROKER, broker=request.broker_id)
         return refused(ErrorCode.STALE_BROKER_EPOCH)
     if cluster.brokers.broker_epoch[sender] != request.broker_epoch:
+        current = int(cluster.brokers.broker_epoch[sender])
+        context.log.add(
+            Message.ALTER_PARTITION_STALE_EPOCH, broker=request.broker_id, epoch=request.broker_epoch, current=current
+        )
         return refused(ErrorCode.STALE_BROKER_EPOCH)
     rows, codes = _resolve(context, request)
     isr = Ragged(request.isr.offsets, cluster.brokers.look_up(request.isr.values))
@@ -79,9 +86,22 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
     codes[accepted[~result.accepted & ~stale(result)]] = ErrorCode.UNKNOWN_SERVER_ERROR
     codes = codes[last]
+    context.log.add_partitions(Message.ISR_UPDATED, cluster, change.rows[result.accepted])
+    _report_rejected(context, request.broker_id, rows, codes)
     told = np.unique(rows[rows >= 0])
     yield from context.announce(context.registered(), told)
     return AlterPartitionResponse(ErrorCode.NONE, codes, _states(context, rows, codes == ErrorCode.NONE))
+
+
+def _report_rejected(context: Context, broker_id: int, rows: Int32, codes: Int16) -> None:
+    """Report the partitions of the request that were refused, once for each error."""
+    if not codes.any():
+        return
+    for code in np.unique(codes[(codes != 0) & (rows >= 0)]).tolist():
+        names = names_of(context.cluster, rows[(codes == code) & (rows >= 0)])
+        context.log.add(
+            Message.ALTER_PARTITION_REJECTED, broker=broker_id, partitions=names, error=ErrorCode(code).name
+        )
 
 
 def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Int16]:

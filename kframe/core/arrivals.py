@@ -10,12 +10,16 @@ import numpy as np
 
 from kframe.core import leadership, partition_machine, reassignment, reassignment_08, replica_machine, topics
 from kframe.core.context import Context, Operation, ask
+from kframe.core.event_log import NAMES_LOGGED, sample_of
 from kframe.model.asks import ReadTopicNames, ReadTopics
 from kframe.model.columns import Int32
 from kframe.model.effects import Enqueue
 from kframe.model.events import DeletionsMarked
 from kframe.model.ids import PartitionState, ReplicaState
+from kframe.model.log_entries import Message, TopicAssignments
 from kframe.model.tables import TopicTable
+
+_NO_ROWS = np.empty(0, np.int32)
 
 
 def topics_changed(context: Context) -> Operation[None]:
@@ -24,10 +28,13 @@ def topics_changed(context: Context) -> Operation[None]:
     names = yield from ask(ReadTopicNames())
     known = {name for name in cluster.topics.names if name in cluster.topics}
     table = yield from ask(ReadTopics(tuple(sorted(names - known))))
-    gone = (cluster.topics.find(name) for name in sorted(known - names))
+    deleted = tuple(sorted(known - names))
+    gone = (cluster.topics.find(name) for name in deleted)
     context.forget_topics([index for index in gone if index is not None])
     if len(table):
-        yield from _add(context, table)
+        yield from _add(context, table, deleted)
+    elif deleted:
+        _report(context, table, deleted)
     yield from _look_at_marks(context, names)
 
 
@@ -42,8 +49,8 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
         yield from _look_at_marks(context, frozenset(context.unread_marked))
 
 
-def _add(context: Context, table: TopicTable) -> Operation[None]:
-    """Take topics over and bring their partitions online."""
+def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> Operation[None]:
+    """Take topics over and bring their partitions online. Topics that are ``deleted`` are reported with them."""
     cluster = context.cluster
     first = len(cluster.topics)
     rows = cluster.add_table(table)
@@ -51,8 +58,16 @@ def _add(context: Context, table: TopicTable) -> Operation[None]:
     yield from topics.read_settings(context, table.names)
     topics.note_reassigning(context, rows)
     yield from topics.keep_to_brokers(context, rows)
+    _report(context, table, deleted, rows)
     yield from topics.bring_up(context, rows)
     yield from _take_over(context, rows[cluster.partitions.state[rows] == PartitionState.NEW])
+
+
+def _report(context: Context, new: TopicTable, deleted: tuple[str, ...], rows: Int32 = _NO_ROWS) -> None:
+    """Report which topics came and went (Kafka 3.9 ``processTopicChange``)."""
+    ids = dict(zip(new.names, new.topic_ids, strict=True))
+    assignments = TopicAssignments(sample_of(context.cluster, rows, NAMES_LOGGED), ids)
+    context.log.add(Message.TOPICS_CHANGED, new=new.names, deleted=deleted, assignments=assignments)
 
 
 def _take_over(context: Context, rows: Int32) -> Operation[None]:

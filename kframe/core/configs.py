@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kframe.core import partition_machine, topics
 from kframe.core.context import Context, Operation, ask
+from kframe.core.validation import settings_problem
 from kframe.errors import ErrorCode
 from kframe.model import broker_configs, topic_configs
 from kframe.model.admin import ConfigChange, ConfigOperation
 from kframe.model.asks import ReadConfigs, WriteConfigs
 from kframe.model.config import UNCLEAN
 from kframe.model.events import AlterConfigsRequested
+from kframe.model.log_entries import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class ConfigsResponse:
     """A code for each resource asked about: a topic by name, or None for all brokers."""
 
     codes: dict[str | None, ErrorCode]
+    messages: dict[str | None, str] = field(default_factory=dict)
+    """Kafka's words for the settings that it refuses, by resource."""
 
 
 def refused(request: AlterConfigsRequested, error: ErrorCode) -> ConfigsResponse:
@@ -31,16 +35,22 @@ def alter_configs(context: Context, request: AlterConfigsRequested) -> Operation
     """Check and store changes of settings; each resource fares by itself."""
     listed = [change.topic for change in request.changes]
     codes: dict[str | None, ErrorCode] = {}
+    messages: dict[str | None, str] = {}
     for change in request.changes:
+        message = None
         error = ErrorCode.INVALID_REQUEST if listed.count(change.topic) > 1 else _refusal(context, change)
-        if error is ErrorCode.NONE:
+        if error is ErrorCode.INVALID_CONFIG:
+            message = _not_a_list(change)
+        elif error is ErrorCode.NONE:
             before = yield from ask(ReadConfigs(change.topic))
             after = _changed({} if request.replace else before, change)
-            error = _unfit(change.topic, after)
-            if error is ErrorCode.NONE and not request.validate_only:
+            error, message = _validate(context, change.topic, after)
+            if error == ErrorCode.NONE and not request.validate_only:
                 yield from ask(WriteConfigs(change.topic, after))
         codes[change.topic] = error
-    return ConfigsResponse(codes)
+        if message is not None:
+            messages[change.topic] = message
+    return ConfigsResponse(codes, messages)
 
 
 def topic_settings_changed(context: Context, name: str) -> Operation[None]:
@@ -52,6 +62,7 @@ def topic_settings_changed(context: Context, name: str) -> Operation[None]:
         return
     yield from topics.read_settings(context, (name,))
     if columns.unclean[index] == 1:
+        context.log.add(Message.UNCLEAN_FOR_TOPIC, topic=name)
         yield from partition_machine.trigger_online(context, topic=index)
 
 
@@ -61,6 +72,7 @@ def broker_defaults_changed(context: Context) -> Operation[None]:
     before = context.unclean_by_default
     context.unclean_by_default = config.get(UNCLEAN, str(context.config[UNCLEAN])).lower() == "true"
     if context.unclean_by_default and not before:
+        context.log.add(Message.UNCLEAN_BY_DEFAULT)
         yield from partition_machine.trigger_online(context)
 
 
@@ -70,8 +82,7 @@ def _refusal(context: Context, change: ConfigChange) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if change.topic is not None and change.topic not in context.cluster.topics:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    listed_only = (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
-    if any(operation in listed_only and name not in _lists(change.topic) for operation, name, _ in change.operations):
+    if _not_a_list(change) is not None:
         return ErrorCode.INVALID_CONFIG
     valueless = any(
         value is None and operation is not ConfigOperation.DELETE for operation, _, value in change.operations
@@ -96,10 +107,27 @@ def _changed(before: Mapping[str, str], change: ConfigChange) -> dict[str, str]:
     return after
 
 
-def _unfit(topic: str | None, config: Mapping[str, str]) -> ErrorCode:
-    """Whether Kafka would refuse one of the settings."""
-    problem = broker_configs.config_problem(config) if topic is None else topic_configs.config_problem(config)
-    return ErrorCode.NONE if problem is None else ErrorCode.INVALID_CONFIG
+def _not_a_list(change: ConfigChange) -> str | None:
+    """Kafka's words for a list operation on a setting that holds no list; None if there is none."""
+    for operation, name, _ in change.operations:
+        if operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT) and name not in _lists(change.topic):
+            return f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+    return None
+
+
+def _validate(context: Context, topic: str | None, config: Mapping[str, str]) -> tuple[ErrorCode, str | None]:
+    """Kafka's error for settings that it refuses, NONE for valid ones.
+
+    Broker settings are refused as an invalid request, topic settings as an invalid config (Kafka 3.9
+    ``ConfigAdminManager.validateBrokerConfigChange``, ``ZkAdminManager.incrementalAlterConfigs``).
+    """
+    problem = broker_configs.config_problem(config) if topic is None else settings_problem(context, config)
+    if problem is None:
+        return ErrorCode.NONE, None
+    if topic is None:
+        return ErrorCode.INVALID_REQUEST, problem.text
+    resource = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
+    return ErrorCode.INVALID_CONFIG, f"{resource if problem.is_config_exception else ''}{problem.text}"
 
 
 def _lists(topic: str | None) -> Mapping[str, str]:

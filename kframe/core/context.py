@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core import stored
+from kframe.core.acknowledgements import Acknowledgements
 from kframe.core.batch import RequestBatch
 from kframe.core.doomed import Doomed
+from kframe.core.event_log import EventLog, names_of
 from kframe.core.gauges import Gauges
 from kframe.core.hosting import Hosts
 from kframe.core.selection import Selection
@@ -25,7 +27,8 @@ from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Ask, Effect, Send
 from kframe.model.events import Answer, Done
-from kframe.model.ids import NO_STATE, ElectionKind
+from kframe.model.ids import NO_STATE, ElectionKind, PartitionState
+from kframe.model.log_entries import Message
 from kframe.model.requests import Occasion
 
 Result = TypeVar("Result")
@@ -34,8 +37,8 @@ Operation: TypeAlias = Generator[Effect, Answer, Result]
 
 #: How often one bulk change is planned anew because somebody else wrote the same states in between.
 ATTEMPTS_MAX = 16
-#: Names given in a log line that speaks of many partitions.
-NAMES_LOGGED = 10
+#: Partitions that one line names where a change of them was refused.
+REFUSED_LOGGED = 10
 
 
 def ask(effect: Ask[Result]) -> Operation[Result]:
@@ -58,8 +61,9 @@ class Context:
         controller_id: int,
         controller_epoch: int,
         counters: Counter[str] | None = None,
+        log: EventLog | None = None,
     ) -> None:
-        """``counters`` are those of the controller across its times in office."""
+        """``counters`` and ``log`` are those of the controller across its times in office."""
         self.cluster = cluster
         self.config = config
         self.selection = selection
@@ -89,7 +93,10 @@ class Context:
         self.waiters: dict[int, Any] = {}
         """Callers who are answered later, by a number of our own (``waiting.Waiter``)."""
         self.waiters_seen = 0
-        self.state_change_log = logging.getLogger("kframe.statechange")
+        self.acknowledgements = Acknowledgements()
+        self.log = EventLog() if log is None else log
+        """What is reported for the logs."""
+        self.log.controller_epoch = controller_epoch
 
     def batch(self, occasion: Occasion = Occasion.OTHER) -> RequestBatch:
         """An empty batch."""
@@ -98,8 +105,11 @@ class Context:
     def send(self, batch: RequestBatch) -> Operation[None]:
         """Hand a batch to the transport, unless there is nothing in it for anybody."""
         requests = batch.close(self.controller_id, self.controller_epoch)
-        if not requests.empty:
-            yield from ask(Send(requests))
+        if requests.empty:
+            return
+        requests = replace(requests, batch=self.acknowledgements.next_batch)
+        if (yield from ask(Send(requests))):
+            self.acknowledgements.sent(requests.metadata_brokers, requests.batch)
 
     def announce(
         self, told: NDArray[Any], rows: Int32 | None = None, occasion: Occasion = Occasion.OTHER
@@ -169,33 +179,15 @@ class Context:
 
         return self.selection.choose(self.cluster, kind, rows, unclean_allowed, built_in)
 
-    def log_refused(self, kind: str, positions: Sequence[int] | NDArray[Any], reason: str) -> None:
-        """State-change log line about rows that were not changed, in the manner of Kafka's ``state.change.logger``."""
-        if len(positions):
-            self.state_change_log.error(
-                "[Controller id=%d epoch=%d] %s %s: %s",
-                self.controller_id,
-                self.controller_epoch,
-                kind,
-                self._some_names(positions),
-                reason,
-            )
+    def log_refused(self, kind: str, rows: Sequence[int] | NDArray[Any], reason: str) -> None:
+        """Report rows that were not changed."""
+        if len(rows):
+            names = names_of(self.cluster, np.asarray(rows), REFUSED_LOGGED)
+            self.log.add(Message.REFUSED, kind=kind, partitions=names, reason=reason)
 
-    def log_changed(self, rows: NDArray[Any], what: str) -> None:
-        """State-change log line that sums a bulk change up: how many, what, and the first of them by name."""
-        if len(rows) and self.state_change_log.isEnabledFor(logging.INFO):
-            self.state_change_log.info(
-                "[Controller id=%d epoch=%d] %d %s: %s",
-                self.controller_id,
-                self.controller_epoch,
-                len(rows),
-                what,
-                self._some_names(rows),
-            )
-
-    def _some_names(self, rows: Sequence[int] | NDArray[Any]) -> str:
-        names = ", ".join(self.cluster.name(int(row)) for row in rows[:NAMES_LOGGED])
-        return f"{names} and {len(rows) - NAMES_LOGGED} more" if len(rows) > NAMES_LOGGED else names
+    def log_failed(self, rows: Int32, target: PartitionState, reason: str) -> None:
+        """Report partitions that could not change their state (Kafka 3.9 ``logFailedStateChange``)."""
+        self.log.add_failed(Message.PARTITION_FAILED, self.cluster, rows, target=target, reason=reason)
 
     def built_in(self, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """The leader of each row by Kafka's own rule, NO_LEADER where it finds none."""

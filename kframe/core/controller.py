@@ -9,23 +9,22 @@ a thread, a socket or a plugin.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 from kframe.core import failover, waiting
 from kframe.core.context import Context, Operation, ask
+from kframe.core.event_log import EventLog
 from kframe.core.gauges import INACTIVE
 from kframe.core.operations import decline, operate
 from kframe.core.selection import Selection
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, KframeError
 from kframe.model.asks import Claim, Holder, Load, Prepare, ReadController
 from kframe.model.cluster import ClusterState
-from kframe.model.config import ControllerConfig
+from kframe.model.config import NEVER_REPLICAS, ControllerConfig
 from kframe.model.effects import Ask, Effect, Resigned
 from kframe.model.events import Answer, ControllerChanged, Elect, Event, Failed, ResignRequested, SessionExpired
 from kframe.model.ids import NO_LEADER
-
-_log = logging.getLogger("kframe.controller")
+from kframe.model.log_entries import Message
 
 
 class Controller:
@@ -44,6 +43,8 @@ class Controller:
         """Meters by Kafka's name, across all our times in office."""
         self.failures = 0
         """Operations that failed, each of which has cost us the role."""
+        self.log = EventLog()
+        """What the event under way has reported for the logs."""
         self._context: Context | None = None
         self._operation: Operation[None] | None = None
         self._event: Event | None = None
@@ -92,6 +93,7 @@ class Controller:
             raise BrokenInvariant(f"{type(event).__name__} came while {'busy' if self.busy else 'idle'}")
         if isinstance(event, Answer):
             return self._advance(event)
+        self.log.take()  # what nobody took of the event before
         self._event = event
         self._operation = self._handle(event)
         return self._advance(None)
@@ -136,7 +138,7 @@ class Controller:
                 raise
             self._operation = None
             self.failures += 1
-            _log.error("operation failed: %s", error)
+            self.log.add(Message.OPERATION_FAILED, event=type(self._event).__name__, error=str(error))
             if self._event is not None:
                 effects += decline(self._event)
             effects += self._resign(str(error), release=not isinstance(error, ControllerFenced))
@@ -145,8 +147,8 @@ class Controller:
     def _handle(self, event: Event) -> Operation[None]:
         """The operation that an event asks for."""
         match event:
-            case Elect(takeover=takeover):
-                yield from self._elect(takeover)
+            case Elect():
+                yield from self._elect(event)
             case ControllerChanged():
                 yield from self._follow()
             case SessionExpired():
@@ -159,32 +161,43 @@ class Controller:
             case _:
                 yield from operate(self._context, event)
 
-    def _elect(self, takeover: bool) -> Operation[None]:
+    def _elect(self, event: Elect) -> Operation[None]:
         """The role may be free: step down if we had it, try to take it, and take over the cluster on success."""
         holder = yield from self._follow()
-        if holder.ours or (holder.controller_id != NO_LEADER and not takeover):
+        if holder.ours or (holder.controller_id != NO_LEADER and not self._may_depose(holder, event)):
             return
-        controller_epoch = yield from ask(Claim(self.controller_id, takeover))
+        controller_epoch = yield from ask(Claim(self.controller_id, event.takeover, event.brokers_only))
         if controller_epoch is None:
-            yield from self._follow()
+            yield from self._follow(Message.ELECTED_INSTEAD)
             return
         self._claimed = True
+        self.log.add(Message.ELECTED, broker=self.controller_id, epoch=controller_epoch)
         yield from ask(Prepare())
         cluster = yield from ask(Load())
         self._context = self._take_office(cluster, controller_epoch)
-        _log.info("controller %d takes over with epoch %d", self.controller_id, controller_epoch)
         yield from failover.take_over(self._context)
+
+    def _may_depose(self, holder: Holder, event: Elect) -> bool:
+        """Whether ``event`` allows to take the role from this controller, as far as its id says."""
+        return event.takeover and not (event.brokers_only and holder.controller_id in self.config[NEVER_REPLICAS])
 
     def _take_office(self, cluster: ClusterState, controller_epoch: int) -> Context:
         self._claimed = True
         self.active_controller = self.controller_id
-        return Context(cluster, self.config, self.selection, self.controller_id, controller_epoch, self.counters)
+        return Context(
+            cluster, self.config, self.selection, self.controller_id, controller_epoch, self.counters, self.log
+        )
 
-    def _follow(self) -> Operation[Holder]:
-        """Read who is controller; step down if we were and are not any more (Kafka: ``maybeResign``)."""
+    def _follow(self, message: Message = Message.OTHER_ELECTED) -> Operation[Holder]:
+        """Read who is controller; step down if we were and are not any more (Kafka: ``maybeResign``).
+
+        Each change to another controller is reported, by ``message``.
+        """
         holder = yield from ask(ReadController())
         if self.active and not holder.ours:
             yield from self._step_down("our session does not hold the role any more", release=False)
+        if holder.controller_id not in (NO_LEADER, self.active_controller) and not holder.ours:
+            self.log.add(message, broker=self.controller_id, other=holder.controller_id)
         self.active_controller = holder.controller_id
         return holder
 
@@ -195,7 +208,7 @@ class Controller:
         """Forget everything that only the controller may know."""
         if not (self.active or self._claimed):
             return []
-        _log.info("controller %d resigns: %s", self.controller_id, reason)
+        self.log.add(Message.RESIGNED, reason=reason)
         dismissed = waiting.dismiss(self._context) if self._context is not None else []
         self._context, self._claimed = None, False
         self.active_controller = NO_LEADER

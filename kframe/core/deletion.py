@@ -7,13 +7,13 @@ The three stand as columns of the topics.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 import numpy as np
 
 from kframe.core import partition_machine, replica_machine
 from kframe.core.context import Context, Operation, ask
+from kframe.core.event_log import NAMES_LOGGED
 from kframe.core.left_moves import forget_stored
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
@@ -22,10 +22,12 @@ from kframe.model.columns import Int32
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaState
+from kframe.model.log_entries import Message, TopicNames
 from kframe.model.requests import Occasion
 
-_log = logging.getLogger("kframe.controller")
 _DELETION = Occasion.DELETION
+#: Why a deletion is halted while its topic moves.
+REASSIGNING = "topic reassignment in progress"
 
 
 def enabled(context: Context) -> bool:
@@ -43,6 +45,7 @@ def initialise(context: Context) -> Operation[None]:
     topics = context.cluster.topics
     marked = yield from ask(ReadDeletions())
     if not enabled(context):
+        context.log.add(Message.DELETIONS_DISABLED, topics=tuple(sorted(marked)))
         yield from ask(DropDeletions(tuple(sorted(marked))))
         return
     for name in sorted(marked):
@@ -55,9 +58,20 @@ def initialise(context: Context) -> Operation[None]:
         moving = bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_MOVES]
         topics.deletion_halted[index] = moving or bool(offline.any())
         context.gauges.touch_topics([index])
+    _report_marked(context, tuple(sorted(marked)))
     gone = yield from _gone(context, marked)
     if gone:  # what is left of those that are not there any more
         yield from ask(DeleteTopics(gone))
+
+
+def _report_marked(context: Context, marked: tuple[str, ...]) -> None:
+    """Report the deletions that were found (Kafka 3.9 ``fetchTopicDeletionsInProgress``). Kafka calls any topic with an
+    offline replica ineligible; here those alone are named that are to be deleted."""
+    topics = context.cluster.topics
+    known = [(name, topics.find(name)) for name in marked]
+    halted = tuple(name for name, index in known if index is not None and topics.deletion_halted[index])
+    context.log.add(Message.TOPICS_TO_DELETE, topics=marked)
+    context.log.add(Message.TOPICS_INELIGIBLE, topics=halted)
 
 
 def _gone(context: Context, marked: frozenset[str]) -> Operation[tuple[str, ...]]:
@@ -75,14 +89,16 @@ def deletions_marked(context: Context) -> Operation[None]:
     marked = yield from ask(ReadDeletions())
     unknown = yield from _gone(context, marked)
     if unknown:
-        _log.warning("marked for deletion, but unknown: %s", ", ".join(unknown))
+        context.log.add(Message.DELETIONS_IGNORED, topics=unknown)
         yield from ask(DropDeletions(unknown))
     known = sorted(name for name in marked if name in topics)
     if not known:
         return
     if not enabled(context):
+        context.log.add(Message.DELETIONS_DISABLED, topics=tuple(known))
         yield from ask(DropDeletions(tuple(known)))
         return
+    context.log.add(Message.DELETIONS_STARTING, topics=tuple(known))
     indexes = np.array([topics.find(name) for name in known], np.int32)
     _halt_reassigning(context, indexes)
     topics.deleting[indexes] = 1
@@ -107,7 +123,8 @@ def halt(context: Context, indexes: Iterable[int], reason: str) -> None:
     if queued:
         topics.deletion_halted[queued] = 1
         context.gauges.touch_topics(queued)
-        _log.info("deletion of %s halted: %s", ", ".join(topics.names[index] for index in queued), reason)
+        names = tuple(topics.names[index] for index in queued)
+        context.log.add(Message.DELETION_HALTED, topics=names, reason=reason)
 
 
 def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
@@ -115,7 +132,7 @@ def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
     kept = _of_queued(context, replicas)
     if len(kept):
         yield from replica_machine.move(context, kept, ReplicaState.DELETION_INELIGIBLE, _DELETION)
-        halt(context, _topics_of(context, kept), "a replica could not be deleted")
+        halt(context, _topics_of(context, kept), "replica deletion failure")
         yield from resume(context)
 
 
@@ -150,6 +167,7 @@ def resume(context: Context) -> Operation[None]:
     queued = np.flatnonzero(topics.deleting).astype(np.int32)
     if len(queued) == 0:
         return
+    context.log.add(Message.DELETIONS_HANDLED, topics=_names(context, queued))
     having = context.doomed.of(queued)
     done = having[:, ReplicaState.DELETION_SUCCESSFUL] == having.sum(axis=1)
     idle = ~done & (having[:, ReplicaState.DELETION_STARTED] == 0)
@@ -169,6 +187,7 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     """(Re)start deletions: stop all replicas that can be reached, then delete them (``onTopicDeletion``)."""
     cluster = context.cluster
     topics, p = cluster.topics, cluster.partitions
+    context.log.add(Message.DELETION_RESTARTED, each_topic=_names(context, indexes))
     fresh = indexes[topics.deletion_started[indexes] == 0]
     if len(fresh):
         rows = _rows(context, fresh)
@@ -188,13 +207,12 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     yield from replica_machine.move(context, dead, ReplicaState.DELETION_INELIGIBLE, _DELETION)
     yield from replica_machine.move(context, alive, ReplicaState.OFFLINE, _DELETION)
     yield from replica_machine.move(context, alive, ReplicaState.DELETION_STARTED, _DELETION)
-    halt(context, _topics_of(context, dead), "replicas are offline")
+    halt(context, _topics_of(context, dead), "offline replicas")
 
 
 def _complete(context: Context, indexes: Int32) -> Operation[None]:
     """All replicas of these topics are gone: forget the topics, in storage first."""
-    topics = context.cluster.topics
-    names = tuple(topics.names[index] for index in indexes.tolist())
+    names = tuple(context.cluster.topics.names[index] for index in indexes.tolist())
     p, rows = context.cluster.partitions, _rows(context, indexes)
     replicas = replica_machine.of_rows(context, rows)
     yield from replica_machine.move(context, replicas, ReplicaState.NON_EXISTENT, _DELETION)
@@ -202,8 +220,7 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
     if len(moving):  # else what is left of their moves would bar the way to every other, up to the next failover
         yield from forget_stored(context, moving, only_if_reached=False)
     yield from ask(DeleteTopics(names))
-    for name in names:
-        _log.info("topic %s is deleted", name)
+    context.log.add(Message.DELETION_COMPLETED, each_topic=_names(context, indexes))
     context.forget_topics(indexes.tolist())
 
 
@@ -214,7 +231,12 @@ def _halt_reassigning(context: Context, indexes: Int32) -> None:
         return
     p, rows = context.cluster.partitions, _rows(context, indexes)
     busy = np.isin(indexes, p.topic[rows[p.reassigning[rows] != 0]])
-    halt(context, indexes[busy].tolist(), "a reassignment is under way")
+    halt(context, indexes[busy].tolist(), REASSIGNING)
+
+
+def _names(context: Context, indexes: Int32) -> TopicNames:
+    names = context.cluster.topics.names
+    return TopicNames(tuple(names[index] for index in indexes[:NAMES_LOGGED].tolist()), len(indexes))
 
 
 def _rows(context: Context, indexes: Int32) -> Int32:

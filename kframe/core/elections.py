@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from kframe.core import leadership, partition_machine
 from kframe.core.context import Context, Operation, ask
+from kframe.core.event_log import names_of
+from kframe.core.partition_machine import PartitionMoves
 from kframe.errors import ErrorCode
 from kframe.model.asks import DropPreferredElection, ReadPreferredElection
 from kframe.model.columns import Int16, Int32
 from kframe.model.effects import Enqueue
 from kframe.model.events import ElectionRequested, ElectionType, PreferredElectionLeft, TopicPartition
 from kframe.model.ids import NO_STATE, PartitionState
+from kframe.model.log_entries import Message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +33,11 @@ class ElectionResponse:
     error: ErrorCode = ErrorCode.NONE
 
 
+#: Kafka's names of what asks for an election.
+ADMIN_CLIENT: Final = "AdminClientTriggered"
+ZOOKEEPER: Final = "ZkTriggered"
+AUTOMATIC: Final = "AutoTriggered"
+
 #: What a partition is told for which no leader could be elected.
 _NOBODY_FOUND = {
     ElectionType.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
@@ -36,8 +45,10 @@ _NOBODY_FOUND = {
 }
 
 
-def elect_leaders(context: Context, request: ElectionRequested) -> Operation[ElectionResponse]:
-    """Elect leaders for the partitions named, or for all.
+def elect_leaders(
+    context: Context, request: ElectionRequested, trigger: str = ADMIN_CLIENT
+) -> Operation[ElectionResponse]:
+    """Elect leaders for the partitions named, or for all; ``trigger`` is Kafka's name of what asks for it.
 
     A partition that never had a leader is answered as one for which none can be elected. Kafka 3.9 fails on it and
     answers nobody (``reliability.md`` X11).
@@ -54,13 +65,24 @@ def elect_leaders(context: Context, request: ElectionRequested) -> Operation[Ele
     codes[settled] = ErrorCode.ELECTION_NOT_NEEDED
     electable = rows[codes == 0]
     strategy = leadership.PREFERRED if request.election_type is ElectionType.PREFERRED else leadership.UNCLEAN
+    names = names_of(context.cluster, electable)
+    context.log.add(Message.ELECTION_STARTED, type=request.election_type.name, partitions=names, trigger=trigger)
     moves = yield from partition_machine.move(context, electable, PartitionState.ONLINE, strategy)
+    if trigger != ADMIN_CLIENT:
+        report_preferred(context, moves)
     codes[np.isin(rows, moves.failed)] = _NOBODY_FOUND[request.election_type]
     codes[np.isin(rows, moves.invalid)] = ErrorCode.UNKNOWN_SERVER_ERROR
     if request.partitions is None:
         told = codes != ErrorCode.ELECTION_NOT_NEEDED
         rows, codes = rows[told], codes[told]
     return ElectionResponse(rows, codes, unknown)
+
+
+def report_preferred(context: Context, moves: PartitionMoves) -> None:
+    """Report what became of an election that no client waits for (Kafka 3.9
+    ``removePartitionsFromPreferredReplicaElection``)."""
+    context.log.add_partitions(Message.PREFERRED_COMPLETED, context.cluster, moves.elected)
+    context.log.add_partitions(Message.PREFERRED_FAILED, context.cluster, moves.failed)
 
 
 def elect_stored(context: Context) -> Operation[None]:
@@ -72,7 +94,7 @@ def elect_stored(context: Context) -> Operation[None]:
     left = yield from ask(ReadPreferredElection())
     if left is None:
         return
-    yield from elect_leaders(context, ElectionRequested(ElectionType.PREFERRED, left))
+    yield from elect_leaders(context, ElectionRequested(ElectionType.PREFERRED, left), ZOOKEEPER)
     yield from ask(DropPreferredElection())
     yield Enqueue(PreferredElectionLeft())
 

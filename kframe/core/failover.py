@@ -19,8 +19,10 @@ from kframe.core import (
     vouching,
 )
 from kframe.core.context import Context, Operation
+from kframe.core.membership import broker_epochs
 from kframe.model.effects import OpenChannels
 from kframe.model.ids import ReplicaState
+from kframe.model.log_entries import Message
 
 
 def take_over(context: Context) -> Operation[None]:
@@ -30,24 +32,35 @@ def take_over(context: Context) -> Operation[None]:
     Who was shutting down and which log dirs were offline is not known to a new controller.
     """
     registered = context.registered()
+    _report_cluster(context)
     yield OpenChannels(tuple(int(index) for index in registered))
     topics.note_reassigning(context, np.flatnonzero(context.cluster.partitions.topic >= 0).astype(np.int32))
     everything = np.arange(len(context.cluster.topics), dtype=np.int32)
     yield from topics.give_ids(context, everything)
     yield from deletion.initialise(context)
     yield from topics.keep_to_brokers(context, outsiders.held(context)[0])
+    context.log.add(Message.SENDING_METADATA)
     yield from context.announce(registered)
     vouching.take_over(context)
     yield from strays.expel_all(context)
     yield from unseen.expel_all(context)
     yield from replica_machine.startup(context)
     yield from partition_machine.startup(context)
+    context.log.add(Message.READY, epoch=context.controller_epoch)
     yield from moves.resume_all(context)
     yield from moves.relieve(context)
     yield from deletion.resume(context)
     yield from elections.elect_stored(context)
     yield from rebalance.start(context)
     context.hosts.catch_up()  # brokers wait for nothing now
+
+
+def _report_cluster(context: Context) -> None:
+    """Report which brokers and topics were loaded (Kafka 3.9 ``initializeControllerContext``)."""
+    epochs = broker_epochs(context)
+    context.log.add(Message.BROKER_EPOCHS_INITIALIZED, epochs=epochs)
+    context.log.add(Message.ACTIVE_BROKERS, brokers=tuple(epochs))
+    context.log.add(Message.TOPIC_LIST, topics=context.cluster.topics.all_names())
 
 
 def adopt(context: Context) -> Operation[None]:

@@ -19,7 +19,7 @@ from kframe.core.batch import RequestBatch
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, UInt8
-from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
+from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, ReplicaFlag
 from kframe.model.topics import UNSET
 
 
@@ -55,10 +55,11 @@ def initialise(context: Context, rows: Int32, batch: RequestBatch) -> Operation[
         return rows
     leader = context.choose(ElectionKind.INITIAL, rows, np.zeros(len(rows), np.uint8))
     led = leader != NO_LEADER
-    context.log_refused("Partition", rows[~led], "stays New: no replica is online")
+    context.log_failed(rows[~led], PartitionState.ONLINE, "no replica is online")
     change, _ = _plan(context, ElectionKind.INITIAL, *_where(led, rows, leader))
     result = yield from context.write(change)
-    context.log_refused("Partition", change.rows[~result.accepted], "stays New: storage has a state for it already")
+    refused = change.rows[~result.accepted]
+    context.log_failed(refused, PartitionState.ONLINE, "storage has a state for it already")
     started = change.rows[result.accepted]
     tell(context, batch, ElectionKind.INITIAL, started)
     return started
@@ -101,7 +102,7 @@ def elect(context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch
         known = np.isin(remaining, hopeless)
     failed.append(remaining)
     lost = np.sort(np.concatenate(failed))
-    context.log_refused("Partition", lost, f"no leader could be elected under {strategy.kind.name}")
+    context.log_failed(lost, PartitionState.ONLINE, f"no leader could be elected under {strategy.kind.name}")
     return (elected[0] if len(elected) == 1 else np.sort(np.concatenate([rows[:0], *elected]))), lost
 
 

@@ -15,6 +15,7 @@ from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.log_entries import Message
 from kframe.model.requests import Occasion
 
 _NOBODY = np.empty(0, np.int32)
@@ -47,6 +48,7 @@ def brokers_changed(context: Context) -> Operation[None]:
     registrations = yield from ask(ReadBrokers())
     found = Difference.between(context, registrations)
     brokers = context.cluster.brokers
+    _report_change(context, registrations, found)
     if found.new:
         yield from _register(context, found.new)
     if found.bounced:
@@ -55,6 +57,26 @@ def brokers_changed(context: Context) -> Operation[None]:
         yield from _register(context, found.bounced)
     if found.dead:
         yield from _unregister(context, brokers.index_of(found.dead))
+    if found.new or found.bounced or found.dead:
+        context.log.add(Message.BROKER_EPOCHS_UPDATED, epochs=broker_epochs(context))
+
+
+def broker_epochs(context: Context) -> dict[int, int]:
+    """Broker epochs of the live brokers, by id, ascending."""
+    brokers = context.cluster.brokers
+    live = np.flatnonzero(brokers.live)
+    return dict(sorted(zip(brokers.ids[live].tolist(), brokers.broker_epoch[live].tolist(), strict=True)))
+
+
+def _report_change(context: Context, registrations: tuple[Registration, ...], found: Difference) -> None:
+    """Report all four lists, as Kafka does even where nothing has changed (3.9 ``processBrokerChange``)."""
+    context.log.add(
+        Message.BROKERS_CHANGED,
+        new=tuple(one.broker_id for one in found.new),
+        deleted=found.dead,
+        bounced=tuple(one.broker_id for one in found.bounced),
+        live=tuple(sorted(one.broker_id for one in registrations)),
+    )
 
 
 def broker_modified(context: Context, broker_id: int) -> Operation[None]:
@@ -72,6 +94,8 @@ def broker_modified(context: Context, broker_id: int) -> Operation[None]:
     known = brokers.registrations[index]
     if known is not None and known.endpoints == fresh.endpoints:
         return
+    context.log.add(Message.BROKER_METADATA_UPDATED, old=known, new=fresh)
+    context.log.add(Message.BROKER_UPDATE, broker=broker_id)
     brokers.registrations[index] = fresh
     yield from context.announce(context.registered())
 
@@ -111,6 +135,7 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     """Brokers have registered (``onBrokerStartup``): the others learn of them, they learn of everything, and what was
     without a leader is tried again."""
     cluster = context.cluster
+    context.log.add(Message.BROKER_STARTUP, brokers=tuple(sorted(one.broker_id for one in registrations)))
     indexes = cluster.brokers.register(registrations)
     vouching.arrived(context, indexes)
     yield OpenChannels(tuple(int(index) for index in indexes))
@@ -129,8 +154,13 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
 
 def _unregister(context: Context, indexes: Int32) -> Operation[None]:
     """Registrations are gone (``onBrokerFailure``)."""
+    brokers = context.cluster.brokers
+    context.log.add(Message.BROKER_FAILURE, brokers=tuple(sorted(brokers.ids_of(indexes))))
+    if brokers.shutting_down[indexes].any():
+        leaving = indexes[brokers.shutting_down[indexes] != 0]
+        context.log.add(Message.SHUTTING_DOWN_REMOVED, brokers=tuple(sorted(brokers.ids_of(leaving))))
     vouching.departed(context, indexes)
-    context.cluster.brokers.unregister(indexes)
+    brokers.unregister(indexes)
     yield CloseChannels(tuple(int(index) for index in indexes))
     yield from replicas_offline(context, _forget_offline_dirs(context, context.mask(indexes)))
 

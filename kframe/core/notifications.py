@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-
 import numpy as np
 
-from kframe.core import lost_dirs, membership, moves, replica_machine, strays
+from kframe.core import lost_dirs, membership, moves, replica_machine, strays, waiting
 from kframe.core.context import Context, Operation, ask
+from kframe.core.event_log import names_of
 from kframe.core.replica_machine import Replicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 from kframe.model.columns import Int32
 from kframe.model.events import LeaderAndIsrAnswered, UpdateMetadataAnswered
 from kframe.model.ids import ReplicaFlag, ReplicaState
+from kframe.model.log_entries import Message
 
-_log = logging.getLogger("kframe.controller")
 _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
 
 
@@ -45,6 +44,7 @@ def log_dir_events(context: Context) -> Operation[None]:
     cluster = context.cluster
     left = yield from ask(ReadLogDirEvents())
     brokers = [index for broker_id in left.items if (index := cluster.brokers.find(broker_id)) is not None]
+    context.log.add(Message.LOG_DIR_FAILURE, brokers=tuple(left.items))
     chosen = context.mask(np.array(brokers, np.int32))
     yield from replica_machine.move(context, replica_machine.hosted_by(context, chosen), ReplicaState.ONLINE)
     yield from ask(DropNotifications(left.paths))
@@ -58,7 +58,7 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
     cluster = context.cluster
     broker = cluster.brokers.find(answer.broker_id)
     if answer.error is not ErrorCode.NONE:
-        _log.warning("broker %d answered LeaderAndIsr with %s", answer.broker_id, answer.error.name)
+        context.log.add(Message.RESPONSE_ERROR, error=answer.error.name, api="LeaderAndIsr", broker=answer.broker_id)
     if broker is None or answer.error is not ErrorCode.NONE or answer.controller_epoch != context.controller_epoch:
         return
     errors = {cluster.row(*partition): error for partition, error in answer.partition_errors}
@@ -71,13 +71,17 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
     fresh = replicas.where((p.replica_flags[replicas.slots(p)] & _OFFLINE) == 0)
     p.replica_flags[fresh.slots(p)] |= _OFFLINE
     if len(fresh):
+        names = names_of(cluster, fresh.rows)
+        context.log.add(Message.REPLICAS_OFFLINE, partitions=names, broker=answer.broker_id)
         yield from membership.replicas_offline(context, fresh)
 
 
 def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> Operation[None]:
-    """An error has no consequences but a line in the log."""
+    """Record which batch the broker has answered, for callers that wait for it. An error has no further consequence."""
     if answer.error is not ErrorCode.NONE:
-        _log.warning("broker %d answered UpdateMetadata with %s", answer.broker_id, answer.error.name)
+        context.log.add(Message.RESPONSE_ERROR, error=answer.error.name, api="UpdateMetadata", broker=answer.broker_id)
+    if answer.controller_epoch == context.controller_epoch:
+        waiting.metadata_answered(context, answer)
     yield from ()
 
 

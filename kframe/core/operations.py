@@ -97,7 +97,7 @@ def operate(context: Context, event: Event) -> Operation[None]:
     if isinstance(event, events.AlterPartitionRequested):
         yield from moves.isrs_changed(context, alter_partition.accepted_rows(response))
         yield from strays.proposed(context, event)
-    yield from waiting.look(context)
+    yield from waiting.check(context)
 
 
 def decline(event: Event) -> Operation[None]:

@@ -7,7 +7,6 @@ registered all the same is a broker, and treated as one.
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,12 @@ from numpy.typing import NDArray
 
 from kframe.core.assignment import Assignments, current, give
 from kframe.core.context import Context
+from kframe.core.event_log import names_of
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.config import NEVER_REPLICAS
 from kframe.model.ids import NO_STATE, ReplicaFlag
+from kframe.model.log_entries import Message
 
-_log = logging.getLogger("kframe.controller")
 _REMOVING = np.uint8(ReplicaFlag.REMOVING)
 
 
@@ -115,5 +115,5 @@ def _holds(assignments: Assignments, strangers: Int32) -> Bool:
 
 def _log_repaired(context: Context, rows: Int32, fewer: int) -> None:
     if len(rows):
-        context.log_changed(rows, "partitions were assigned to what is no broker, and are given to brokers")
-        _log.warning("%d new partitions were assigned to what is no broker; %d get fewer replicas", len(rows), fewer)
+        names = names_of(context.cluster, rows)
+        context.log.add(Message.NON_BROKERS_REPLACED, partitions=names, count=len(rows), fewer=fewer)

@@ -17,6 +17,7 @@ from kframe.core.leadership import Strategy
 from kframe.core.transitions import PARTITION_MOVES, bits, leaves
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
+from kframe.model.log_entries import Message
 from kframe.model.requests import Occasion
 
 
@@ -38,9 +39,11 @@ class PartitionMoves:
 def startup(context: Context) -> Operation[None]:
     """Derive every partition's state from its leadership, then bring online what can be."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
+    context.log.add(Message.INITIALIZING_PARTITIONS)
     kernels.initialize_partition_states(
         p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.state
     )
+    context.log.add(Message.ONLINE_PARTITIONS)
     context.gauges.touch_everything()
     yield from trigger_online(context)
 
@@ -77,13 +80,14 @@ def move(
         invalid = _nobody()
     else:
         rows, invalid = rows[legal != 0], rows[legal == 0]
-        context.log_refused("Partition", invalid, f"no legal move to {target.name}")
+        context.log_failed(invalid, target, "this is no legal transition")
     if target is PartitionState.ONLINE:
         moves = yield from _bring_online(context, rows, strategy or leadership.OFFLINE, invalid)
         return moves
+    if target is PartitionState.NEW:
+        context.log.add_partitions(Message.PARTITION_NEW, context.cluster, rows)
     state[rows] = target
     context.gauges.touch(rows)
-    context.log_changed(rows, f"partitions to {target.name}")
     return PartitionMoves(invalid=invalid)
 
 
@@ -93,12 +97,12 @@ def _bring_online(context: Context, rows: Int32, strategy: Strategy, invalid: In
     batch = context.batch(Occasion.ELECTION)
     fresh = state[rows] == PartitionState.NEW
     initialised = yield from leadership.initialise(context, rows[fresh], batch)
+    context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)
     state[initialised] = PartitionState.ONLINE
     elected, failed = yield from leadership.elect(context, rows[~fresh], strategy, batch)
+    context.log.add_partitions(Message.LEADER_ELECTED, context.cluster, elected)
     state[elected] = PartitionState.ONLINE
     context.gauges.touch(initialised)
     context.gauges.touch(elected)
-    context.log_changed(initialised, "new partitions online")
-    context.log_changed(elected, f"leaders elected under {strategy.kind.name}")
     yield from context.send(batch)
     return PartitionMoves(initialised, elected, failed, invalid)

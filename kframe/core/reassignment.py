@@ -29,6 +29,7 @@ from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.config import STRICT_MOVES
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import members
+from kframe.model.log_entries import Message
 
 _NONE = np.empty(0, np.int32)
 #: What carries one of these does not lead once a move is over.
@@ -48,7 +49,7 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
         rows, assignments = rows[~stranded], assignments.take(~stranded)
     if len(rows) == 0:
         return refused
-    deletion.halt(context, np.unique(p.topic[rows]).tolist(), "a reassignment is under way")
+    deletion.halt(context, np.unique(p.topic[rows]).tolist(), deletion.REASSIGNING)
     unstored = yield from _change_assignments(context, rows, assignments)
     refused, rows = np.concatenate([refused, unstored]), rows[~np.isin(rows, unstored)]
     p.reassigning[rows] = 1
@@ -99,6 +100,7 @@ def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     p = context.cluster.partitions
     rows = np.unique(rows[p.reassigning[rows] != 0]).astype(np.int32)
     done = ~is_moving(context, rows) | targets_in_sync(context, rows)
+    context.log.add_partitions(Message.TARGETS_CAUGHT_UP, context.cluster, rows[done])
     yield from resume(context, rows[done])
 
 
@@ -168,6 +170,7 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     gone = behind(context, moved, departed)
     lost_dirs.note(context, gone)
     lost_dirs.recall(context, moved)
+    context.log.add_partitions(Message.ASSIGNMENT_UPDATED, context.cluster, moved)
     context.gauges.touch(moved)
     yield from stop(context, gone)
     if context.config[STRICT_MOVES]:
@@ -242,6 +245,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     yield from stop(context, behind(context, rows, departed))
     yield from topics.store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=True)
+    context.log.add_partitions(Message.ASSIGNMENT_UPDATED, context.cluster, rows)
     p.reassigning[rows] = 0
     yield from context.announce(context.registered(), rows)
     yield from deletion.resume_topics(context, np.unique(p.topic[rows]).tolist())
@@ -312,6 +316,7 @@ def announce(context: Context, rows: Int32) -> Operation[Int32]:
     brokers = p.hosts_of(arriving.slots(p))
     batch.add_leader_and_isr(brokers, arriving.rows, np.unique(arriving.rows), is_new=True)
     yield from context.send(batch)
+    context.log.add_partitions(Message.REASSIGNMENT_SENT, context.cluster, raised)
     return raised
 
 
@@ -341,6 +346,7 @@ def _raise(context: Context, rows: Int32) -> Operation[Int32]:
         raised.append(remaining[result.accepted])
         remaining, _ = yield from context.refresh(remaining[stale(result)])
     found: Int32 = np.sort(np.concatenate([rows[:0], *raised]))
+    context.log.add_partitions(Message.LEADER_EPOCH_UPDATED, context.cluster, found)
     return found
 
 

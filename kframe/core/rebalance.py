@@ -11,11 +11,14 @@ import numpy as np
 
 from kframe.core import leadership, partition_machine
 from kframe.core.context import Context, Operation
+from kframe.core.elections import AUTOMATIC, report_preferred
+from kframe.core.event_log import names_of
 from kframe.core.ordering import scala_hash_order
 from kframe.model.columns import Int32
 from kframe.model.effects import SetTimer
 from kframe.model.events import RebalanceLeaders
 from kframe.model.ids import NO_STATE, ElectionKind, PartitionState
+from kframe.model.log_entries import Message
 
 TIMER: Final = "auto-leader-rebalance"
 #: The first look comes this long after a failover.
@@ -35,6 +38,7 @@ def rebalance(context: Context) -> Operation[None]:
     cannot move. The next look is set in any case.
     """
     cluster = context.cluster
+    context.log.add(Message.AUTO_REBALANCE)
     p = cluster.partitions
     limit = context.config["leader.imbalance.per.broker.percentage"] / 100.0
     kept = np.flatnonzero((p.replica_count > 0) & np.append(cluster.topics.deleting == 0, False)[p.topic])
@@ -46,7 +50,10 @@ def rebalance(context: Context) -> Operation[None]:
     for broker_id in scala_hash_order(crowded):
         mine = elsewhere & (preferred == cluster.brokers.find(broker_id))
         rows = _able_to_move(context, kept[mine].astype(np.int32))
-        yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.PREFERRED)
+        names = names_of(cluster, rows)
+        context.log.add(Message.ELECTION_STARTED, type="PREFERRED", partitions=names, trigger=AUTOMATIC)
+        moves = yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.PREFERRED)
+        report_preferred(context, moves)
     interval_ms = context.config["leader.imbalance.check.interval.seconds"] * 1000.0
     yield SetTimer(TIMER, interval_ms, RebalanceLeaders())
 

@@ -20,6 +20,7 @@ from kframe.core.transitions import REPLICA_MOVES, leaves
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.log_entries import Message
 from kframe.model.requests import Occasion
 
 _NOBODY = np.empty(0, np.int32)
@@ -87,12 +88,15 @@ def are_online(context: Context, replicas: Replicas) -> Bool:
 def startup(context: Context) -> Operation[None]:
     """Derive every replica's state from its broker, tell brokers all that they host, and drop the dead from ISRs."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
+    context.log.add(Message.INITIALIZING_REPLICAS)
     kernels.initialize_replica_states(
         p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state
     )
     everywhere = hosted_by(context, np.ones(len(brokers), np.uint8))
     online = p.replica_state[everywhere.slots(p)] == ReplicaState.ONLINE
+    context.log.add(Message.ONLINE_REPLICAS)
     yield from move(context, everywhere.where(online), ReplicaState.ONLINE)
+    context.log.add(Message.OFFLINE_REPLICAS)
     yield from move(context, everywhere.where(~online), ReplicaState.OFFLINE)
 
 
@@ -125,7 +129,6 @@ def move(
             batch.add_stop_replica(_brokers(context, replicas), replicas.rows, delete=True)
     if before is not None:
         context.gauges.replicas_moved(replicas.rows, before, p.replica_state[replicas.slots(p)])
-    context.log_changed(replicas.rows, f"replicas to {target.name} of")
     yield from context.send(batch)
     return refused
 
@@ -200,6 +203,8 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
         batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
     stated = p.partition_epoch[replicas.rows] != NO_STATE
     left = yield from leave_isrs(context, broker, replicas.where(stated).rows)
+    replica = int(cluster.brokers.ids[broker])
+    context.log.add_partitions(Message.ISR_SHRUNK, cluster, left, replica=replica)
     kept = ~cluster.doomed(left)
     told = left if kept.all() else left[kept]
     others = cluster.brokers.registered.copy()

@@ -12,6 +12,7 @@ from kframe.errors import ErrorCode
 from kframe.model.columns import Int32
 from kframe.model.events import ControlledShutdownRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
+from kframe.model.log_entries import Message
 from kframe.model.requests import Occasion
 
 _NOBODY = np.empty(0, np.int32)
@@ -42,6 +43,7 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     error = _refusal(context, request, broker)
     if error is not ErrorCode.NONE or broker is None:
         return refused(error)
+    context.log.add(Message.BROKER_SHUTDOWN, broker=request.broker_id)
     brokers.shutting_down[broker] = 1
     hosted = replica_machine.hosted_by(context, context.mask(np.array([broker], np.int32)))
     rows = hosted.rows
@@ -75,5 +77,9 @@ def _refusal(context: Context, request: ControlledShutdownRequested, broker: int
         if broker is None or not registered:
             return ErrorCode.UNKNOWN_SERVER_ERROR
         if request.broker_epoch < brokers.broker_epoch[broker]:
+            current = int(brokers.broker_epoch[broker])
+            context.log.add(
+                Message.STALE_SHUTDOWN, broker=request.broker_id, epoch=request.broker_epoch, current=current
+            )
             return ErrorCode.STALE_BROKER_EPOCH
     return ErrorCode.NONE if registered else ErrorCode.BROKER_NOT_AVAILABLE

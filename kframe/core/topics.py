@@ -3,7 +3,6 @@ section 9)."""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 import numpy as np
@@ -11,14 +10,15 @@ import numpy as np
 from kframe.core import leadership, outsiders, partition_machine, replica_machine
 from kframe.core.assignment import Assignments, table_of, table_with
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask
+from kframe.core.event_log import NAMES_LOGGED, names_of, sample_of
 from kframe.model.asks import GiveTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.log_entries import Message
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 
-_log = logging.getLogger("kframe.controller")
 _NONE = np.empty(0, np.int32)
 
 
@@ -62,6 +62,8 @@ def keep_to_brokers(context: Context, rows: Int32) -> Operation[None]:
 
 def bring_up(context: Context, rows: Int32) -> Operation[None]:
     """Take new partitions from nothing to Online (``onNewPartitionCreation``): four bulk moves."""
+    if len(rows):
+        context.log.add(Message.PARTITIONS_CREATED, partitions=names_of(context.cluster, rows))
     replicas = replica_machine.of_rows(context, rows)
     yield from partition_machine.move(context, rows, PartitionState.NEW)
     yield from replica_machine.move(context, replicas, ReplicaState.NEW)
@@ -114,11 +116,12 @@ def topic_modified(context: Context, name: str) -> Operation[bool]:
     known = int(cluster.topics.partition_count[topic])
     added = np.arange(known, int(table.partition_counts[0]))
     if len(added) and cluster.topics.deleting[topic]:
-        _log.warning("%s is being deleted: %d new partitions are taken back", name, len(added))
+        context.log.add(Message.PARTITIONS_SKIPPED, partitions=tuple(added.tolist()), topic=name)
         yield from ask(WriteAssignments(table_of(cluster, np.array([topic]))))
     elif len(added):
         rows = cluster.grow_topic(topic, table.replicas.take(added))
         yield from keep_to_brokers(context, rows)
+        context.log.add(Message.PARTITIONS_ADDED, assignments=sample_of(cluster, rows, NAMES_LOGGED))
         yield from bring_up(context, rows)
     if name in context.unsaved:
         context.unsaved.discard(name)
@@ -133,5 +136,5 @@ def _restore_id(context: Context, topic: int, table: TopicTable) -> Operation[No
     """
     known = context.cluster.topics.ids[topic].tobytes()
     if table.topic_ids[0] is None and known != ZERO_TOPIC_ID and context.config["kframe.topic.id.restore"]:
-        _log.warning("%s was stored without its topic id, which is written back", table.names[0])
+        context.log.add(Message.TOPIC_ID_RESTORED, topic=table.names[0])
         yield from ask(WriteAssignments(replace(table, topic_ids=(known,))))

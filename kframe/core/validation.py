@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from kframe.core.assignment import is_moving
 from kframe.core.context import Context
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
-from kframe.model.topic_configs import config_problem
+from kframe.model.config import REMOTE_STORAGE
+from kframe.model.topic_configs import ConfigProblem, config_problem
 from kframe.model.topics import metric_name, topic_name_problem
 
 #: KRaft's own topic, which nobody may create.
@@ -43,9 +44,18 @@ def creation_error(context: Context, topic: NewTopic, others: Collection[str] = 
     if topic_name_problem(topic.name) is not None or collides:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     error = _assignment_error(context, topic)
-    if error is ErrorCode.NONE and config_problem(topic.config) is not None:
+    if error is ErrorCode.NONE and settings_problem(context, topic.config) is not None:
         return ErrorCode.INVALID_CONFIG
     return error
+
+
+def settings_problem(context: Context, config: Mapping[str, str | None]) -> ConfigProblem | None:
+    """Why Kafka refuses the settings of a topic; None if it takes them."""
+    given = {name: value for name, value in config.items() if value is not None}
+    if len(given) < len(config):
+        nulls = ",".join(name for name in config if name not in given)
+        return ConfigProblem(f"Null value not supported for topic configs: {nulls}", is_config_exception=False)
+    return config_problem(given, context.config[REMOTE_STORAGE])
 
 
 def racks_disagree(context: Context) -> bool:

@@ -108,12 +108,6 @@ class AdminCalls:
         path = f"{CONFIG_CHANGES}/config_change_"
         self._records.create(self._connected(), path, config_entity(topic), sequential=True)
 
-    def write_user(self: Session, user: str, config: Mapping[str, str]) -> None:
-        """Replace the settings of a user."""
-        session, path = self._connected(), f"/config/users/{user}"
-        self._records.ensure(session, path)
-        self._records.set(session, path, msgspec.json.encode({"version": 1, "config": dict(config)}))
-
     def queue_deletions(self: Session, names: tuple[str, ...]) -> None:
         """Mark topics; a mark that is there already stays."""
         paths = [f"{DELETE_TOPICS}/{name}" for name in names]

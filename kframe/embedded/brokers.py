@@ -81,7 +81,7 @@ class AnswerTable:
             case Api.LEADER_AND_ISR:
                 return LeaderAndIsrAnswered(broker_id, top, told, request["controller_epoch"], delivery.rows)
             case Api.UPDATE_METADATA:
-                return UpdateMetadataAnswered(broker_id, top)
+                return UpdateMetadataAnswered(broker_id, top, request["controller_epoch"], delivery.batch)
             case Api.STOP_REPLICA if len(delivery.rows):
                 return StopReplicaAnswered(broker_id, top, told, request["controller_epoch"], delivery.rows)
             case Api.STOP_REPLICA:
@@ -98,13 +98,15 @@ class Delivery:
 
     request: Request
     rows: Int32
+    batch: int
+    """Number of the batch that the request belongs to."""
 
     @staticmethod
-    def of(cluster: ClusterState, request: Request) -> Delivery:
+    def of(cluster: ClusterState, request: Request, batch: int) -> Delivery:
         """Look the rows up while the columns are as the request says."""
         about = [name for name, entry in request["partitions"].items() if entry.get("delete_partition", True)]
         rows = [cluster.row(*_split(name)) for name in about]
-        return Delivery(request, np.array([row for row in rows if row is not None], np.int32))
+        return Delivery(request, np.array([row for row in rows if row is not None], np.int32), batch)
 
 
 @dataclass(slots=True)
@@ -197,13 +199,18 @@ class EmbeddedBrokers:
         received, self._received = self._received, {}
         return [request for broker_id in sorted(received) for request in received[broker_id]]
 
+    @property
+    def acknowledges(self) -> bool:
+        """Answers to UpdateMetadata name the batch."""
+        return True
+
     def queues(self) -> Mapping[int, BrokerQueue]:
         """What waits for each connected broker, behind the request in flight."""
         channels = tuple(self._channels.items())
         return {broker_id: BrokerQueue(len(channel.waiting), channel.times) for broker_id, channel in channels}
 
     def _deliveries(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[Delivery]:
-        return (Delivery.of(cluster, request) for request in describe_requests(cluster, requests))
+        return (Delivery.of(cluster, request, requests.batch) for request in describe_requests(cluster, requests))
 
     def _answer(self, delivery: Delivery) -> Event | None:
         """The answer to a request that the broker has received."""

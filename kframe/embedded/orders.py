@@ -55,12 +55,14 @@ class Order(NamedTuple):
     """The same as a trace shows it."""
     rows: Int32
     """The controller's rows that its answer is about: of StopReplica those it deletes."""
+    batch: int
+    """Number of the batch that the request belongs to."""
 
     def event(self, response: ControlResponse) -> Event | None:
         """What the controller is told of the answer; None: nothing."""
         error, request = response.error, self.request
         if isinstance(request, UpdateMetadata):
-            return UpdateMetadataAnswered(self.broker_id, error)
+            return UpdateMetadataAnswered(self.broker_id, error, request.controller_epoch, self.batch)
         told = tuple((key, code) for key, code in response.errors.items() if code is not ErrorCode.NONE)
         if error is not ErrorCode.NONE:
             told = tuple((key, error) for key in request.partitions)
@@ -96,7 +98,7 @@ def orders(cluster: ClusterState, requests: ControlRequests) -> Iterator[Order]:
                 request = StopReplica(*head, stops)
                 keys = [key for key, one in stops.items() if one.delete]
         rows = [row for row in (cluster.row(*key) for key in keys) if row is not None]
-        yield Order(shown["broker"], request, shown, np.array(rows, np.int32))
+        yield Order(shown["broker"], request, shown, np.array(rows, np.int32), requests.batch)
 
 
 def _leader_state(cluster: ClusterState, key: TopicPartition, shown: Request) -> LeaderState:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from threading import RLock
 from typing import Final, TypeAlias
 
 from kframe.errors import KframeError
@@ -143,7 +144,7 @@ class _Transaction:
 
 
 class RecordTree:
-    """The records, the sessions and their watches. Not safe for several threads."""
+    """The records, the sessions and their watches. Transactions may come from several threads; sessions may not."""
 
     def __init__(self) -> None:
         self.zxid = 0
@@ -151,6 +152,7 @@ class RecordTree:
         self._records = {"/": _Record(b"", 0, 0)}
         self._listeners: dict[int, Listener] = {}
         self._sessions = NO_SESSION
+        self._committing = RLock()
         self._watches: dict[tuple[bool, str], dict[int, None]] = {}
         """Sessions by (whether they watch children, path), in the order in which they armed."""
 
@@ -241,6 +243,10 @@ class RecordTree:
     # -- transactions
 
     def _commit(self, session: int, operations: Sequence[Operation]) -> list[str]:
+        with self._committing:
+            return self._commit_alone(session, operations)
+
+    def _commit_alone(self, session: int, operations: Sequence[Operation]) -> list[str]:
         transaction = _Transaction(session, self.zxid + 1)
         results = []
         for position, operation in enumerate(operations):

@@ -71,7 +71,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
             self.models[broker_id].fail_log(split(name), self._clock.now_ms())
 
     def _deliveries(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[Delivery]:
-        return (_Ordered(order.shown, order.rows, order) for order in orders(cluster, requests))
+        return (_Ordered(order.shown, order.rows, order.batch, order) for order in orders(cluster, requests))
 
     def _answer(self, delivery: Delivery) -> Event | None:
         assert isinstance(delivery, _Ordered)

@@ -25,6 +25,7 @@ from kframe.embedded.layout import (
     NOTIFICATIONS,
     PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
+    broker_path,
     read_registrations,
 )
 from kframe.embedded.records import (
@@ -138,11 +139,23 @@ class MemoryStore(AdminCalls):
         self._claim = _Claim(session, int(version))
         return controller_epoch
 
-    def take_over(self, controller_id: int) -> int | None:
-        """Take the role also from a controller that holds it: its record makes room for ours."""
+    def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
+        """Take the role also from a controller, or a broker, that holds it: its record makes room for ours."""
         session = self._connected()
-        self._records.multi(session, [Delete(CONTROLLER)] if self._records.exists(session, CONTROLLER) else [])
+        if self._records.exists(session, CONTROLLER) is None:
+            return self.claim(controller_id)
+        if brokers_only and not self._is_held_by_broker():
+            self._records.exists(session, CONTROLLER, watch=True)
+            return None
+        self._records.multi(session, [Delete(CONTROLLER)])
         return self.claim(controller_id)
+
+    def _is_held_by_broker(self) -> bool:
+        """Whether the session of the controller record owns the registration of that broker id, too."""
+        session = self._connected()
+        data, holder = self._records.get(session, CONTROLLER)
+        registration = self._records.exists(session, broker_path(int(data)))
+        return registration is not None and registration.owner == holder.owner
 
     def controller(self) -> int:
         """Id of the present controller, -1 if there is none."""
@@ -223,6 +236,42 @@ class MemoryStore(AdminCalls):
             return tuple(self._records.children(self._connected(), path))
         except RecordError:
             return ()
+
+    def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
+        """A record and its version; None if there is no such record."""
+        try:
+            data, stat = self._records.get(self._connected(), path)
+        except RecordError:
+            return None
+        return data, stat.version
+
+    def write_record(self, path: str, data: bytes, version: int | None) -> bool:
+        """Replace a record of that version, or create it with its parents where ``version`` is None; False where
+        another version, no record, or already a record is there."""
+        session = self._connected()
+        try:
+            if version is None:
+                self._records.ensure(session, path.rpartition("/")[0])
+                self._records.create(session, path, data)
+            else:
+                self._records.set(session, path, data, version)
+        except RecordError:
+            return False
+        return True
+
+    def delete_record(self, path: str, version: int) -> bool:
+        """Delete a record of that version that has no children; False where that is not what is there."""
+        try:
+            self._records.delete(self._connected(), path, version)
+        except RecordError:
+            return False
+        return True
+
+    def append_record(self, prefix: str, data: bytes) -> None:
+        """Create a record whose path is ``prefix`` and the next number in sequence, and its parents."""
+        session = self._connected()
+        self._records.ensure(session, prefix.rpartition("/")[0])
+        self._records.create(session, prefix, data, sequential=True)
 
     def quarantined(self) -> Mapping[str, str]:
         """Nothing: what stands here was written by us."""

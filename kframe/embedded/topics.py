@@ -126,7 +126,7 @@ class StoredTopics:
         index = self._states.cluster.topics.find(name)
         if index is None:
             raise KeyError(name)
-        self._states.cluster.topics.ids[index] = 0
+        self._states.cluster.topics.clear_id(index)
 
     def delete(self, session: int, names: tuple[str, ...]) -> None:
         """Delete topics with their states and configs; those that are gone are passed over."""

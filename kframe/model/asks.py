@@ -51,15 +51,18 @@ class ReadController(AskStore[Holder]):
 class Claim(AskStore[int | None]):
     """Try to become controller: our new controller epoch, None if the role is taken.
 
-    ``takeover``: take the role also from a controller that holds it.
+    ``takeover``: take the role also from a controller that holds it; ``brokers_only``: if that one is a broker.
     """
 
     controller_id: int
     takeover: bool = False
+    brokers_only: bool = False
 
     def perform(self, store: Store, cluster: ClusterState) -> int | None:
         """``Store.claim`` or ``Store.take_over``."""
-        return store.take_over(self.controller_id) if self.takeover else store.claim(self.controller_id)
+        if self.takeover:
+            return store.take_over(self.controller_id, self.brokers_only)
+        return store.claim(self.controller_id)
 
 
 @dataclass(frozen=True, slots=True)

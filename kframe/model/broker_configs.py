@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from kframe.model.kafka_keys import KAFKA_KEYS
-from kframe.model.topic_configs import TOPIC_CONFIGS
-from kframe.model.value_checks import Fits, anything, boolean, int_from, long_from, number
+from kframe.model.topic_configs import TOPIC_CONFIGS, ConfigProblem
+from kframe.model.value_checks import Check, anything, boolean, double, int_from, long_from
 
 #: Every such setting by Kafka's name, with the check of its values.
-BROKER_CONFIGS: Final[Mapping[str, Fits]] = {
+BROKER_CONFIGS: Final[Mapping[str, Check]] = {
     "background.threads": int_from(1),
     "compression.gzip.level": TOPIC_CONFIGS["compression.gzip.level"],
     "compression.lz4.level": TOPIC_CONFIGS["compression.lz4.level"],
@@ -23,9 +23,9 @@ BROKER_CONFIGS: Final[Mapping[str, Fits]] = {
     "log.cleaner.backoff.ms": long_from(0),
     "log.cleaner.dedupe.buffer.size": long_from(),
     "log.cleaner.delete.retention.ms": long_from(0),
-    "log.cleaner.io.buffer.load.factor": number,
+    "log.cleaner.io.buffer.load.factor": double(),
     "log.cleaner.io.buffer.size": int_from(0),
-    "log.cleaner.io.max.bytes.per.second": number,
+    "log.cleaner.io.max.bytes.per.second": double(),
     "log.cleaner.max.compaction.lag.ms": long_from(1),
     "log.cleaner.min.cleanable.ratio": TOPIC_CONFIGS["min.cleanable.dirty.ratio"],
     "log.cleaner.min.compaction.lag.ms": long_from(0),
@@ -117,6 +117,15 @@ _OF_ONE: Final = frozenset(
     ]
 )
 
+#: What each broker has for itself, and for each listener.
+_OF_EACH_LISTENER: Final = frozenset(
+    f"ssl.{key}"
+    for key in (
+        "key.password", "keystore.certificate.chain", "keystore.key", "keystore.location", "keystore.password",
+        "keystore.type", "truststore.certificates", "truststore.location", "truststore.password", "truststore.type",
+    )
+)  # fmt: skip
+
 #: What no broker takes while it runs.
 _STATIC: Final = KAFKA_KEYS - BROKER_CONFIGS.keys() - _OF_ONE
 
@@ -124,15 +133,33 @@ _STATIC: Final = KAFKA_KEYS - BROKER_CONFIGS.keys() - _OF_ONE
 _OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
 
-def config_problem(config: Mapping[str, str]) -> str | None:
-    """The first setting of ``config`` that Kafka would refuse for all brokers; None if there is none.
+def config_problem(config: Mapping[str, str]) -> ConfigProblem | None:
+    """Why Kafka would refuse ``config`` for all brokers; None if it takes it.
 
     Not looked at is what a broker checks against its own settings, such as a number of threads that more than doubles.
+    Source: Kafka 3.9 ``DynamicBrokerConfig.validateConfigs``, whose messages show Scala collections.
     """
-    for name, value in config.items():
-        listener = _OF_LISTENER.fullmatch(name)
-        if name in _STATIC or name in _OF_ONE or (listener is not None and listener[1] in _OF_ONE):
-            return name
-        if name in BROKER_CONFIGS and not BROKER_CONFIGS[name](value):
-            return name
+    refusals = (
+        ("Cannot update these configs dynamically: Set", _STATIC),
+        ("These security configs can be dynamically updated only per-listener using the listener prefix: HashSet",
+         _OF_EACH_LISTENER),
+    )  # fmt: skip
+    for message, refused in refusals:
+        names = [name for name in config if name in refused]
+        if names:
+            return ConfigProblem(f"{message}({', '.join(names)})")
+    for name, check in BROKER_CONFIGS.items():
+        problem = check(name, config[name]) if name in config else None
+        if problem is not None:
+            return ConfigProblem(problem)
+    names = [name for name in config if name in _OF_ONE or _listener_setting(name) in _OF_ONE]
+    if names:
+        message = "Cannot update these configs at default cluster level, broker id must be specified"
+        return ConfigProblem(f"{message}: Set({', '.join(names)})")
     return None
+
+
+def _listener_setting(name: str) -> str | None:
+    """The setting that a name sets for one listener; None if it sets none."""
+    listener = _OF_LISTENER.fullmatch(name)
+    return None if listener is None else listener[1]

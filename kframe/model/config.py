@@ -13,6 +13,8 @@ from kframe.model.protocol import InterBrokerProtocol
 
 #: The one setting of all brokers that a controller acts on while it runs.
 UNCLEAN: Final = "unclean.leader.election.enable"
+#: Whether brokers have tiered storage.
+REMOTE_STORAGE: Final = "remote.log.storage.system.enable"
 #: Ids that are no brokers', although brokers may be told so.
 NEVER_REPLICAS: Final = "kframe.never.replicas"
 #: Whether moves are looked at more closely than Kafka does; golden traces show what it does.
@@ -106,6 +108,7 @@ KEYS: Final[Mapping[str, Key]] = {
         Key("num.partitions", whole(1), "1", "Partitions of a topic that asks for the default."),
         Key("default.replication.factor", whole(1, 32_767), "1", "Replicas of a topic that asks for the default."),
         Key("delete.topic.enable", boolean, "true", "Whether topics can be deleted."),
+        Key(REMOTE_STORAGE, boolean, "false", "Whether brokers have tiered storage, so that topics may use it."),
         Key("inter.broker.protocol.version", _protocol, "3.9", "The release whose rules all brokers follow."),
         Key("inter.broker.listener.name", text, "PLAINTEXT", "Listener on which brokers and controller talk."),
         Key(

@@ -28,8 +28,9 @@ class Ask(Effect, Generic[Value]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Send(Ask[None]):
-    """Hand this batch to the transport, which reads the columns now."""
+class Send(Ask[bool]):
+    """Hand this batch to the transport, which reads the columns now. The answer is whether the transport will report
+    when brokers have answered the batch (``ports.Acknowledging``)."""
 
     requests: ControlRequests
 
@@ -70,6 +71,13 @@ class SetTimer(Effect):
     name: str
     delay_ms: float
     event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer(Effect):
+    """Cancel the timer of this name, if it is set."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,11 @@ class Event:
 class Elect(Event):
     """The role may be free: try to take it, and fail over if that succeeds (Kafka: Startup, Reelect).
 
-    ``takeover``: take it also from a controller that holds it.
+    ``takeover``: take it also from a controller that holds it; ``brokers_only``: if that one is a broker.
     """
 
     takeover: bool = False
+    brokers_only: bool = False
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
 
@@ -215,7 +216,8 @@ class LogDirEventsLeft(Event):
 @dataclass(frozen=True, slots=True)
 class CreateTopicsRequested(Event):
     """A client asks for new topics (CreateTopics). ``start_index`` and ``shift`` place automatic assignments; whoever
-    makes the event draws them. The answer comes when every partition has a leader, or after ``timeout_ms``."""
+    makes the event draws them. The answer comes when every partition has a leader and every live broker knows the
+    topics, or after ``timeout_ms``."""
 
     topics: tuple[NewTopic, ...]
     timeout_ms: int = 0
@@ -228,7 +230,7 @@ class CreateTopicsRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitionsRequested(Event):
-    """A client asks for more partitions (CreatePartitions)."""
+    """A client asks for more partitions (CreatePartitions). Answered as CreateTopicsRequested is."""
 
     topics: tuple[NewPartitions, ...]
     timeout_ms: int = 0
@@ -239,7 +241,8 @@ class CreatePartitionsRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicsRequested(Event):
-    """A client asks for topics to be deleted (DeleteTopics). Answered when they are gone, or after ``timeout_ms``."""
+    """A client asks for topics to be deleted (DeleteTopics). Answered when every live broker has removed the topics
+    from its metadata, or after ``timeout_ms``."""
 
     names: tuple[str, ...]
     timeout_ms: int = 0
@@ -331,10 +334,16 @@ class LeaderAndIsrAnswered(Event):
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataAnswered(Event):
-    """A broker answered UpdateMetadata."""
+    """A broker answered UpdateMetadata that was sent under ``controller_epoch``.
+
+    ``batch`` is the newest ``ControlRequests.batch`` whose metadata the broker has received in full with this request
+    and those before it; 0 if the transport does not know. For an error it is the batch that the broker refused.
+    """
 
     broker_id: int
     error: ErrorCode
+    controller_epoch: int = field(default=-1, compare=False)
+    batch: int = field(default=0, compare=False)
     state: ClassVar[ControllerState] = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
 
 

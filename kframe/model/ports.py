@@ -44,15 +44,22 @@ class Store(Protocol):
     def claim(self, controller_id: int) -> int | None:
         """Become controller and return the new controller epoch; None if the role is taken. Arms the watch on it."""
 
-    def take_over(self, controller_id: int) -> int | None:
+    def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
         """``claim``, also from a controller that holds the role, which hears of it by ControllerChanged or Elect. None
-        if yet another one was faster."""
+        if yet another one was faster.
+
+        ``brokers_only``: only from a broker. The controller record belongs to a broker if the same session owns the
+        registration of that broker id; the record that was read is the one that is replaced, or nothing is.
+        """
 
     def controller(self) -> int:
         """Id of the present controller, -1 if there is none. Arms the watch on it."""
 
     def owns_role(self) -> bool:
-        """Whether our own session holds the controller record; an equal id alone proves nothing."""
+        """Whether our own session holds the controller record; an equal id alone proves nothing.
+
+        Waits for storage. ``may_act`` reflects the answer afterwards: a role that was only uncertain is certain again.
+        """
 
     def may_act(self) -> bool:
         """Whether what is done now is still done in the role (``reliability.md`` I3).
@@ -159,6 +166,19 @@ class Store(Protocol):
 
 
 @runtime_checkable
+class Contending(Protocol):
+    """A store that can claim the role at the notification that it is free, before any event is handled."""
+
+    def contend(self, controller_id: int) -> None:
+        """Claim the role for this controller as soon as the present one loses it, or its process has ended.
+
+        For a standby that was notified of another controller; holds for one election. What was won is invisible until
+        the next ``claim`` or ``take_over`` returns it; if none comes, the role is given up again. Called by the active
+        controller, it lets standbys notice the end of its process. Raises StoreError.
+        """
+
+
+@runtime_checkable
 class WritingAhead(Protocol):
     """A store that can begin with a write before the one in front of it has been answered."""
 
@@ -189,6 +209,16 @@ class Expecting(Protocol):
         expected anew takes the place of all who were. Waits for nobody; called by the thread that calls ``connect``."""
 
 
+@runtime_checkable
+class Acknowledging(Protocol):
+    """A transport that reports which batches brokers have answered."""
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether each UpdateMetadataAnswered carries the controller epoch and the batch that the broker answered. The
+        controller then answers CreateTopics, CreatePartitions and DeleteTopics only after live brokers did."""
+
+
 class WaitingTimes(Protocol):
     """How long requests waited in a queue, in milliseconds; ``kframe.runtime.samples.Samples`` is one."""
 
@@ -217,8 +247,8 @@ class Transport(Protocol):
         """Get ready; answers of brokers are notified as events.
 
         ``send`` is called by one who may act (``Store.may_act``). That is to be asked again right before a request
-        leaves that has waited in a queue, or leaves once more; if the answer is no, it is dropped. The controller is
-        about to resign then, which closes the transport.
+        leaves that has waited in a queue, or leaves once more. While the answer is no, nothing leaves. Either storage
+        answers and the role is certain again, or the controller resigns, which closes the transport.
         """
 
     def close(self) -> None:

@@ -73,6 +73,8 @@ class ControlRequests:
     stop_leader_epoch: Int32
     stop_delete: UInt8
     occasion: Occasion = Occasion.OTHER
+    batch: int = 0
+    """Number of the batch, ascending within a controller epoch; answers to UpdateMetadata name it."""
 
     @property
     def empty(self) -> bool:

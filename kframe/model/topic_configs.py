@@ -3,61 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from kframe.model.value_checks import (
-    Fits,
-    between,
+    Check,
     boolean,
+    double,
     int_from,
+    int_or,
+    invalid,
     long_from,
     one_of,
     release,
-    share,
     some_of,
     throttled,
-)  # fmt: skip
+)
 
-#: Every setting by Kafka's name, with the check of its values.
-TOPIC_CONFIGS: Final[Mapping[str, Fits]] = {
-    "cleanup.policy": some_of("compact", "delete"),
-    "compression.gzip.level": lambda text: between(1, 9)(text) or text.strip() == "-1",
-    "compression.lz4.level": between(1, 17),
-    "compression.type": one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-    "compression.zstd.level": between(-131072, 22),
-    "delete.retention.ms": long_from(0),
-    "file.delete.delay.ms": long_from(0),
+#: Every setting by Kafka's name, with the check of its values, in the order in which Kafka checks them.
+TOPIC_CONFIGS: Final[Mapping[str, Check]] = {
+    "segment.bytes": int_from(14),
+    "segment.ms": long_from(1),
+    "segment.jitter.ms": long_from(0),
+    "segment.index.bytes": int_from(4),
     "flush.messages": long_from(1),
     "flush.ms": long_from(0),
-    "follower.replication.throttled.replicas": throttled,
-    "index.interval.bytes": int_from(0),
-    "leader.replication.throttled.replicas": throttled,
-    "local.retention.bytes": long_from(-2),
-    "local.retention.ms": long_from(-2),
-    "max.compaction.lag.ms": long_from(1),
-    "max.message.bytes": int_from(0),
-    "message.downconversion.enable": boolean,
-    "message.format.version": release,
-    "message.timestamp.after.max.ms": long_from(0),
-    "message.timestamp.before.max.ms": long_from(0),
-    "message.timestamp.difference.max.ms": long_from(0),
-    "message.timestamp.type": one_of("CreateTime", "LogAppendTime"),
-    "min.cleanable.dirty.ratio": share,
-    "min.compaction.lag.ms": long_from(0),
-    "min.insync.replicas": int_from(1),
-    "preallocate": boolean,
-    "remote.log.copy.disable": boolean,
-    "remote.log.delete.on.disable": boolean,
-    "remote.storage.enable": boolean,
     "retention.bytes": long_from(),
     "retention.ms": long_from(-1),
-    "segment.bytes": int_from(14),
-    "segment.index.bytes": int_from(4),
-    "segment.jitter.ms": long_from(0),
-    "segment.ms": long_from(1),
+    "max.message.bytes": int_from(0),
+    "index.interval.bytes": int_from(0),
+    "delete.retention.ms": long_from(0),
+    "min.compaction.lag.ms": long_from(0),
+    "max.compaction.lag.ms": long_from(1),
+    "file.delete.delay.ms": long_from(0),
+    "min.cleanable.dirty.ratio": double(0, 1),
+    "cleanup.policy": some_of("compact", "delete"),
     "unclean.leader.election.enable": boolean,
+    "min.insync.replicas": int_from(1),
+    "compression.type": one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    "compression.gzip.level": int_or(1, 9, -1),
+    "compression.lz4.level": int_from(1, 17),
+    "compression.zstd.level": int_from(-131072, 22),
+    "preallocate": boolean,
+    "message.format.version": release,
+    "message.timestamp.type": one_of("CreateTime", "LogAppendTime"),
+    "message.timestamp.difference.max.ms": long_from(0),
+    "message.timestamp.before.max.ms": long_from(0),
+    "message.timestamp.after.max.ms": long_from(0),
+    "leader.replication.throttled.replicas": throttled,
+    "follower.replication.throttled.replicas": throttled,
+    "message.downconversion.enable": boolean,
+    "remote.storage.enable": boolean,
+    "local.retention.ms": long_from(-2),
+    "local.retention.bytes": long_from(-2),
+    "remote.log.copy.disable": boolean,
+    "remote.log.delete.on.disable": boolean,
 }
-
 
 #: Settings that hold a list, and so can be appended to and subtracted from: from their defaults, where they are unset.
 LIST_CONFIGS: Final[Mapping[str, str]] = {
@@ -66,10 +67,81 @@ LIST_CONFIGS: Final[Mapping[str, str]] = {
     "leader.replication.throttled.replicas": "",
 }
 
+#: Defaults of the settings that are compared with each other.
+_COMPARED: Final = {
+    "min.compaction.lag.ms": 0, "max.compaction.lag.ms": 2**63 - 1, "retention.ms": 604_800_000, "retention.bytes": -1,
+    "local.retention.ms": -2, "local.retention.bytes": -2,
+}  # fmt: skip
+_NOT_TIERED: Final = (
+    "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+)
+#: Value of a local retention that follows the whole retention, and of one without a limit.
+_AS_WHOLE, _UNLIMITED = -2, -1
 
-def config_problem(config: Mapping[str, str]) -> str | None:
-    """The first setting of ``config`` that Kafka would refuse; None if there is none."""
-    for name, value in config.items():
-        if name not in TOPIC_CONFIGS or not TOPIC_CONFIGS[name](value):
-            return name
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """Why Kafka refuses settings, in its words."""
+
+    text: str
+    is_config_exception: bool = True
+    """Whether it is Kafka's ConfigException, before which AlterConfigs puts the name of the resource."""
+
+
+def config_problem(config: Mapping[str, str], remote_storage: bool = False) -> ConfigProblem | None:
+    """Why Kafka would refuse the settings ``config`` of a topic; None if it takes them.
+
+    ``remote_storage``: whether the cluster has tiered storage (``remote.log.storage.system.enable``). Source: Kafka 3.9
+    ``LogConfig.validate`` as ``AdminZkClient`` calls it.
+    """
+    for name in config:
+        if name not in TOPIC_CONFIGS:
+            return ConfigProblem(f"Unknown topic config name: {name}", is_config_exception=False)
+    for name, check in TOPIC_CONFIGS.items():
+        problem = check(name, config[name]) if name in config else None
+        if problem is not None:
+            return ConfigProblem(problem)
+    return _contradiction(config, remote_storage)
+
+
+def _contradiction(config: Mapping[str, str], remote_storage: bool) -> ConfigProblem | None:
+    """Why settings whose values are valid do not fit together, or ZooKeeper mode does not have them."""
+    values = {name: int(config.get(name, default)) for name, default in _COMPARED.items()}
+    least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    if least > most:
+        text = f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        return ConfigProblem(text, is_config_exception=False)
+    if _is_set(config, "remote.log.delete.on.disable") or _is_set(config, "remote.log.copy.disable"):
+        names = "`remote.log.delete.on.disable` or `remote.log.copy.disable`"
+        return ConfigProblem(f"It is invalid to set {names} under Zookeeper's mode.", is_config_exception=False)
+    if not _is_set(config, "remote.storage.enable"):
+        return None
+    if not remote_storage:
+        return ConfigProblem(_NOT_TIERED)
+    if "compact" in config.get("cleanup.policy", ""):
+        return ConfigProblem("Remote log storage is unsupported for the compacted topics")
+    for kind in ("bytes", "ms"):
+        problem = _local_retention(f"retention.{kind}", values)
+        if problem is not None:
+            return problem
     return None
+
+
+def _local_retention(name: str, values: Mapping[str, int]) -> ConfigProblem | None:
+    """Why the local part of a retention does not fit into the whole."""
+    whole, local = values[name], values[f"local.{name}"]
+    unlimited = whole <= _UNLIMITED if name == "retention.bytes" else whole == _UNLIMITED
+    if unlimited or local == _AS_WHOLE:
+        return None
+    if local == _UNLIMITED:
+        return ConfigProblem(
+            invalid(f"local.{name}", local, f"Value must not be -1 as {name} value is set as {whole}.")
+        )
+    if local > whole:
+        message = f"Value must not be more than {name} property value: {whole}"
+        return ConfigProblem(invalid(f"local.{name}", local, message))
+    return None
+
+
+def _is_set(config: Mapping[str, str], name: str) -> bool:
+    return config.get(name, "").strip().lower() == "true"

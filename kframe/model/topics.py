@@ -147,6 +147,12 @@ class Topics:
         self.ids[topic] = np.frombuffer(topic_id, np.uint8)
         self._index_by_id[topic_id] = topic
 
+    def clear_id(self, topic: int) -> None:
+        """Take a topic's id away: no topic is found by it any more."""
+        known = self.ids[topic].tobytes()
+        self._index_by_id.pop(known, None)
+        self.ids[topic] = 0
+
     def note_rows(self, topic: int, first_partition: int, first_row: int, count: int) -> None:
         """Record that partitions ``first_partition ..`` of ``topic`` stand in ``count`` rows from ``first_row``."""
         self._require_whole(topic)

@@ -1,4 +1,8 @@
-"""Which texts are values of a setting, by its type in Kafka (3.9 ``ConfigDef``)."""
+"""Which texts are values of a setting, by its type and validator in Kafka, and what Kafka says of others.
+
+Source: Kafka 3.9 ``ConfigDef.parseType``, ``ConfigDef.Range``, ``ValidString``, ``ValidList``, ``ConfigException``,
+``ThrottledReplicaListValidator``, ``MetadataVersionValidator``.
+"""
 
 from __future__ import annotations
 
@@ -7,73 +11,134 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-#: Whether a text is a value of a setting.
-Fits = Callable[[str], bool]
+#: Given the name of a setting and a text: Kafka's message if the text is no value of the setting, else None.
+Check = Callable[[str, str], str | None]
 
-_THROTTLED: Final = re.compile(r"\*|\d+:\d+(,\d+:\d+)*|", re.ASCII)
+_THROTTLED: Final = re.compile(r"(\d+:\d+)?", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_RELEASE: Final = re.compile(r"\d+(\.\d+){1,2}(-IV\d+)?", re.ASCII)
+#: Java writes doubles outside of this range with an exponent.
+_PLAIN_LEAST, _PLAIN_MOST = 1e-3, 1e7
 
 
-def between(least: int, most: int) -> Fits:
-    """Whole numbers from ``least`` to ``most``."""
-
-    def fits(text: str) -> bool:
-        return _WHOLE.fullmatch(text.strip()) is not None and least <= int(text) <= most
-
-    return fits
+def invalid(name: str, value: object, message: str) -> str:
+    """The text of Kafka's ``ConfigException`` about a value."""
+    return f"Invalid value {value} for configuration {name}: {message}"
 
 
-def int_from(least: int) -> Fits:
-    """Java's ``int`` from ``least`` on."""
-    return between(least, 2**31 - 1)
+def int_from(least: int, most: int | None = None) -> Check:
+    """Java's ``int`` from ``least`` to ``most``."""
+    return _whole("INT", 31, least, most)
 
 
-def long_from(least: int = -(2**63)) -> Fits:
+def long_from(least: int | None = None) -> Check:
     """Java's ``long`` from ``least`` on."""
-    return between(least, 2**63 - 1)
+    return _whole("LONG", 63, least, None)
 
 
-def one_of(*values: str) -> Fits:
+def int_or(least: int, most: int, default: int) -> Check:
+    """Java's ``int`` from ``least`` to ``most``, or ``default``."""
+    parse = int_from(-(2**31))
+
+    def check(name: str, text: str) -> str | None:
+        problem = parse(name, text)
+        if problem is None and not least <= int(text) <= most and int(text) != default:
+            return invalid(name, int(text), f"Value must be between {least} and {most} or equal to {default}")
+        return problem
+
+    return check
+
+
+def one_of(*values: str) -> Check:
     """One of these texts."""
-    return lambda text: text.strip() in values
+
+    def check(name: str, text: str) -> str | None:
+        value = text.strip()
+        return None if value in values else invalid(name, value, f"String must be one of: {', '.join(values)}")
+
+    return check
 
 
-def some_of(*values: str) -> Fits:
+def some_of(*values: str) -> Check:
     """A list of some of these texts, which may be empty."""
-    return lambda text: all(one.strip() in values for one in text.split(",")) if text else True
+    element = one_of(*values)
+
+    def check(name: str, text: str) -> str | None:
+        problems = (element(name, value) for value in _elements(text))
+        return next((problem for problem in problems if problem is not None), None)
+
+    return check
 
 
-def boolean(text: str) -> bool:
+def boolean(name: str, text: str) -> str | None:
     """True or false."""
-    return text.strip().lower() in ("true", "false")
+    if text.strip().lower() in ("true", "false"):
+        return None
+    return invalid(name, text, "Expected value to be either true or false")
 
 
-def share(text: str) -> bool:
-    """A number from 0 to 1."""
-    try:
-        return math.isfinite(float(text)) and 0 <= float(text) <= 1
-    except ValueError:
-        return False
+def double(least: int | None = None, most: int | None = None) -> Check:
+    """Java's ``double`` from ``least`` to ``most``."""
+
+    def check(name: str, text: str) -> str | None:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            return invalid(name, text, "Not a number of type DOUBLE")
+        return _outside(name, value, _java_double(value), least, most)
+
+    return check
 
 
-def number(text: str) -> bool:
-    """A number, whole or not."""
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def anything(_text: str) -> bool:
+def anything(_name: str, _text: str) -> None:
     """Every text."""
-    return True
 
 
-def throttled(text: str) -> bool:
+def throttled(name: str, text: str) -> str | None:
     """Replicas of a topic by partition and broker, or all."""
-    return _THROTTLED.fullmatch(text.replace(" ", "")) is not None
+    elements = [element.strip() for element in _elements(text)]
+    if all(_THROTTLED.fullmatch(element) for element in elements) or "".join(elements) == "*":
+        return None
+    message = (
+        f"{name} must be the literal '*' or a list of replicas in the following format: "
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    )
+    return invalid(name, f"[{', '.join(_elements(text))}]", message)
 
 
-def release(text: str) -> bool:
+def release(name: str, text: str) -> str | None:
     """A release of Kafka."""
-    return re.fullmatch(r"\d+(\.\d+){1,2}(-IV\d+)?", text.strip(), re.ASCII) is not None
+    value = text.strip()
+    return None if _RELEASE.fullmatch(value) else invalid(name, value, f"Version {value} is not a valid version")
+
+
+def _whole(kind: str, bits: int, least: int | None, most: int | None) -> Check:
+    def check(name: str, text: str) -> str | None:
+        if _WHOLE.fullmatch(text.strip()) is None or not -(2**bits) <= int(text) < 2**bits:
+            return invalid(name, text, f"Not a number of type {kind}")
+        return _outside(name, int(text), str(int(text)), least, most)
+
+    return check
+
+
+def _outside(name: str, value: float, shown: str, least: int | None, most: int | None) -> str | None:
+    if least is not None and value < least:
+        return invalid(name, shown, f"Value must be at least {least}")
+    if most is not None and value > most:
+        return invalid(name, shown, f"Value must be no more than {most}")
+    return None
+
+
+def _elements(text: str) -> list[str]:
+    """The elements of Kafka's type LIST: blanks around commas do not count."""
+    return re.split(r"\s*,\s*", text.strip()) if text.strip() else []
+
+
+def _java_double(value: float) -> str:
+    """A number as Java's ``Double.toString`` writes it."""
+    if value == 0 or _PLAIN_LEAST <= abs(value) < _PLAIN_MOST:
+        return repr(value)
+    exponent = math.floor(math.log10(abs(value)))
+    return f"{value / 10.0**exponent!r}E{exponent}"

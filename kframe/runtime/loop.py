@@ -21,6 +21,8 @@ from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
 from kframe.plug.specs import Observer
+from kframe.runtime.contending import InstancesFirst
+from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.metrics import Timers, measure
 from kframe.runtime.observers import Observers
 from kframe.runtime.perform import Performer
@@ -34,6 +36,8 @@ _LAST = ResignRequested()
 #: Whoever fails once may stand for election again at once; from then on after this long, twice as long each time.
 RETRY_MS = 100.0
 RETRY_MOST_MS = 30_000.0
+#: How often a loop that stops looks whether its store can be reached.
+_UNREACHABLE_LOOK_S = 0.5
 
 
 class ControllerLoop:
@@ -49,8 +53,10 @@ class ControllerLoop:
         transport: Transport,
         clock: Clock,
         observers: Iterable[tuple[str, Observer]] = (),
+        *,
+        instances_first: bool = False,
     ) -> None:
-        """``observers`` are shown every step, each under its name."""
+        """``observers`` are shown every step, each under its name; ``instances_first``: see ``contending``."""
         self.controller = controller
         self.store = store
         self.transport = transport
@@ -60,11 +66,13 @@ class ControllerLoop:
         self.timers = Timers()
         self.observers = Observers(observers)
         self._clock = clock
+        self._logs = EventLogs(controller, clock)
         self._tokens = itertools.count(1)
         self._waiting: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
         self._answered: deque[tuple[Future[Any], Any]] = deque()
         self._lock = threading.Lock()
         self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
+        self._contention = InstancesFirst(controller, store, clock, self.queue.put) if instances_first else None
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._failures = self._failures_seen = 0
@@ -73,7 +81,15 @@ class ControllerLoop:
 
     def open(self, *, takeover: bool = False) -> None:
         """Connect the store and the transport, and stand for election; ``takeover`` takes the role from its holder."""
+        self.open_store()
+        self.stand(takeover=takeover)
+
+    def open_store(self) -> None:
+        """Connect the store. ``stand`` follows, or ``store.close``."""
         self.store.open(self.notify)
+
+    def stand(self, *, takeover: bool = False) -> None:
+        """Connect the transport and stand for election, once the store is open."""
         self.transport.open(self.queue.put, self.store.may_act)
         self.queue.put(Elect(takeover))
 
@@ -131,6 +147,7 @@ class ControllerLoop:
         if isinstance(event, Elect) and self._clock.now_ms() < self._stands_again_ms:
             return  # a timer repeats it
         started_ms, self.state = self._clock.now_ms(), event.state
+        self._logs.begin()
         try:
             yield from self._advance(event)
             self._publish()
@@ -140,7 +157,11 @@ class ControllerLoop:
             self._publish()
         finally:
             self._note_failure()
-            self.timers.add(event.state, self._clock.now_ms() - started_ms)
+            if self._contention is not None and self._clock.now_ms() >= self._stands_again_ms:
+                self._contention.handled(event)
+            duration_ms = self._clock.now_ms() - started_ms
+            self.timers.add(event.state, duration_ms)
+            self._logs.finish(event, duration_ms)
             self.state = ControllerState.IDLE
             self._deliver()
 
@@ -164,18 +185,37 @@ class ControllerLoop:
 
     def stop(self) -> None:
         """Resign, answer all who wait, and close store and transport."""
+        self.finish()
+        self.close()
+
+    def finish(self) -> None:
+        """Resign and answer all who wait; requests that come later are refused at once. ``close`` follows."""
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
+        ended = threading.Event()
+        threading.Thread(target=self._close_unreachable, args=(ended,), name="controller-stop", daemon=True).start()
         if self._thread is not None:
             self._thread.join()
         else:
             self._run()
+        ended.set()
         with self._lock:
             self._stopped = True
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
+
+    def close(self) -> None:
+        """Close transport and store, after ``finish``."""
         self.transport.close()
         self.store.close()
+
+    def _close_unreachable(self, ended: threading.Event) -> None:
+        """Until the last event has ``ended``, close a store that cannot be reached: an event may wait for it."""
+        while not ended.wait(_UNREACHABLE_LOOK_S):
+            if not self.store.connected():
+                _log.warning("storage cannot be reached: the role is given up when it ends our session")
+                self.store.close()
+                return
 
     def _run(self) -> None:
         """Handle events up to the one that stops us; what giving up the role sets off is nobody's business here."""
@@ -189,10 +229,12 @@ class ControllerLoop:
         """Hand the controller an event, perform what it asks for, and hand answers back until its operation is over."""
         while cause is not None:
             effects, answer = self.controller.step(cause), None
+            self._logs.stepped()
             self.observers.stepped(cause, effects)
             for effect in effects:
                 yield effect
                 answer = self._performer.perform_one(effect)
+                self._logs.performed(effect, answer)
             cause = answer  # only the last effect is ever answered
 
     def _settle(self, effects: list[Effect]) -> None:
@@ -205,6 +247,7 @@ class ControllerLoop:
         """Give the role up for an error that nobody foresaw; what fails at that too is only logged."""
         try:
             effects = self.controller.abandon(f"{type(error).__name__}: {error}")
+            self._logs.stepped()
             self.observers.stepped(event, effects)
             self._settle(effects)
         except Exception:

@@ -10,9 +10,20 @@ from kframe.core.controller import Controller
 from kframe.errors import BrokenInvariant, KframeError, StoreError
 from kframe.model.asks import AskStore
 from kframe.model.cluster import ClusterState
-from kframe.model.effects import Ask, CloseChannels, Effect, Enqueue, OpenChannels, Reply, Resigned, Send, SetTimer
+from kframe.model.effects import (
+    Ask,
+    CancelTimer,
+    CloseChannels,
+    Effect,
+    Enqueue,
+    OpenChannels,
+    Reply,
+    Resigned,
+    Send,
+    SetTimer,
+)
 from kframe.model.events import Answer, Done, Failed
-from kframe.model.ports import Clock, Expecting, Foretelling, Notify, Store, Transport
+from kframe.model.ports import Acknowledging, Clock, Expecting, Foretelling, Notify, Store, Transport
 
 #: What effects of a controller that is not active speak of: nothing.
 _NO_CLUSTER = ClusterState()
@@ -37,6 +48,7 @@ class Performer:
         self._timers: set[str] = set()
         self._reply = reply
         self._notify = notify
+        self._acknowledges = isinstance(transport, Acknowledging) and transport.acknowledges
         if isinstance(store, Foretelling) and isinstance(transport, Expecting):
             store.foretell(transport.expect)
 
@@ -71,6 +83,9 @@ class Performer:
             case SetTimer(name=name, delay_ms=delay_ms, event=event):
                 self._clock.schedule(name, delay_ms, partial(self._notify, event))
                 self._timers.add(name)
+            case CancelTimer(name=name):
+                self._clock.cancel(name)
+                self._timers.discard(name)
             case CloseChannels(brokers=brokers):
                 self._transport.disconnect(self._controller.cluster, brokers)
             case Resigned(release=release):
@@ -88,11 +103,19 @@ class Performer:
         cluster = self._controller.cluster if self._controller.active else _NO_CLUSTER
         match effect:
             case Send(requests=requests):
-                if not self._store.may_act():
+                if not self._store.may_act() and not self._regains_role():
                     raise StoreError("the role may be lost: brokers are told nothing more")
                 self._transport.send(cluster, requests)
-                return Done()
+                return Done(self._acknowledges)
             case AskStore():
                 return Done(effect.perform(self._store, cluster))
             case _:
                 raise BrokenInvariant(f"nobody performs {type(effect).__name__}")
+
+    def _regains_role(self) -> bool:
+        """Whether storage, once it answers, says that the role is still ours. Raises StoreError if our session is over.
+
+        A controller that cannot reach storage waits for it, as Kafka's does
+        (3.9 ``KafkaZkClient.retryRequestsUntilConnected``); until then no broker is sent anything.
+        """
+        return self._store.owns_role() and self._store.may_act()

@@ -39,6 +39,11 @@ class EventQueue:
     def __len__(self) -> int:
         return len(self._events)
 
+    def waiting(self) -> tuple[Event, ...]:
+        """The events that wait, in order."""
+        with self._changed:
+            return tuple(queued.event for queued in self._events)
+
     def put(self, event: Event) -> None:
         """Queue an event, unless it only says "look again" and one like it waits already."""
         with self._changed:

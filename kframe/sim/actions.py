@@ -11,14 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import numpy as np
-
-from kframe.core.assignment import table_of
-from kframe.embedded import orders
-from kframe.model.columns import Int32, Ragged
+from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch
-from kframe.sim import choices, clients, operators
-from kframe.sim.errands import ask_controller
+from kframe.model.events import ElectionRequested, ElectionType
+from kframe.sim import choices, clients, operators, races
+from kframe.sim.errands import ask_controller, proposal
 from kframe.sim.journal import Told
 from kframe.sim.network import ENSEMBLE
 from kframe.sim.plan import Action
@@ -169,16 +166,7 @@ def _watch(world: World, arguments: Mapping[str, Any]) -> bool:
 def _write_topic(world: World, arguments: Mapping[str, Any]) -> bool:
     """Another tool adds partitions to a topic, past every controller, as brokers did before."""
     name = choices.topic(world, arguments["pick"])
-    if name is None or len(world.ensemble.topic_partitions(name)) >= 5:
-        return False
-    cluster = world.ensemble.states.cluster
-    index = cluster.topics.find(name)
-    known, added = table_of(cluster, np.array([index], np.int32)), choices.replicas(world, arguments)
-    flags = np.append(known.flags, np.zeros(len(added), np.uint8))
-    replicas = Ragged.chain([known.replicas, Ragged.of([added])])
-    counts = known.partition_counts + 1
-    world.ensemble.write_topics(replace(known, partition_counts=counts, replicas=replicas, flags=flags))
-    return True
+    return name is not None and races.add_partition(world, name, choices.replicas(world, arguments))
 
 
 def _forget_id(world: World, arguments: Mapping[str, Any]) -> bool:
@@ -192,11 +180,7 @@ def _forget_id(world: World, arguments: Mapping[str, Any]) -> bool:
 def _rewrite_state(world: World, arguments: Mapping[str, Any]) -> bool:
     """Somebody writes a state as it is: its version goes up."""
     key = choices.partition(world, arguments["pick"])
-    if key is None or world.ensemble.rows[key].partition_epoch < 0:
-        return False
-    world.ensemble.write_state(*key)
-    world.watch.rewritten.add(key)
-    return True
+    return key is not None and races.rewrite(world, key)
 
 
 def _malform(world: World, arguments: Mapping[str, Any]) -> bool:
@@ -277,24 +261,26 @@ def _fail_log_dir(world: World, arguments: Mapping[str, Any]) -> bool:
 
 def _repeat_alter(world: World, arguments: Mapping[str, Any]) -> bool:
     """A proposal of the past arrives once more."""
-    broker = choices.broker(world, arguments)
     process = world.controller(-1)
-    if not broker.sent or process is None or not process.running:
+    brokers = [one for one in world.brokers.values() if one.requests.past_proposals]
+    broker = choices.choose(brokers, arguments["broker"])
+    if broker is None or process is None or not process.running:
         return False
-    message = broker.sent[0]
-    world.ask(
-        process, "a repeated AlterPartition", partial(orders.alter_partition_event, message),
-        whole=lambda response: not response.codes.size or response.codes.size == len(message.partitions),
-    )  # fmt: skip
+    past = broker.requests.past_proposals
+    message = past[arguments["number"] % len(past)]
+    world.ask(process, "a repeated AlterPartition", *proposal(world, process, message))
     return True
 
 
 def _repeat_shutdown(world: World, arguments: Mapping[str, Any]) -> bool:
-    """A broker's request to be let go, of its last life perhaps, arrives once more."""
-    broker, process = choices.broker(world, arguments), world.controller(-1)
-    if not broker.asked or process is None or not process.running:
+    """A broker's request to be let go, of an earlier registration if there is one, arrives once more."""
+    process = world.controller(-1)
+    brokers = [one for one in world.brokers.values() if one.requests.past_shutdowns]
+    earlier = [one for one in brokers if one.requests.past_shutdowns[0].broker_epoch < one.registration.broker_epoch]
+    broker = choices.choose(earlier or brokers, arguments["broker"])
+    if broker is None or process is None or not process.running:
         return False
-    ask_controller(world, process, broker.asked[0], lambda response: None)
+    ask_controller(world, process, broker.requests.past_shutdowns[0], lambda response: None)
     return True
 
 
@@ -342,6 +328,7 @@ ACTIONS: Final[Mapping[str, Callable[[World, Mapping[str, Any]], bool]]] = {
     "repeat_shutdown": _repeat_shutdown,
     "readdress": readdress,
     "fail_selector": _fail_selector,
+    **races.FAULTS,
     **operators.OPERATIONS,
     **clients.OPERATIONS,
 }
@@ -370,16 +357,24 @@ def soothe(world: World) -> None:
     world.faulty_selectors.raises = 0
     world.ensemble.mend()
     for process in world.controllers:
-        process.stop_after = process.pause_after = None
+        process.stop_after = process.pause_after = process.stop_in = None
         if process.running:
             process.store.faults.clear()
+            process.store.races = 0
+            process.transport.delayed.clear()
             process.store.watch_delay_ms, process.store.repeats_watches = 0.0, False
             process.go_on()
             process.look_at_link()
     for broker in world.brokers.values():
-        broker.slow_ms, broker.half_applies = 0.0, 0
-        broker.go_on()
-        broker.replace_disks()
+        broker.calm()
+
+
+def consent(world: World) -> None:
+    """Where the last in-sync replicas wait for an operator's consent after a crash, let them lead."""
+    process = world.controller(-1)
+    keys = tuple(key for key, row in world.ensemble.rows.items() if row.leader < 0 and row.isr)
+    if world.options.hold_last and keys and process is not None and process.active and process.idle:
+        world.ask(process, "an election", partial(ElectionRequested, ElectionType.UNCLEAN, keys))
 
 
 def bring_back(world: World) -> None:

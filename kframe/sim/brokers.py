@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from kframe.broker.broker import Broker, BrokerState
 from kframe.broker.messages import (
@@ -14,12 +13,10 @@ from kframe.broker.messages import (
     LeaderAndIsr,
     Request,
     Response,
+    StopReplica,
 )
 from kframe.broker.outgoing import (
-    AlterPartition,
     CloseSession,
-    ControlledShutdown,
-    Message,
     NotifyIsrChanges,
     NotifyLogDirFailure,
     Outgoing,
@@ -29,50 +26,11 @@ from kframe.broker.outgoing import (
 )
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint, Registration
-from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.sim.controllers import ControllerProcess
-from kframe.sim.ensemble import SimEnsemble
-from kframe.sim.errands import Onlooker, about, ask_controller, write_state
+from kframe.sim.controller_requests import ControllerRequests
+from kframe.sim.errands import Surroundings, about, write_state
 from kframe.sim.letters import Letter
-from kframe.sim.network import ENSEMBLE, Network
-from kframe.sim.scheduler import Scheduler
-
-
-class Surroundings(Onlooker, Protocol):
-    """The world, as a broker's process knows it."""
-
-    scheduler: Scheduler
-    network: Network
-    ensemble: SimEnsemble
-    session_timeout_ms: float
-
-    def broker(self, broker_id: int) -> BrokerProcess | None:
-        """Another broker."""
-
-    def controller(self, controller_id: int) -> ControllerProcess | None:
-        """A controller's process; -1: of whoever holds the role in storage."""
-
-    def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
-        """A broker has answered a control request."""
-
-    def tell(self, kind: str, argument: Any) -> None:
-        """Something happens that a scenario can say."""
-
-    def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
-        """Logs of a broker may have changed."""
-
-    def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
-        """A log directory of a broker has died, with these logs."""
-
-    def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
-        """A broker answers a client later."""
-
-    def broker_up(self, process: BrokerProcess) -> None:
-        """A broker runs, registered."""
-
-    def broker_down(self, process: BrokerProcess) -> None:
-        """A broker has ended."""
+from kframe.sim.network import ENSEMBLE
 
 
 class BrokerProcess:
@@ -87,12 +45,16 @@ class BrokerProcess:
         """How much longer than others it needs for a control request."""
         self.half_applies = 0
         """How many of the next LeaderAndIsr requests it applies and then fails."""
-        self.sent: deque[AlterPartition] = deque(maxlen=4)
-        """Proposals of the past, for somebody to repeat."""
-        self.asked: deque[ControlledShutdown] = deque(maxlen=2)
-        """Requests of the past to be let go."""
+        self.fails_stops = 0
+        """How many of the next StopReplica requests that delete it fails at."""
+        self.failed_stops = False
+        """Whether it has failed at one: the deletion goes on once it has registered anew."""
+        self.requests = ControllerRequests(world, self)
         self.dead_dirs: set[str] = set()
         self.incarnation = 0
+        self.came_back_from_a_crash = False
+        """Whether its present process came up after one that did not stop in order."""
+        self._stopped_in_order = True
         self._world = world
         self._session = 0
         self._registered = self._waits = self._silent = False
@@ -116,6 +78,8 @@ class BrokerProcess:
             return
         self.running, self.paused = True, False
         self.incarnation += 1
+        self.failed_stops = False
+        self.came_back_from_a_crash, self._stopped_in_order = not self._stopped_in_order, False
         self._fall_silent(False)
         self._register()
         self.model.start(self.registration.broker_epoch, self._now())
@@ -136,6 +100,7 @@ class BrokerProcess:
 
     def _end(self, lost: dict[Any, int] | None = None) -> None:
         """The process is gone; whoever waits for an answer finds the connection broken."""
+        self._world.watch.observed.crashed(self.broker_id)
         self.running = False
         self.model.crash(self._now(), lost)
         self._world.broker_down(self)
@@ -150,6 +115,7 @@ class BrokerProcess:
         self._end()
         self.running = True
         self.incarnation += 1
+        self.came_back_from_a_crash = True
         self._world.tell("broker_bounce", [self.broker_id])
         (epoch,) = self._world.ensemble.bounce_brokers([self.broker_id])
         self._session += 1
@@ -189,6 +155,7 @@ class BrokerProcess:
     def expire(self) -> None:
         """The ensemble ends its session; it registers anew."""
         if self.running and not self.paused and self._registered:
+            self._world.watch.observed.crashed(self.broker_id)
             self._unregister()
             self._world.scheduler.after(100.0, self._register_anew)
 
@@ -210,6 +177,26 @@ class BrokerProcess:
         self._world.log_dir_lost(self, lost)
         self._flush()
         return True
+
+    def swap_disks(self) -> None:
+        """Crash, and come back at once under another registration with empty disks."""
+        self.crash()
+        self._world.watch.ledger.logs_lost(self.broker_id, tuple(self.model.disks.logs))
+        for log_dir in sorted(self.model.disks.alive):
+            self.model.disks.fail(log_dir)
+            self.model.replace_log_dir(log_dir)
+        self.dead_dirs.clear()
+        self.time_out()
+        self.start()
+
+    def calm(self) -> None:
+        """Nothing befalls it any more. An operator restarts it if it has failed to delete replicas."""
+        self.slow_ms, self.half_applies, self.fails_stops = 0.0, 0, 0
+        self.requests.calm()
+        self.go_on()
+        if self.failed_stops:
+            self.crash()
+        self.replace_disks()
 
     def replace_disks(self) -> None:
         """Put new, empty disks where log directories have died; the broker is stopped for that."""
@@ -253,6 +240,11 @@ class BrokerProcess:
 
         self._world.scheduler.after(self._world.session_timeout_ms, time_out)
 
+    def time_out(self) -> None:
+        """The ensemble gives up a session of which nothing was heard."""
+        if not self.running:
+            self._unregister()
+
     # -- what it is asked
 
     def receive(self, letter: Letter, answer: Callable[[ControlResponse], None], refuse: Callable[[], None]) -> None:
@@ -290,6 +282,9 @@ class BrokerProcess:
         self._held.append(act) if self.paused else act()
 
     def _obey(self, letter: Letter, answer: Callable[[ControlResponse], None]) -> None:
+        if self._fails(letter.message):
+            answer(ControlResponse(errors=dict.fromkeys(letter.message.partitions, ErrorCode.UNKNOWN_SERVER_ERROR)))
+            return
         response = self.model.handle(letter.message, self._now())
         assert isinstance(response, ControlResponse)
         self._world.logs_touched(self, letter.message.partitions)
@@ -299,6 +294,15 @@ class BrokerProcess:
             self.half_applies -= 1
             response = ControlResponse(errors=dict.fromkeys(response.errors, ErrorCode.UNKNOWN_SERVER_ERROR))
         answer(response)
+
+    def _fails(self, message: object) -> bool:
+        """Whether it fails at a StopReplica, and does nothing of it."""
+        if not self.fails_stops or not isinstance(message, StopReplica):
+            return False
+        fails = any(stop.delete for stop in message.partitions.values())
+        self.fails_stops -= fails
+        self.failed_stops |= fails
+        return fails
 
     # -- what it sends
 
@@ -330,7 +334,7 @@ class BrokerProcess:
             case Peer.BROKER:
                 self._ask_broker(out)
             case Peer.CONTROLLER:
-                self._ask_controller(out)
+                self.requests.send(out, self._answer)
             case Peer.STORE:
                 self._ask_storage(out)
             case Peer.CLIENT:
@@ -364,22 +368,6 @@ class BrokerProcess:
         ):
             self._world.scheduler.after(2_000.0, partial(answer, None))
 
-    def _ask_controller(self, out: Outgoing) -> None:
-        process = self._world.controller(out.peer_id)
-        message: Any = out.message
-        if isinstance(message, AlterPartition):
-            self.sent.append(message)
-        elif isinstance(message, ControlledShutdown):
-            self.asked.append(message)
-            self._world.tell("controlled_shutdown", self.broker_id)
-        if process is None:
-            self._world.scheduler.after(500.0, partial(self._answer(ENSEMBLE, out.number), None))
-            return
-        answer = self._answer(process.controller_id, out.number)
-        arrive = partial(ask_controller, self._world, process, message, answer)
-        if not self._world.network.carry(self.broker_id, process.controller_id, arrive):
-            self._world.scheduler.after(2_000.0, partial(answer, None))
-
     def _ask_storage(self, out: Outgoing) -> None:
         ensemble, message = self._world.ensemble, out.message
         match message:
@@ -391,6 +379,9 @@ class BrokerProcess:
             case NotifyLogDirFailure():
                 ensemble.notify_log_dir_event(self.broker_id)
             case CloseSession():
+                self._stopped_in_order = message.in_order
                 self.running = False
                 self._world.broker_down(self)
+                if message.in_order:
+                    self._world.watch.observed.stopped_in_order(self.broker_id)
                 self._unregister()

@@ -54,6 +54,13 @@ def partition(world: World, number: int) -> TopicPartition | None:
     return choose(sorted(world.ensemble.rows), number)
 
 
+def partition_in_need(world: World, number: int) -> TopicPartition | None:
+    """A partition that storage has; two of three numbers mean one without a leader, or without any state, if there is
+    one."""
+    needy = sorted(key for key, row in world.ensemble.rows.items() if row.leader < 0)
+    return choose(needy, number // 3) if needy and number % 3 else partition(world, number)
+
+
 def topic(world: World, number: int) -> str | None:
     """A topic that storage has."""
     return choose(sorted(world.ensemble.topic_ids), number)

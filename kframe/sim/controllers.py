@@ -58,6 +58,8 @@ class ControllerProcess:
         """How many effects are performed before the process crashes."""
         self.pause_after: tuple[int, float] | None = None
         """How many effects are performed before the process is paused, and for how long."""
+        self.stop_in: tuple[tuple[type[Event], ...], int] | None = None
+        """Events of which kinds it crashes in, and after how many effects."""
         self.effects = 0
         """Performed in this event."""
         self.loop: ControllerLoop
@@ -92,7 +94,7 @@ class ControllerProcess:
             return
         self.incarnation += 1
         self.running, self.paused = True, False
-        self.stop_after = self.pause_after = None
+        self.stop_after = self.pause_after = self.stop_in = None
         world = self._world
         self.clock = ProcessClock(world.scheduler)
         self.store = SimStore(
@@ -198,6 +200,9 @@ class ControllerProcess:
         if self._steps is None:
             return False
         if self.stop_after is not None and self.effects >= self.stop_after:
+            self.crash()
+            return True
+        if self.stop_in is not None and isinstance(self.event, self.stop_in[0]) and self.effects >= self.stop_in[1]:
             self.crash()
             return True
         if self.pause_after is not None and self.effects >= self.pause_after[0]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from kframe.core.assignment import table_of
+from kframe.embedded.admin import decode_targets
 from kframe.embedded.ensemble import MemoryEnsemble
-from kframe.embedded.layout import BROKERS, CONTROLLER, CONTROLLER_EPOCH, broker_path
+from kframe.embedded.layout import BROKERS, CONTROLLER, CONTROLLER_EPOCH, REASSIGN_PARTITIONS, broker_path
 from kframe.embedded.states import StateColumns
 from kframe.embedded.topics import topic_path
+from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import TopicPartition
@@ -36,6 +38,28 @@ class Witness(Protocol):
     def written(self, writer: SimStore | None, call: str, what: object) -> None:
         """Any write was done."""
 
+    def now_ms(self) -> float:
+        """What time it is."""
+        return 0.0
+
+    def refused(self, writer: SimStore, key: TopicPartition) -> None:
+        """A controller's write of a state was refused for its version."""
+
+    def raced(self, call: str, arguments: Sequence[Any]) -> None:
+        """Another client is to come before this write of a controller."""
+
+    def called(self, caller: SimStore, call: str) -> None:
+        """A controller calls the store."""
+
+    def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read for which partitions an operator has left a preferred election."""
+
+    def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read which ISRs leaders have stored."""
+
+    def states_read(self, reader: SimStore, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
+        """A controller has read states."""
+
 
 class SimEnsemble(MemoryEnsemble):
     """The records and states of a simulated world, with a plain copy of every state beside the columns."""
@@ -48,6 +72,7 @@ class SimEnsemble(MemoryEnsemble):
         self.topic_ids: dict[str, bytes] = {}
         self.broken: dict[str, bytes] = {}
         """What cannot be read, by path."""
+        self._unclean_allowed: dict[str, float] = {}
         self.changes = 0
         """Writes so far, whoever did them."""
         for name in states.cluster.topics.names:
@@ -86,6 +111,25 @@ class SimEnsemble(MemoryEnsemble):
     def record_names(self, path: str) -> list[str]:
         """What stands below a path."""
         return self.records.children(self._operator, path)
+
+    def reassignments_left(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """What operators have left to be reassigned, and to which replicas."""
+        if not self.has_record(REASSIGN_PARTITIONS):
+            return {}
+        left = decode_targets(self.records.get(self._operator, REASSIGN_PARTITIONS)[0])
+        keys = ((left.names[left.topic[at]], int(left.partition[at])) for at in range(len(left)))
+        return {key: tuple(left.replicas[at].tolist()) for at, key in enumerate(keys)}
+
+    def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
+        """Change settings of a topic as an operator does."""
+        self.unclean_allowed_at(name)
+        super().configure_topic(name, config)
+
+    def unclean_allowed_at(self, name: str) -> float | None:
+        """When a topic last was known to allow unclean elections, in milliseconds; None: never."""
+        if self.topics.settings(name).unclean == 1:
+            self._unclean_allowed[name] = self.witness.now_ms()
+        return self._unclean_allowed.get(name)
 
     def topic_partitions(self, name: str) -> dict[int, Row]:
         """The partitions of a topic as they were last seen."""

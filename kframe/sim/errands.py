@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from kframe.broker.messages import (
+    ControlResponse,
     EndTransaction,
     Fetch,
     FetchResponse,
@@ -19,16 +23,22 @@ from kframe.broker.outgoing import (
     AlterPartitionResponse,
     ControlledShutdown,
     ControlledShutdownResponse,
+    Message,
     Reply,
     WriteState,
     WriteStateResponse,
 )
 from kframe.embedded import orders
-from kframe.model.events import TopicPartition
+from kframe.model.events import AlterPartitionRequested, TopicPartition
 from kframe.sim.ensemble import SimEnsemble
+from kframe.sim.letters import Letter
+from kframe.sim.network import Network
+from kframe.sim.scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from kframe.sim.brokers import BrokerProcess
     from kframe.sim.controllers import ControllerProcess
+    from kframe.sim.watch import Watch
 
 
 def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
@@ -51,6 +61,47 @@ class Onlooker(Protocol):
     ) -> None:
         """A controller has answered a broker that wants to stop."""
 
+    def proposal_answered(self, process: ControllerProcess, event: AlterPartitionRequested, response: Any) -> None:
+        """A controller has answered a leader's AlterPartition."""
+
+
+class Surroundings(Onlooker, Protocol):
+    """The world, as a broker's process knows it."""
+
+    scheduler: Scheduler
+    network: Network
+    ensemble: SimEnsemble
+    watch: Watch
+    controllers: list[ControllerProcess]
+    session_timeout_ms: float
+
+    def broker(self, broker_id: int) -> BrokerProcess | None:
+        """Another broker."""
+
+    def controller(self, controller_id: int) -> ControllerProcess | None:
+        """A controller's process; -1: of whoever holds the role in storage."""
+
+    def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
+        """A broker has answered a control request."""
+
+    def tell(self, kind: str, argument: Any) -> None:
+        """Something happens that a scenario can say."""
+
+    def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """Logs of a broker may have changed."""
+
+    def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """A log directory of a broker has died, with these logs."""
+
+    def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
+        """A broker answers a client later."""
+
+    def broker_up(self, process: BrokerProcess) -> None:
+        """A broker runs, registered."""
+
+    def broker_down(self, process: BrokerProcess) -> None:
+        """A broker has ended."""
+
 
 def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any, answer: Callable[[Any], None]) -> None:
     """A broker's request arrives at a controller's process, or finds nobody."""
@@ -59,11 +110,7 @@ def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any,
         return
     controller = process.loop.controller
     if isinstance(message, AlterPartition):
-        process.ask(
-            partial(orders.alter_partition_event, message),
-            lambda response: orders.alter_partition_reply(_cluster(controller), message, response),
-            answer,
-        )
+        process.ask(*proposal(onlooker, process, message), answer)
     elif isinstance(message, ControlledShutdown):
 
         def read(response: Any) -> ControlledShutdownResponse:
@@ -72,6 +119,28 @@ def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any,
             return told
 
         process.ask(partial(orders.controlled_shutdown_event, message), read, answer)
+
+
+def proposal(
+    onlooker: Onlooker, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
+) -> tuple[Callable[[int], AlterPartitionRequested], Callable[[Any], AlterPartitionResponse]]:
+    """A leader's proposals as a controller's process takes them, and how their answer is read.
+
+    ``isr_epochs``: the broker epochs of all members proposed, one proposal after another, from a leader that says them
+    (AlterPartition version 3).
+    """
+    asked: list[AlterPartitionRequested] = []
+
+    def event(token: int) -> AlterPartitionRequested:
+        epochs = None if isr_epochs is None else np.array(isr_epochs, np.int64)
+        asked.append(replace(orders.alter_partition_event(message, token), isr_epochs=epochs))
+        return asked[0]
+
+    def read(response: Any) -> AlterPartitionResponse:
+        onlooker.proposal_answered(process, asked[0], response)
+        return orders.alter_partition_reply(_cluster(process.loop.controller), message, response)
+
+    return event, read
 
 
 def _cluster(controller: Any) -> Any:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from kframe.broker.messages import ControlResponse, LeaderAndIsr
+from kframe.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
 from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
+from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event, TopicPartition
-from kframe.model.ids import ReplicaFlag
+from kframe.model.columns import Int32
+from kframe.model.events import AlterPartitionRequested, Event, TopicPartition
+from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.requests import ControlRequests
 from kframe.sim.brokers import BrokerProcess
@@ -23,12 +24,14 @@ from kframe.sim.controllers import FIRST_ID, ControllerProcess
 from kframe.sim.ensemble import SimEnsemble
 from kframe.sim.letters import Letter, Row
 from kframe.sim.network import Network
+from kframe.sim.notes import ErrorCatcher, Notes, failures_of
 from kframe.sim.options import Options
 from kframe.sim.plan import Action
 from kframe.sim.scheduler import Scheduler
 from kframe.sim.store import SimStore
 from kframe.sim.watch import (
     Answered,
+    Begun,
     Claimed,
     Connected,
     Ended,
@@ -36,6 +39,8 @@ from kframe.sim.watch import (
     Logged,
     Moment,
     Post,
+    Proposed,
+    Refused,
     Replied,
     StateWritten,
     TopicWritten,
@@ -51,19 +56,6 @@ class Told(NamedTuple):
     at_ms: float
     action: Action | None
     step: Mapping[str, Any] | None
-
-
-@dataclass(slots=True)
-class Notes:
-    """What an event of a controller has done so far."""
-
-    written: list[TopicPartition] = field(default_factory=list)
-    topics: dict[str, Mapping[int, Row]] = field(default_factory=dict)
-    """Topics that were written, as they were before."""
-    deposed: list[tuple[TopicPartition, int]] = field(default_factory=list)
-    """Partitions that got another leader, and who led them before."""
-    told: set[tuple[TopicPartition, int]] = field(default_factory=set)
-    """Partitions of LeaderAndIsr requests, and whom they are for."""
 
 
 class Journal:
@@ -126,6 +118,8 @@ class Journal:
         if process is not None:
             notes = self._notes[process.controller_id]
             notes.written.append(key)
+            if before is None or before.partition_epoch == NO_STATE:
+                notes.created.add(key)
             if before is not None and before.leader not in (-1, after.leader):
                 notes.deposed.append((key, before.leader))
         if before is not None and before.leader_epoch != after.leader_epoch:
@@ -137,6 +131,7 @@ class Journal:
         self.watch.ledger.state_written(written)
         self.watch.moves.state_written(written)
         self.watch.look(Moment.STATE, written)
+        self.watch.observed.state_written(written)
 
     def topic_written(
         self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: SimStore | None
@@ -153,8 +148,10 @@ class Journal:
             self.tell("create_topics", [{"name": name, "assignments": lists}])
         self.watch.look(Moment.TOPIC, written)
         self.watch.moves.topic_written(written)
+        self.watch.observed.resumed()
         if not after:
             self.watch.ledger.topic_gone(name, before)
+            self.watch.observed.topic_gone([(name, partition) for partition in before])
 
     def written(self, writer: SimStore | None, call: str, what: object) -> None:
         """Any write was done."""
@@ -173,6 +170,50 @@ class Journal:
         self._note(call.encode(), b"%d" % process.controller_id)
         self.watch.look(Moment.WRITTEN, Written(process, call))
 
+    def called(self, caller: SimStore, call: str) -> None:
+        """A controller calls the store."""
+        notes = self._notes[caller.controller_id]
+        notes.calls[call] += 1
+        if call == "write_reassignments" and notes.calls[call] == 1:
+            notes.reassignments = self.ensemble.reassignments_left()
+        if call == "load":
+            process = self.process_of(caller)
+            assert process is not None
+            self.watch.observed.loaded(process)
+
+    def now_ms(self) -> float:
+        """What time it is."""
+        return self.scheduler.now_ms
+
+    def refused(self, writer: SimStore, key: TopicPartition) -> None:
+        """A controller's write of a state was refused for its version."""
+        process = self.process_of(writer)
+        assert process is not None
+        self.watch.look(Moment.REFUSED, Refused(process, key))
+
+    def raced(self, call: str, arguments: Sequence[Any]) -> None:
+        """Another client is to come before this write of a controller."""
+
+    def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read for which partitions an operator has left a preferred election."""
+        self._notes[reader.controller_id].elections.update(partitions)
+
+    def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read which ISRs leaders have stored."""
+        self._notes[reader.controller_id].noticed.update(partitions)
+
+    def noticed_now(self, process: ControllerProcess) -> set[TopicPartition]:
+        """Partitions whose ISRs were read of, or written, in the event that a controller is busy with."""
+        notes = self._notes[process.controller_id]
+        return notes.noticed.union(notes.written)
+
+    def states_read(self, reader: SimStore, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
+        """A controller has read states."""
+        process, p, names = self.process_of(reader), cluster.partitions, cluster.topics.names
+        assert process is not None
+        keys = [(names[p.topic[row]], int(p.partition[row])) for row in rows.tolist()]
+        self.watch.observed.states_read(process, dict(zip(keys, states.partition_epoch.tolist(), strict=True)))
+
     # -- what is sent: the world as Post
 
     def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
@@ -184,6 +225,7 @@ class Journal:
         """A transport connects; ``open_epoch``: of a channel to the broker that is still open."""
         process = self.controllers[controller_id - FIRST_ID]
         self.lines[controller_id, process.incarnation, broker_id] = deque()
+        self.watch.observed.resumed()
         self.watch.look(Moment.CONNECTED, Connected(process, broker_id, open_epoch))
 
     def letter_queued(self, controller_id: int, letter: Letter) -> None:
@@ -191,8 +233,11 @@ class Journal:
         process = self.controllers[controller_id - FIRST_ID]
         self.lines.setdefault((controller_id, process.incarnation, letter.broker_id), deque()).append(letter)
         if isinstance(letter.message, LeaderAndIsr):
-            self._notes[controller_id].told.update((key, letter.broker_id) for key in letter.message.partitions)
+            self._notes[controller_id].leader_and_isr(letter.broker_id, letter.message)
+        elif isinstance(letter.message, UpdateMetadata):
+            self._notes[controller_id].live_told[letter.broker_id] = letter.message.live_brokers
         self.watch.look(Moment.QUEUED, Post(process, letter))
+        self.watch.observed.queued(process, letter)
 
     def letter_sent(self, controller_id: int, letter: Letter, again: bool) -> None:
         """A request leaves."""
@@ -218,7 +263,12 @@ class Journal:
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
-        self._notes[process.controller_id] = Notes()
+        self._notes[process.controller_id] = Notes(
+            failures=failures_of(process), registered=self.watch.observed.registered(process)
+        )
+        self._errors.warnings.clear()
+        self.watch.observed.event_begins(process, event)
+        self.watch.look(Moment.BEGUN, Begun(process, event))
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """The loop is done with an event."""
@@ -230,7 +280,14 @@ class Journal:
         self._last_ended = event, self.ensemble.changes
         notes = self._notes.pop(process.controller_id)
         untold = [one for one in notes.deposed if one not in notes.told]
-        ended = Ended(process, event, tuple(notes.written), notes.topics, repeated, tuple(untold))
+        self.watch.observed.event_ended(process, event)
+        ended = Ended(
+            process, event, tuple(notes.written), notes.topics, repeated, tuple(untold), notes.calls,
+            failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
+            notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
+            frozenset(notes.elections),
+            frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
+        )  # fmt: skip
         self.watch.look(Moment.EVENT, ended)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
@@ -254,6 +311,13 @@ class Journal:
     ) -> None:
         """A controller has answered a broker that wants to stop."""
         self.watch.look(Moment.LEAVING, Leaving(process, asked, response))
+
+    def proposal_answered(
+        self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
+    ) -> None:
+        """A controller has answered a leader's AlterPartition."""
+        written = frozenset(self._notes[process.controller_id].written)
+        self.watch.look(Moment.PROPOSED, Proposed(process, event, response, written))
 
     def broker_up(self, process: BrokerProcess) -> None:
         """A broker runs: what it knew before is forgotten."""
@@ -314,18 +378,3 @@ class Journal:
     def _note(self, *parts: bytes | memoryview) -> None:
         for part in parts:
             self._trace.update(part)
-
-
-class ErrorCatcher(logging.Handler):
-    """Keeps the last error that was logged, so that a failed event can say of what it failed."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.last: str | None = None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
-        if record.name not in ("kframe.runtime", "kframe.controller"):
-            return
-        error = record.exc_info[1] if record.exc_info else None
-        self.last = record.getMessage() if error is None else f"{type(error).__name__}: {error}"

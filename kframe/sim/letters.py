@@ -32,6 +32,8 @@ class Letter(NamedTuple):
     rows: Int32
     addresses: Mapping[int, tuple[Endpoint, ...]] = {}
     """In UpdateMetadata: where brokers listen."""
+    batch: int = 0
+    """In UpdateMetadata: number of the batch that it belongs to."""
 
 
 class Row(NamedTuple):
@@ -129,7 +131,7 @@ def _update_metadata(
     for broker in requests.metadata_brokers.tolist():
         epoch = int(brokers.broker_epoch[broker])
         message = UpdateMetadata(*who, epoch, registered, partitions, ids)
-        yield Letter(int(brokers.ids[broker]), epoch, message, requests.metadata_rows, addresses)
+        yield Letter(int(brokers.ids[broker]), epoch, message, requests.metadata_rows, addresses, requests.batch)
 
 
 def _addresses(cluster: ClusterState, broker_id: int) -> tuple[Endpoint, ...]:

@@ -18,7 +18,9 @@ from kframe.model.events import (
     ElectionType,
     ListReassignmentsRequested,
     ReassignmentRequested,
+    TopicPartition,
 )
+from kframe.model.ids import NO_STATE
 from kframe.model.tables import Targets
 from kframe.sim import choices
 
@@ -36,10 +38,14 @@ def _at_work(world: World) -> ControllerProcess | None:
 
 
 def _targets(world: World, arguments: Mapping[str, Any]) -> Targets | None:
-    keys = [key for key in sorted(world.ensemble.rows) if world.ensemble.readable([key[0]])]
+    readable = arguments["pick"] % 4
+    keys = [key for key in sorted(world.ensemble.rows) if not readable or world.ensemble.readable([key[0]])]
     if not keys:
         return None
     chosen = dict.fromkeys(keys[(arguments["pick"] + step) % len(keys)] for step in range(arguments["count"]))
+    needy = choices.partition_in_need(world, arguments["pick"])
+    if needy in keys:
+        chosen[needy] = None
     replicas = choices.replicas(world, arguments)
     for key in chosen:
         world.watch.wanted[key].add(replicas)
@@ -63,6 +69,33 @@ def _reassign(world: World, arguments: Mapping[str, Any]) -> bool:
         process, "a reassignment", partial(ReassignmentRequested, targets),
         whole=lambda response: bool(response.error) or len(response.codes) == len(targets),
     )  # fmt: skip
+    return True
+
+
+def _reassign_badly(world: World, arguments: Mapping[str, Any]) -> bool:
+    """A list that is empty, names a broker twice, or names none that there ever was: to be refused."""
+    process, key = _at_work(world), choices.partition(world, arguments["pick"])
+    if process is None or key is None:
+        return False
+    first = world.options.brokers[arguments["pick"] % len(world.options.brokers)]
+    targets = Targets.of([(key, ((), (first, first), (-1,), (first, 99))[arguments["how"] % 4])])
+    world.ask(
+        process, "a malformed reassignment", partial(ReassignmentRequested, targets),
+        whole=lambda response: bool(response.error) or bool(response.codes[0]),
+    )  # fmt: skip
+    return True
+
+
+def _reassign_to_isr(world: World, arguments: Mapping[str, Any]) -> bool:
+    """A partition is to keep only the replicas that are in sync, dead or not; one without a leader, if there is one."""
+    process, key = _at_work(world), choices.partition_in_need(world, arguments["pick"])
+    row = None if key is None else world.ensemble.rows[key]
+    if process is None or row is None or not row.isr or set(row.isr) == set(row.replicas):
+        return False
+    targets = Targets.of([(row.key, row.isr)])
+    world.watch.wanted[row.key].add(row.isr)
+    choices.tell(world, "reassign", _shown(targets))
+    world.ask(process, "a reassignment", partial(ReassignmentRequested, targets))
     return True
 
 
@@ -123,7 +156,7 @@ def _delete_topic(world: World, arguments: Mapping[str, Any]) -> bool:
 
 
 def _elect(world: World, arguments: Mapping[str, Any]) -> bool:
-    process, key = _at_work(world), choices.partition(world, arguments["pick"])
+    process, key = _at_work(world), choices.partition_in_need(world, arguments["pick"])
     if process is None or key is None:
         return False
     kind = ElectionType.UNCLEAN if arguments["unclean"] else ElectionType.PREFERRED
@@ -132,13 +165,23 @@ def _elect(world: World, arguments: Mapping[str, Any]) -> bool:
     choices.tell(world, "elect_leaders", {"type": kind.name.lower(), "partitions": named})
     world.ask(
         process, "an election", partial(ElectionRequested, kind, wanted),
-        whole=lambda response: wanted is None or response.error or len(response.codes) + len(response.unknown) == 1,
+        whole=lambda response: wanted is None or response.error or _elected_or_refused(world, key, response),
     )  # fmt: skip
     return True
 
 
+def _elected_or_refused(world: World, key: TopicPartition, response: Any) -> bool:
+    """Whether an election of one partition is answered, and the answer is no success where there never was a leader."""
+    row = world.ensemble.rows.get(key)
+    refused = bool(response.unknown) or bool(response.codes.size and response.codes[0])
+    return len(response.codes) + len(response.unknown) == 1 and (
+        refused or row is None or row.partition_epoch != NO_STATE
+    )
+
+
 def _config(world: World, arguments: Mapping[str, Any]) -> bool:
-    name = choices.topic(world, arguments["pick"])
+    key = choices.partition_in_need(world, arguments["pick"])
+    name = None if key is None else key[0]
     if name is None:
         return False
     config = {"unclean.leader.election.enable": str(arguments["unclean"]).lower()}
@@ -155,6 +198,22 @@ def _reassign_record(world: World, arguments: Mapping[str, Any]) -> bool:
     return _left(lambda: world.ensemble.leave_reassignments(targets))
 
 
+def _bad_record(world: World, arguments: Mapping[str, Any]) -> bool:
+    """What is left in storage moves one partition, and another one to no replica at all."""
+    targets = _targets(world, {**arguments, "count": 1})
+    if targets is None:
+        return False
+    moved = (targets.names[targets.topic[0]], int(targets.partition[0]))
+    others = [key for key in sorted(world.ensemble.rows) if key != moved]
+    empty = choices.choose(others, arguments["pick"] // 2)
+    if empty is None:
+        return False
+    world.watch.wanted[empty].add(())
+    left = Targets.of([(moved, tuple(targets.replicas[0].tolist())), (empty, ())])
+    choices.tell(world, "reassign_znode", _shown(left))
+    return _left(lambda: world.ensemble.leave_reassignments(left))
+
+
 def _election_record(world: World, arguments: Mapping[str, Any]) -> bool:
     key = choices.partition(world, arguments["pick"])
     if key is not None:
@@ -164,6 +223,8 @@ def _election_record(world: World, arguments: Mapping[str, Any]) -> bool:
 
 def _mark_deleted(world: World, arguments: Mapping[str, Any]) -> bool:
     name = choices.topic(world, arguments["pick"])
+    if arguments["pick"] % 5 == 0:
+        return _left(lambda: world.ensemble.mark_for_deletion(["no-such-topic"]))
     if name is not None:
         choices.tell(world, "delete_topics", [name])
     return name is not None and _left(lambda: world.ensemble.mark_for_deletion([name]))
@@ -197,6 +258,9 @@ def _drop_controller(world: World, arguments: Mapping[str, Any]) -> bool:
 #: What each kind of operation does; it says whether it did anything.
 OPERATIONS: Final[Mapping[str, Callable[..., bool]]] = {
     "reassign": _reassign,
+    "reassign_badly": _reassign_badly,
+    "reassign_to_isr": _reassign_to_isr,
+    "bad_record": _bad_record,
     "cancel": _cancel,
     "create_topic": _create_topic,
     "create_partitions": _create_partitions,

@@ -69,6 +69,8 @@ class Options:
     producers: tuple[ProducerOptions, ...] = ()
     lull: bool = False
     """Whether the world is looked at before what is dead is brought back, too."""
+    hold_last: bool = False
+    """kframe.last.replica.hold"""
     selector: str | None = None
     """A leader selector of a plugin that is in charge of all elections."""
 
@@ -84,6 +86,7 @@ class Options:
             "kframe.alter.partition.strict": self.strict,
             "kframe.failover.check.epochs": True,
             "kframe.reassignment.strict": True,
+            "kframe.last.replica.hold": self.hold_last,
             "auto.leader.rebalance.enable": self.rebalance,
             "leader.imbalance.check.interval.seconds": 20,
         }
@@ -115,6 +118,7 @@ def draw_options(seed: int, fault_classes: tuple[str, ...]) -> Options:
         gap_ms=random.choice((150.0, 400.0, 1_200.0)),
         producers=tuple(random.sample(PRODUCERS, random.randint(2, 4))),
         lull=random.random() < 0.4,
+        hold_last=random.random() < 0.15,
     )
 
 

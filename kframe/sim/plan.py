@@ -66,6 +66,18 @@ def _stop(random: Random) -> Arguments:
     return {"controller": _pick(random), "effects": random.randint(0, 12)}
 
 
+def _race(random: Random) -> Arguments:
+    return {"controller": _pick(random) | 1, "writes": random.randint(1, 3)}
+
+
+def _failovers(random: Random) -> Arguments:
+    return {"times": random.randint(1, 4)}
+
+
+def _crash_in(random: Random) -> Arguments:
+    return {"event": _pick(random), "effects": random.randint(1, 9)}
+
+
 def _pause_within(random: Random) -> Arguments:
     return {"controller": _pick(random), "effects": random.randint(1, 12), "for_ms": random.randint(200, 12_000)}
 
@@ -125,11 +137,24 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]],
     "half-applied": (("half_apply", 2, _one("broker")),),
     "partition": (("cut", 2, _cut), ("cut_ensemble", 1, _for_a_while("controller", most_ms=9_000))),
     "slow-broker": (("slow", 2, _for_a_while("broker", most_ms=9_000)),),
-    "log-dir": (("fail_log_dir", 1, _one("broker")),),
+    "log-dir": (("fail_log_dir", 1, _one("broker")), ("swap_disks", 1, _one("broker"))),
     "clock": (("jump", 1, _for_a_while("controller")),),
-    "stale-alter": (("repeat_alter", 2, _one("broker")), ("repeat_shutdown", 2, _one("broker"))),
+    "stale-alter": (("repeat_alter", 3, _one("broker", "number")), ("repeat_shutdown", 2, _one("broker"))),
+    "races": (("race_write", 3, _race),),
+    "held-proposal": (("hold_proposal", 4, _one("broker", "deed")), ("lose_answer", 2, _one("broker"))),
+    "deposed": (("misdirect", 2, _for_a_while(most_ms=4_000)), ("fail_failovers", 1, _failovers)),
+    "late-reply": (
+        ("delay_reply", 2, _for_a_while("broker", "controller", most_ms=6_000)),
+        ("tell_late", 3, _one("number")),
+    ),
+    "failed-stop": (("fail_stop", 2, _one("broker")),),
+    "crash-within": (("crash_in", 3, _crash_in),),
+    "forged-alter": (("forge_proposal", 2, _one("pick", "how")),),
     "operators": (
         ("reassign", 5, _reassign),
+        ("reassign_badly", 1, _one("pick", "how")),
+        ("reassign_to_isr", 2, _one("pick")),
+        ("bad_record", 1, _reassign),
         ("cancel", 2, _one("pick")),
         ("create_topic", 3, _create),
         ("create_partitions", 2, _reassign),
@@ -145,6 +170,7 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]],
     ),
     "foreign-writer": (
         ("write_topic", 1, _reassign),
+        ("write_topic_on_the_dead", 1, _one("pick")),
         ("forget_id", 1, _one("pick")),
         ("rewrite_state", 1, _one("pick")),
     ),
@@ -157,6 +183,8 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]],
         ("repeat_produce", 1, _one("number")),
     ),
 }
+#: By what factor a plan knows more or less of a kind of action than others.
+INTENSITIES: Final = (0.3, 1.0, 1.0, 3.0)
 #: The names of all classes of faults.
 CLASSES: Final = tuple(FAULTS)
 #: The class of each kind of action.
@@ -164,11 +192,14 @@ CLASS_OF: Final = {kind: name for name, kinds in FAULTS.items() for kind, _, _ i
 
 
 def draw_plan(options: Options) -> tuple[Action, ...]:
-    """The plan of a world. Operators and clients are always at work; clients more often the longer the world lasts."""
+    """The plan of a world. Operators and clients are always at work; clients more often the longer the world lasts.
+
+    Each plan draws its own intensity of every kind of action, so that some see much of what others hardly see.
+    """
     random = Random(f"plan/{options.seed}")
     names = dict.fromkeys((*options.faults, "operators", "restart"))
     kinds = [one for name in names if name != "clients" for one in FAULTS[name]]
-    weights = [weight for _, weight, _ in kinds]
+    weights = [weight * random.choice(INTENSITIES) for _, weight, _ in kinds]
     now, actions = 500.0, []
     for kind, _, draw in random.choices(kinds, weights, k=options.actions):
         now += random.expovariate(1.0 / options.gap_ms)

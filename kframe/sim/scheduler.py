@@ -67,6 +67,10 @@ class ProcessClock:
         """Forget a timer, if it is set."""
         self._timers.pop(name, None)
 
+    def is_set(self, name: str) -> bool:
+        """Whether a timer waits."""
+        return name in self._timers
+
     def jump(self, ahead_ms: float) -> None:
         """Let this clock leap ahead, as after a suspended machine has woken."""
         self._ahead_ms += ahead_ms

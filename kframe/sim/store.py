@@ -59,8 +59,12 @@ class SimStore(MemoryStore):
         """Controller epoch of the last claim; -1 before the first, and once it was given up or lost for certain."""
         self.faults: deque[str] = deque()
         """What befalls the next writes: "before" and "after" are connections lost before and after it was done."""
+        self.races = 0
+        """How many of the next writes of states and assignments somebody else comes before."""
         self.watch_delay_ms = 0.0
         self.repeats_watches = False
+        self.expiries = 0
+        """Sessions that have ended, as far as the process was told."""
         self.failed_calls = 0
         """Calls that raised because of something that befell them."""
         self._ensemble, self._scheduler, self._network, self._clock = ensemble, scheduler, network, clock
@@ -87,11 +91,15 @@ class SimStore(MemoryStore):
     def may_act(self) -> bool:
         """As a client knows it: the role was claimed in this session, was not heard to be lost, and the ensemble was
         heard of within the session timeout, by our own clock."""
-        claim = self._claim
-        may = claim is not None and claim.session == self._session and not self.lost_role
-        may = may and (self._linked or self._clock.now_ms() - self._contact_ms < self._timeout_ms)
+        may = self.role_is_certain()
         self.failed_calls += not may
         return may
+
+    def role_is_certain(self) -> bool:
+        """The same, for who only looks on."""
+        claim = self._claim
+        may = claim is not None and claim.session == self._session and not self.lost_role
+        return may and (self._linked or self._clock.now_ms() - self._contact_ms < self._timeout_ms)
 
     def break_link(self) -> None:
         """The process is not heard of any more."""
@@ -146,6 +154,7 @@ class SimStore(MemoryStore):
         self._registrations_read.clear()
         self._start_session()
         self.claimed_epoch = -1
+        self.expiries += 1
         self._notify(SessionExpired())
         self._notify(Elect())
 
@@ -190,6 +199,7 @@ class SimStore(MemoryStore):
             return plain(self, *args)
         self._inside = True
         try:
+            self._ensemble.witness.called(self, name)
             if name in _READS:
                 return self._read(name, plain, args)
             self.catch_up()
@@ -216,6 +226,12 @@ class SimStore(MemoryStore):
             return tuple(one for one in result if self._reads_broker(one.broker_id, one.broker_epoch))
         if name == "load":
             return self._without_broken(result)
+        if name == "read_preferred_election" and result:
+            self._ensemble.witness.elections_read(self, result)
+        if name == "read_isr_changes":
+            self._ensemble.witness.isr_changes_read(self, result.items)
+        if name == "read_states":
+            self._ensemble.witness.states_read(self, args[0], args[1], result)
         if not self._ensemble.broken:
             return result
         if name == "read_topics":
@@ -312,9 +328,12 @@ class SimStore(MemoryStore):
         if fault == "before":
             self.failed_calls += 1
             raise StoreError(f"connection lost before {name} was done")
+        if self.races and name in ("write_states", "write_assignments"):
+            self.races -= 1
+            self._ensemble.witness.raced(name, args)
         zxid = self._records.zxid
         result = plain(self, *args)
-        if self._records.zxid != zxid:
+        if self._records.zxid != zxid or name == "write_states":
             self._tell(name, args, result)
         if fault == "after":
             self.failed_calls += 1
@@ -347,6 +366,8 @@ class SimStore(MemoryStore):
             if code == WriteCode.OK:
                 key = names[p.topic[row]], int(p.partition[row])
                 self._ensemble.state_changed(key, self, cluster)
+            elif code == WriteCode.STALE:
+                self._ensemble.witness.refused(self, (names[p.topic[row]], int(p.partition[row])))
         self._ensemble.witness.written(self, "write_states", result.codes.tobytes())
 
 

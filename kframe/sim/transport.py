@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from kframe.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
@@ -79,6 +80,10 @@ class SimTransport:
         """Brokers whose next answer cannot be read."""
         self.repeated: set[int] = set()
         """Brokers whose next answer is told twice."""
+        self.delayed: dict[int, float] = {}
+        """Brokers whose next answer is told late, and by how many milliseconds."""
+        self.past_answers: deque[Event] = deque(maxlen=12)
+        """Answers of the past that say something of replicas, for somebody to tell late."""
         self.again: list[Event] = []
         """Answers that were told for the second time, until somebody has looked."""
         self._post = post
@@ -118,6 +123,11 @@ class SimTransport:
             if channel is not None:
                 channel.waiting.append(letter)
                 self._pump(channel)
+
+    @property
+    def acknowledges(self) -> bool:
+        """Answers to UpdateMetadata name the batch."""
+        return True
 
     def queues(self) -> Mapping[int, BrokerQueue]:
         """What waits for each connected broker."""
@@ -204,12 +214,23 @@ class SimTransport:
         self._post.letter_done(self.controller_id, letter)
         event = answer_event(letter, response)
         if event is not None:
-            self._notify(event)
+            failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
+            if failed or isinstance(event, StopReplicaAnswered):
+                self.past_answers.append(event)
+            if channel.broker_id in self.delayed:
+                self._post.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.tell_late, event))
+            else:
+                self._notify(event)
             if channel.broker_id in self.repeated:
                 self.repeated.discard(channel.broker_id)
                 self.again.append(event)
                 self._notify(event)
         self._pump(channel)
+
+    def tell_late(self, event: Event) -> None:
+        """Whoever has read an answer off the wire comes to tell it, though its channel may be closed since."""
+        if self._notify is not None:
+            self._notify(event)
 
 
 def answer_event(letter: Letter, response: ControlResponse) -> Event | None:
@@ -221,7 +242,7 @@ def answer_event(letter: Letter, response: ControlResponse) -> Event | None:
     if isinstance(message, LeaderAndIsr):
         return LeaderAndIsrAnswered(letter.broker_id, top, told, message.controller_epoch, letter.rows)
     if isinstance(message, UpdateMetadata):
-        return UpdateMetadataAnswered(letter.broker_id, top)
+        return UpdateMetadataAnswered(letter.broker_id, top, message.controller_epoch, letter.batch)
     if len(letter.rows):
         return StopReplicaAnswered(letter.broker_id, top, told, message.controller_epoch, letter.rows)
     return None

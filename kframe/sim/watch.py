@@ -19,14 +19,16 @@ from kframe.broker.messages import (
     UpdateMetadata,
 )
 from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
+from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
-from kframe.model.events import TopicPartition
+from kframe.model.events import AlterPartitionRequested, Event, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE
 from kframe.sim.ledger import Ledger
 from kframe.sim.letters import Letter, Row
 from kframe.sim.moves import Moves
+from kframe.sim.observed import Observed
 
 if TYPE_CHECKING:
     from kframe.sim.brokers import BrokerProcess
@@ -49,7 +51,10 @@ class Moment(Enum):
     ANSWERED = "a broker has answered"
     CONNECTED = "a channel to a broker was opened"
     REPLIED = "somebody who asked was answered"
+    REFUSED = "a controller's write of a state was refused for its version"
+    BEGUN = "a controller takes an event"
     EVENT = "a controller is done with an event"
+    PROPOSED = "a leader's AlterPartition was answered"
     LEAVING = "a broker that wants to stop was answered"
     LED = "a broker has become leader"
     LOGGED = "a log, or its high watermark, is another"
@@ -125,6 +130,29 @@ class Replied(NamedTuple):
     whole: bool
 
 
+class Refused(NamedTuple):
+    """A controller's write of a state was refused for its version."""
+
+    process: ControllerProcess
+    key: TopicPartition
+
+
+class Begun(NamedTuple):
+    """A controller takes an event."""
+
+    process: ControllerProcess
+    event: Event
+
+
+class Proposed(NamedTuple):
+    """A leader's AlterPartition was answered; ``written``: the partitions that this event has written so far."""
+
+    process: ControllerProcess
+    event: AlterPartitionRequested
+    response: AlterPartitionResponse
+    written: frozenset[TopicPartition]
+
+
 class Ended(NamedTuple):
     """An event is over, with what it has written."""
 
@@ -137,6 +165,22 @@ class Ended(NamedTuple):
     """Whether it was told for the second time, and nothing else has happened since the first."""
     untold: tuple[tuple[TopicPartition, int], ...] = ()
     """Partitions that got another leader, and who led them before and was told nothing of it."""
+    calls: Mapping[str, int] = {}
+    """How often it called the store, by call; a write counts whatever became of it."""
+    failed: bool = False
+    """Whether it failed, or was refused by the store."""
+    warnings: tuple[str, ...] = ()
+    """What the controller has logged, from warnings on."""
+    reassignments: Mapping[TopicPartition, tuple[int, ...]] = {}
+    """What operators had left to be reassigned before the event first wrote that."""
+    not_called_new: tuple[tuple[TopicPartition, int], ...] = ()
+    """New replicas (partition, broker) that a LeaderAndIsr was sent for, and none that says so."""
+    unaware: tuple[int, ...] = ()
+    """Registered brokers that were not told who is registered, where that has changed."""
+    elections: frozenset[TopicPartition] = frozenset()
+    """Partitions for which an operator has left a preferred election, as the event has read."""
+    arrived: frozenset[int] = frozenset()
+    """Brokers that have registered, or registered anew, as the event has handled."""
 
 
 class Leaving(NamedTuple):
@@ -242,6 +286,7 @@ class Watch:
         """The last recount of a controller's gauges, and what was counted."""
         self.ledger = Ledger(world)
         self.moves = Moves()
+        self.observed = Observed(world)
         self._by_moment: dict[Moment, tuple[Invariant, ...]] = {
             moment: tuple(one for one in invariants if one.moment is moment) for moment in Moment
         }

@@ -7,30 +7,32 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from kframe.embedded.states import StateColumns
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.protocol import InterBrokerProtocol
-from kframe.sim import actions
+from kframe.sim import actions, races
 from kframe.sim.brokers import BrokerProcess
 from kframe.sim.building import build_broker, build_cluster
 from kframe.sim.clients import Clients
 from kframe.sim.controllers import ControllerProcess
 from kframe.sim.ensemble import SimEnsemble
 from kframe.sim.invariants import INVARIANTS
+from kframe.sim.invariants.rest import BALANCED_MS
 from kframe.sim.journal import Journal
+from kframe.sim.letters import Row
 from kframe.sim.options import Options
 from kframe.sim.plan import Action
 from kframe.sim.watch import Invariant, Moment, Violation, Watch
 
 #: The world is at rest when nothing was written for so long.
-QUIET_MS: Final = 20_000.0
+QUIET_MS: Final = 22_000.0
 #: A lull is that nothing was written for so long; it is waited for so long at most.
 LULL_MS: Final = 9_000.0
-LULL_MOST_MS: Final = 45_000.0
+LULL_MOST_MS: Final = 75_000.0
 #: So long it may take until everybody has heard of a broker's new address.
 NEWS_MS: Final = 3_000.0
 #: After so long without faults it should be.
@@ -79,6 +81,8 @@ class World(Journal):
             self.watch.known_id[name] = topic_id
             self.watch.ids_used[topic_id] = name
         self.topic_ids_used = InterBrokerProtocol.parse(options.protocol) >= _TOPIC_IDS_SINCE
+        self.controllers_store_isrs = InterBrokerProtocol.parse(options.protocol).alter_partition
+        """Whether leaders propose ISRs, and do not store them by themselves."""
         self.brokers = {one: BrokerProcess(self, *build_broker(options, one)) for one in options.brokers}
         config = ControllerConfig(options.config)
         chosen = selectors or {kind: self.faulty_selectors for kind in ElectionKind if "plugin" in options.faults}
@@ -88,6 +92,8 @@ class World(Journal):
             )
             for number in range(options.controllers)
         ]  # fmt: skip
+        self.changed_ms = 0.0
+        """Since when nothing was written, in a lull and at rest."""
         self.clients = Clients(self, options.producers)
 
     def run(self) -> Result:
@@ -95,7 +101,7 @@ class World(Journal):
         log = logging.getLogger("kframe")
         before = log.level, log.propagate
         log.addHandler(self._errors)
-        log.setLevel(logging.ERROR)
+        log.setLevel(logging.WARNING)
         log.propagate = False
         try:
             self._play()
@@ -107,6 +113,17 @@ class World(Journal):
             self.options, self.plan, self.scheduler.happened, self.scheduler.now_ms, self._trace.hexdigest(),
             tuple(self.watch.violations), dict(self.played), dict(self.watch.looks), dict(self.counts),
         )  # fmt: skip
+
+    def raced(self, call: str, arguments: Sequence[Any]) -> None:
+        """Another client comes before this write of a controller."""
+        races.race(self, call, arguments)
+
+    def waits_for_consent(self, row: Row) -> bool:
+        """Whether a partition without a leader may wait for an operator's word: its last in-sync replica may have come
+        back with less than it had (``kframe.last.replica.hold``)."""
+        if not self.options.hold_last or len(row.isr) != 1:
+            return False
+        return not self.watch.observed.leads_again(row.isr[0])
 
     def _play(self) -> None:
         for number, broker in enumerate(self.brokers.values()):
@@ -137,13 +154,15 @@ class World(Journal):
         actions.lull(self)
         began = self.scheduler.now_ms
         changed_at, changes = began + self.session_timeout_ms, -1
+        lull_ms = BALANCED_MS if self.options.rebalance else LULL_MS
 
         def quiet() -> bool:
             nonlocal changed_at, changes
             now = self.scheduler.now_ms
             if changes != self.ensemble.changes:
                 changed_at, changes = max(now, changed_at), self.ensemble.changes
-            return now - changed_at > LULL_MS or now - began > LULL_MOST_MS
+            self.changed_ms = changed_at
+            return now - changed_at > lull_ms or now - began > LULL_MOST_MS
 
         self._run_until(quiet)
         if self.scheduler.now_ms - began > LULL_MOST_MS:
@@ -166,9 +185,11 @@ class World(Journal):
                 return False
             next_look = now + 500.0
             actions.bring_back(self)
+            actions.consent(self)
             busy = any(not one.idle for one in self.controllers)
             if changes != self.ensemble.changes:
                 since, changes = now, self.ensemble.changes
+            self.changed_ms = since
             return (now - since > QUIET_MS and not busy) or now - began > REST_MOST_MS
 
         self._run_until(at_rest)

@@ -88,6 +88,11 @@ class Assembly:
             else:
                 self.lists[name].append(entry)
 
+    def partitions_of(self, name: str) -> int:
+        """How many partitions of a topic there are so far."""
+        ordinal = self._ordinals.get(name, -1)
+        return int(np.count_nonzero(int32(self._topic) == ordinal))
+
     def finish(self, faults: Faults = REFUSE) -> Assembled:
         """Sort, and check that each topic has partitions 0 to n-1 once each; topics at fault are left out.
 

@@ -106,12 +106,14 @@ class _Listing:
         return bool(self._counts)
 
     def take_fault(self, fault: SnapshotError, line: bytes) -> None:
-        """Note a line that cannot be taken, and its topic if it names one; once for a topic without a line."""
-        name = _fields(line.decode(errors="replace")).get("Topic")
+        """Note a line that cannot be taken, its topic if it names one, and whether it was a partition's; one fault is
+        enough for all partitions of a topic without a line of its own."""
+        fields = _fields(line.decode(errors="replace"))
+        name, partitions = fields.get("Topic"), 1 if "Partition" in fields else None
         if name is None or name not in self._faults.topics or self._assembly.find(name) is not None:
-            self._faults(fault, name)
-        elif name is not None:
-            self._faults.left_out(name, 1)
+            self._faults(fault, name, partitions)
+        elif partitions is not None:
+            self._faults.left_out(name, partitions)
 
     def finish(self) -> Snapshot:
         """The snapshot, checked."""

@@ -24,8 +24,11 @@ class Faults:
         """Names of the topics that are to be left out."""
         return ()
 
-    def __call__(self, fault: SnapshotError, topic: str | None = None) -> None:
-        """Raise ``fault``, or note it with the topic that it spoils (None: it spoils none, or nobody knows which)."""
+    def __call__(self, fault: SnapshotError, topic: str | None = None, partitions: int | None = None) -> None:
+        """Raise ``fault``, or note it with the topic that it spoils (None: it spoils none, or nobody knows which).
+
+        ``partitions`` is how many partitions were read of what is at fault, where no topic can say it.
+        """
         raise fault
 
     def left_out(self, topic: str, partitions: int) -> None:
@@ -42,6 +45,7 @@ class Noted:
 
     fault: SnapshotError
     topic: str | None
+    partitions: int | None = None
 
 
 class FaultNotes(Faults):
@@ -62,13 +66,15 @@ class FaultNotes(Faults):
         """Names of the topics that are to be left out."""
         return self._topics
 
-    def __call__(self, fault: SnapshotError, topic: str | None = None) -> None:
+    def __call__(self, fault: SnapshotError, topic: str | None = None, partitions: int | None = None) -> None:
         """Note a fault."""
         if len(self.noted) == self._most:
             raise SnapshotError(fault.where, f"{fault.found}, after {self._most} other faults", fault.expected)
-        self.noted.append(Noted(fault, topic))
+        self.noted.append(Noted(fault, topic, partitions if topic is None else None))
         if topic is not None:
             self._topics.add(topic)
+            if partitions is not None:
+                self.left_out(topic, partitions)
 
     def left_out(self, topic: str, partitions: int) -> None:
         """Note how many partitions of a topic at fault were read and are left out."""

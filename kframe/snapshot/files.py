@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,12 @@ DOCUMENT_BYTES_MAX: Final = 1 << 30
 _PEEK_BYTES: Final = 1 << 16
 _REPORT_LINES: Final = 1 << 14
 
+#: What can be opened like a file and is none.
+_SPECIAL: Final = (
+    (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
+)  # fmt: skip
+
 #: Told how much of how much is done, in bytes of the file or in rows.
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -30,6 +37,7 @@ def ignore_progress(done: int, total: int) -> None:
 def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """The content of a file and the file itself, whose position tells progress; I/O errors become SnapshotError."""
     try:
+        check_regular(path)
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
@@ -41,6 +49,14 @@ def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         raise SnapshotError(str(path), f"a damaged gzip file ({problem})", "a whole one") from problem
     except OSError as problem:
         raise SnapshotError(str(path), problem.strerror or str(problem), "a file that can be read") from problem
+
+
+def check_regular(path: Path) -> None:
+    """Raise SnapshotError for a pipe, socket or device: opening one may wait for ever. Raises OSError for no file."""
+    mode = path.stat().st_mode
+    kind = next((name for test, name in _SPECIAL if test(mode)), None)
+    if kind is not None:
+        raise SnapshotError(str(path), kind, "a file or a directory")
 
 
 def read_lines(path: Path, progress: Progress = ignore_progress) -> Iterator[tuple[int, bytes]]:

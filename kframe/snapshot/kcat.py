@@ -72,10 +72,15 @@ class _Name(msgspec.Struct):
     topic: str
 
 
+class _Partitions(msgspec.Struct):
+    partitions: list[msgspec.Raw]
+
+
 _METADATA: Final = msgspec.json.Decoder(_Metadata)
 _OUTLINE: Final = msgspec.json.Decoder(_Outline)
 _TOPIC: Final = msgspec.json.Decoder(_Topic)
 _NAME: Final = msgspec.json.Decoder(_Name)
+_PARTITIONS: Final = msgspec.json.Decoder(_Partitions)
 
 
 def read_kcat(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
@@ -116,7 +121,7 @@ def _piecewise(document: bytes, path: Path, faults: Faults) -> _Metadata:
             topics.append(decode(_TOPIC, bytes(raw), f"{path} topics[{number}]"))
         except SnapshotError as fault:
             name = _named(bytes(raw))
-            faults(fault, name)
+            faults(fault, name, _listed(bytes(raw)))
             topics.append(_Topic(name or "", [], str(fault)))
     return _Metadata(outline.brokers, topics, outline.controllerid)
 
@@ -124,6 +129,14 @@ def _piecewise(document: bytes, path: Path, faults: Faults) -> _Metadata:
 def _named(raw: bytes) -> str | None:
     try:
         return _NAME.decode(raw).topic
+    except msgspec.DecodeError:
+        return None
+
+
+def _listed(raw: bytes) -> int | None:
+    """How many partitions a topic lists that cannot be read itself."""
+    try:
+        return len(_PARTITIONS.decode(raw).partitions)
     except msgspec.DecodeError:
         return None
 
@@ -136,7 +149,7 @@ def _assembled(metadata: _Metadata, path: Path, faults: Faults) -> Assembled:
         try:
             ordinal = assembly.topic(topic.topic, number)
         except SnapshotError as fault:
-            faults(fault, topic.topic)
+            faults(fault, topic.topic, len(topic.partitions))
             continue
         for one in topic.partitions:
             replicas = [replica.id for replica in one.replicas]

@@ -56,7 +56,21 @@ class Reassignment:
     proposed: tuple[Assignment, ...] | None
 
 
+class _Outline(msgspec.Struct):
+    """A document whose entries are taken one by one."""
+
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
+    partitions: list[msgspec.Raw]
+
+
+class _Name(msgspec.Struct):
+    topic: str
+
+
 _DOCUMENT: Final = msgspec.json.Decoder(_Document)
+_OUTLINE: Final = msgspec.json.Decoder(_Outline)
+_ENTRY: Final = msgspec.json.Decoder(Assignment)
+_NAME: Final = msgspec.json.Decoder(_Name)
 
 
 def read_reassignment(path: Path) -> Reassignment:
@@ -69,10 +83,15 @@ def read_reassignment_snapshot(
     path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE
 ) -> Snapshot:  # fmt: skip
     """The current assignment, or the only one, as a snapshot; it must cover its topics whole. Raises SnapshotError."""
-    reassignment = read_reassignment(path)
-    entries = reassignment.current if reassignment.current is not None else reassignment.proposed or ()
+    if faults is REFUSE:
+        reassignment = read_reassignment(path)
+        entries = dict(
+            enumerate(reassignment.current if reassignment.current is not None else reassignment.proposed or ())
+        )
+    else:
+        entries = _tolerated(path, faults)
     assembly = Assembly(lambda number: f"{path} partitions[{number}]")
-    for number, entry in enumerate(entries):
+    for number, entry in entries.items():
         assembly.partition(assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas)
     progress(len(entries), len(entries))
     assembled = assembly.finish(faults)
@@ -85,6 +104,29 @@ def read_reassignment_snapshot(
         provenance=dict.fromkeys(_ABSENT_COLUMNS, _ABSENT),
     )
     return check_snapshot(snapshot, assembled.locate, faults)
+
+
+def _tolerated(path: Path, faults: Faults) -> dict[int, Assignment]:
+    """The entries that can be read, by their places; the others are faults. What they say together is checked later."""
+    found = documents(path)
+    raw, where = found.get(CURRENT_HEADING) or found[PROPOSED_HEADING]
+    entries = {}
+    for number, one in enumerate(decode(_OUTLINE, raw, where).partitions):
+        place = f"{where} partitions[{number}]"
+        try:
+            entry = decode(_ENTRY, bytes(one), place)
+            check_topic_name(entry.topic, place)
+            entries[number] = entry
+        except SnapshotError as fault:
+            faults(fault, _named(bytes(one)), 1)
+    return entries
+
+
+def _named(raw: bytes) -> str | None:
+    try:
+        return _NAME.decode(raw).topic
+    except msgspec.DecodeError:
+        return None
 
 
 def documents(path: Path) -> Mapping[str, tuple[bytes, str]]:

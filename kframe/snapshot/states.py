@@ -30,6 +30,7 @@ class StateRows:
         self._topic, self._partition, self._line, self._version = array("i"), array("i"), array("i"), array("i")
         self._numbers = {name: array("i") for name in _NUMBERS}
         self._isr = GrowingLists()
+        self._unread: set[tuple[str, str]] = set()
 
     def take(self, topic: str, partition: str, znode: Znode, number: int) -> None:
         """Note one state znode."""
@@ -42,6 +43,16 @@ class StateRows:
         for name, column in self._numbers.items():
             column.append(getattr(state, name))
         self._isr.append(state.isr)
+
+    def take_unread(self, topic: str, partition: str) -> None:
+        """Note that a partition has a state that cannot be read."""
+        self._unread.add((topic, partition))
+
+    def told_of(self, topic: str) -> int:
+        """Of how many partitions of a topic there are states, readable or not."""
+        ordinal = self._topics.get(topic, -1)
+        read = int32(self._partition)[int32(self._topic) == ordinal].tolist()
+        return len({*map(str, read), *(partition for name, partition in self._unread if name == topic)})
 
     def finish(self, assembled: Assembled, faults: Faults = REFUSE) -> tuple[PartitionFacts, Int32]:
         """The partition table, and the line of each row's state (0 where it has none).

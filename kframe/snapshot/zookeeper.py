@@ -114,6 +114,8 @@ class _Dump:
         found = _PATH_TEXT.search(line)
         path = "" if found is None else found[1].decode(errors="replace")
         topic, broker = _TOPIC_PATH.fullmatch(path), _BROKER_PATH.fullmatch(path)
+        if state := _STATE_PATH.fullmatch(path):
+            self._states.take_unread(state[1], state[2])
         self._faults(fault, None if topic is None else topic[1])
         if broker is not None:
             self._unread_brokers.add(int(broker[1]))
@@ -135,6 +137,9 @@ class _Dump:
         }
         assembled = self._assembly.finish(self._faults)
         partitions, state_lines = self._states.finish(assembled, self._faults)
+        for topic in sorted(self._faults.topics):
+            if not self._assembly.partitions_of(topic):  # its assignment cannot be read: states tell of partitions
+                self._faults.left_out(topic, self._states.told_of(topic))
         for broker_id in sorted({*named_brokers(partitions).tolist(), *self._unread_brokers}):
             unread = self._lost or broker_id in self._unread_brokers
             self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if unread else False))

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from kframe.spark.marks import Found, Left, Mark, Marks, Writing, part_of_cluster
+import pyarrow as pa
+
+from kframe.errors import SnapshotError
+from kframe.spark.fleet import TASKS_MAX
+from kframe.spark.inputs import ClusterInput
+from kframe.spark.marks import Found, Left, Mark, Marks, Writing, part_of_cluster, staging
 from kframe.spark.opening import Fleet, without
 from kframe.spark.rules import VIOLATIONS
-from kframe.spark.schema import Table
-from kframe.spark.sweeping import FAILURES, Sweeping, sweep
-from kframe.spark.validate import validate
+from kframe.spark.schema import TEXT, Table
+from kframe.spark.session import interpreted
+from kframe.spark.sweeping import FAILURES, PROBLEM, Sweeping, sweep, sweep_whole
+from kframe.spark.validate import validate, validate_whole
+from kframe.spark.whole import WHOLE_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_PROBLEMS: Final = Table("problems", pa.schema([("cluster", TEXT), ("problem", TEXT)]))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """How rows of ``table``, with a column ``problem`` that is null where they are to be written, are made of frames,
+    and of one cluster that is held whole."""
+
+    table: Table
+    of_frames: Callable[[Mapping[str, DataFrame]], DataFrame]
+    of_cluster: Callable[[ClusterInput], pa.Table]
 
 
 def swept(session: SparkSession, fleet: Fleet, how: Sweeping, writing: Writing) -> AbstractContextManager[Found]:
@@ -24,43 +45,102 @@ def swept(session: SparkSession, fleet: Fleet, how: Sweeping, writing: Writing) 
     Clusters that cannot be swept have a row in ``Found.problems`` (``cluster``, ``problem``) and are not written.
     """
 
-    def make(tables: Mapping[str, DataFrame]) -> DataFrame:
+    def of_frames(tables: Mapping[str, DataFrame]) -> DataFrame:
         partitions, brokers, clusters = (tables[name] for name in ("partitions", "brokers", "clusters"))
         return sweep(partitions, brokers, clusters, how.config, depth=how.depth, racks=how.racks, by=how.by)
 
-    return _stage(session, fleet, writing, FAILURES, asdict(how), make)
+    def of_cluster(cluster: ClusterInput) -> pa.Table:
+        return sweep_whole(cluster.cluster, cluster.snapshot(), how)
+
+    return _stage(session, fleet, writing, _Work(FAILURES, of_frames, of_cluster), asdict(how))
 
 
 def validated(session: SparkSession, fleet: Fleet, writing: Writing) -> AbstractContextManager[Found]:
     """Validate the clusters that are not written yet, or with force all, and write their rows of VIOLATIONS."""
 
-    def make(tables: Mapping[str, DataFrame]) -> DataFrame:
+    def of_frames(tables: Mapping[str, DataFrame]) -> DataFrame:
         from pyspark.sql import functions as f
 
-        return validate(tables).withColumn("problem", f.lit(None).cast("string"))
+        return validate(tables).withColumn(PROBLEM, f.lit(None).cast("string"))
 
-    return _stage(session, fleet, writing, VIOLATIONS, None, make)
+    def of_cluster(cluster: ClusterInput) -> pa.Table:
+        rows = validate_whole(cluster.cluster, cluster.tables())
+        return rows.append_column(PROBLEM, pa.nulls(rows.num_rows, TEXT))
+
+    return _stage(session, fleet, writing, _Work(VIOLATIONS, of_frames, of_cluster), None)
 
 
 @contextmanager
-def _stage(
-    session: SparkSession, fleet: Fleet, writing: Writing, table: Table, how: Any,
-    make: Callable[[Mapping[str, DataFrame]], DataFrame],
-) -> Iterator[Found]:  # fmt: skip
-    """``make`` gives rows of the table with a column ``problem``, which is null in those that are to be written."""
+def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, how: Any) -> Iterator[Found]:
+    """With an output, each cluster of up to WHOLE_ROWS partitions is worked out, written and marked by one task; all
+    that is left is worked out of frames."""
     names = sorted(fleet.names())
-    store = None if writing.out is None else Marks(writing.out, table.name)
+    store = None if writing.out is None else Marks(writing.out, work.table.name)
     wanted = {part_of_cluster(name): Mark.of(how, fleet.inputs.get(name)) for name in names}
+    if store is not None:
+        writing.planned(store, wanted)
     left = Left.of(store, wanted, writing.force)
-    done = [name for name in names if part_of_cluster(name) not in left.marks]
-    every = make({name: without(frame, done) for name, frame in fleet.tables.items()}).persist()
-    problems = every.where("problem is not null").select("cluster", "problem")
-    sound = every.where("problem is null").select(*table.schema.names)
+    todo = [name for name in names if part_of_cluster(name) in left.marks]
+    told: list[dict[str, str]] = []
+    if store is not None:
+        small = [one for name in todo if (one := fleet.clusters.get(name)) and (one.partitions or 0) <= WHOLE_ROWS]
+        told = _write_whole(session, store.out.absolute(), small, work, left.marks)
+        todo = sorted({*todo} - {one.cluster for one in small})
+    every = None
+    problems = session.createDataFrame(pa.Table.from_pylist(told, _PROBLEMS.schema), _PROBLEMS.ddl)
     try:
+        if todo or store is None:
+            every = work.of_frames({name: without(frame, {*names} - {*todo}) for name, frame in fleet.tables.items()})
+            every.persist()
+            bad = every.where(f"{PROBLEM} is not null").select("cluster", PROBLEM)
+            problems = problems.unionByName(bad)
+            sound = every.where(f"{PROBLEM} is null").select(*work.table.schema.names)
+            if store is not None:
+                refused = {part_of_cluster(name) for name in bad.toArrow()["cluster"].to_pylist()}
+                due = {part_of_cluster(name) for name in todo} - refused
+                store.write({work.table: sound}, {part: left.marks[part] for part in due}, ("cluster",))
         if store is not None:
-            bad = {part_of_cluster(name) for name in problems.toArrow()["cluster"].to_pylist()}
-            store.write({table: sound}, left.without(bad), ("cluster",))
-            sound = store.read(session, table, wanted)
+            sound = store.read(session, work.table, wanted)
         yield Found(sound, problems, tuple(name for name in names if part_of_cluster(name) in left.changed))
     finally:
-        every.unpersist()
+        if every is not None:
+            every.unpersist()
+
+
+def _write_whole(
+    session: SparkSession, out: Path, clusters: list[ClusterInput], work: _Work, marks: Mapping[Path, Mark]
+) -> list[dict[str, str]]:
+    """Work clusters out, a task each, and write and mark them; rows of _PROBLEMS for those that cannot be."""
+    if not clusters:
+        return []
+    table, of_cluster = work.table, work.of_cluster
+    with staging(out) as staged, interpreted(session):
+
+        def writes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            store = Marks(out, table.name)
+            for index in (index for batch in batches for index in batch["id"].to_pylist()):
+                problems = _write(store, clusters[index], of_cluster, table, marks, staged / uuid.uuid4().hex)
+                rows = [{"cluster": clusters[index].cluster, "problem": problem} for problem in problems]
+                yield from pa.Table.from_pylist(rows, _PROBLEMS.schema).to_batches()
+
+        tasks = session.range(0, len(clusters), 1, min(len(clusters), TASKS_MAX))
+        told: list[dict[str, str]] = tasks.mapInArrow(writes, _PROBLEMS.ddl).toArrow().to_pylist()
+        return told
+
+
+def _write(
+    store: Marks, cluster: ClusterInput, of_cluster: Callable[[ClusterInput], pa.Table], table: Table,
+    marks: Mapping[Path, Mark], staged: Path,
+) -> list[str]:  # fmt: skip
+    """Write and mark one cluster; why it cannot be worked out, if it cannot."""
+    try:
+        rows = of_cluster(cluster)
+    except SnapshotError as problem:
+        if not cluster.ingested:
+            raise
+        return [str(problem)]
+    problems: list[str] = rows[PROBLEM].drop_null().to_pylist()
+    if not problems:
+        part = part_of_cluster(cluster.cluster)
+        store.put(part, {table: rows.select(table.schema.names)}, marks[part], staged)
+    return problems

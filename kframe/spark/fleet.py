@@ -24,6 +24,7 @@ from pyarrow import parquet
 from kframe.errors import InputError, SnapshotError
 from kframe.snapshot.checks import shown
 from kframe.snapshot.decode import decode
+from kframe.snapshot.files import check_regular
 from kframe.snapshot.manifest import FileEntry, file_entry
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, Table
 
@@ -105,6 +106,25 @@ def part(place: Path, table: Table, cluster: str) -> Path:
     return place / table.name / directory_of("cluster", cluster)
 
 
+def read_part(place: Path, table: Table, cluster: str) -> pa.Table:
+    """The rows of one cluster in a table of FLEET, read here; none if the cluster has none of that table.
+
+    Raises SnapshotError if the fleet does not know the cluster or a file cannot be read.
+    """
+    directory = part(place, table, cluster)
+    files = sorted(directory.glob("*.parquet"))
+    if not files and table == CLUSTERS:
+        raise SnapshotError(str(directory), "no such directory", f"the {table.name} of cluster {cluster}")
+    try:
+        pieces = [parquet.ParquetFile(file).read() for file in files]
+        rows = pa.concat_tables(pieces) if pieces else table.schema.empty_table().drop_columns(["cluster"])
+        name = pa.repeat(pa.scalar(cluster, pa.string()), rows.num_rows)
+        return rows.add_column(0, "cluster", name).select(table.schema.names).cast(table.schema)
+    except (pa.ArrowException, OSError, KeyError) as problem:
+        reason = str(problem).splitlines()[0]
+        raise SnapshotError(str(directory), reason, f"the {table.name} of cluster {cluster}") from problem
+
+
 def directory_of(column: str, value: str) -> str:
     """The name that Spark gives the directory of one value of a column that a table is partitioned by."""
     return f"{column}={value.translate(_ESCAPED)}"
@@ -122,10 +142,20 @@ def record_of(place: Path, cluster: str) -> Record | None:
 
 
 def inputs_of(path: str) -> dict[str, FileEntry]:
-    """Size and hash of a file, or of all files of a directory, by name. Raises OSError."""
+    """Size and hash of a file, or of all files of a directory, by name.
+
+    Raises SnapshotError for what cannot be read.
+    """
     place = Path(path)
-    files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
-    return {str(one.relative_to(place)) if one != place else place.name: file_entry(one) for one in files}
+    try:
+        if place.is_dir():
+            files = sorted(file for file in place.rglob("*") if file.is_file())
+            return {str(file.relative_to(place)): file_entry(file) for file in files}
+        check_regular(place)
+        return {place.name: file_entry(place)}
+    except OSError as problem:
+        what = "a link to nothing" if place.is_symlink() and not place.exists() else problem.strerror or str(problem)
+        raise SnapshotError(problem.filename or path, what, "a file that can be read") from problem
 
 
 def put_cluster(place: Path, cluster: str, tables: Mapping[Table, Iterable[pa.RecordBatch]]) -> dict[str, FileEntry]:

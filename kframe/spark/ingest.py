@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kframe.errors import SnapshotError
+from kframe.snapshot import Snapshot
+from kframe.snapshot.faults import FaultNotes
+from kframe.snapshot.manifest import FileEntry
 from kframe.spark.fleet import TASKS_MAX, Record, check_fleet_place, finish, inputs_of, put_cluster, record_of
-from kframe.spark.reading import read_tolerantly
+from kframe.spark.reading import quarantine_rows, read_tolerantly
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, Table
 from kframe.spark.sources import Source
@@ -34,15 +38,25 @@ INGESTED: Final = Table(
 
 
 def ingest_source(source: Source, place: Path, *, force: bool = False) -> pa.RecordBatch:
-    """Put the cluster of one source into the fleet at ``place``; one row of INGESTED. Raises OSError.
+    """Put the cluster of one source into the fleet at ``place``; one row of INGESTED. Raises OSError if
+    the fleet cannot be written.
 
     A source that nothing can be taken of leaves only quarantine behind, also where an earlier one had left a cluster.
     """
-    inputs = inputs_of(source.path)
+    try:
+        inputs = inputs_of(source.path)
+    except SnapshotError as unreadable:
+        return _put(source, place, {}, None, quarantine_rows(source, FaultNotes(), unreadable))
     known = None if force else record_of(place, source.cluster)
     if known is not None and (known.inputs, known.source) == (inputs, source.path):
         return _row(known, "unchanged")
-    snapshot, quarantine = read_tolerantly(source)
+    return _put(source, place, inputs, *read_tolerantly(source))
+
+
+def _put(
+    source: Source, place: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table
+) -> pa.RecordBatch:
+    """Put what was read of a source into the fleet; one row of INGESTED."""
     tables: dict[Table, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
     if snapshot is not None:
         tables |= {table: rows_of(snapshot, source.cluster, table) for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}

@@ -12,13 +12,19 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 import msgspec
+import pyarrow as pa
+from pyarrow import parquet
 
+from kframe.errors import SnapshotError
 from kframe.spark.fleet import directory_of
 from kframe.spark.schema import Table
 
@@ -26,14 +32,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DONE: Final = "_done"
+_STAGED: Final = "_staged"
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """Where a stage is to be written, if anywhere, and whether what is there is to be replaced."""
+    """Where a stage is to be written, if anywhere, and whether what is there is to be replaced.
+
+    ``planned`` is given the marks that ``out`` will have once the stage is over, before the stage begins.
+    """
 
     out: str | None = None
     force: bool = False
+    planned: Callable[[Marks, Mapping[Path, Mark]], None] = lambda _marks, _wanted: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +87,73 @@ class Marks:
         except (OSError, msgspec.MsgspecError):
             return None
 
+    def count(self, marks: Mapping[Path, Mark]) -> int:
+        """How many parts are whole and made as these marks say."""
+        return sum(self[part] == mark for part, mark in marks.items())
+
     def parts(self, depth: int) -> list[Path]:
         """Parts with a mark, ascending: directories within one another, ``depth`` of them."""
         return [one.relative_to(self._place) for one in sorted(self._place.glob("/".join(["*=*"] * depth)))]
 
+    def put(self, part: Path, tables: Mapping[Table, pa.Table], mark: Mark, staged: Path) -> None:
+        """Replace one part of these tables and mark it; any process may do that, several at a time for other parts.
+
+        Files are written below ``staged`` first, a directory of this writer alone on the same file system. A table
+        without rows has no file.
+        """
+        self._forget([part], tables)
+        within = {name.partition("=")[0] for name in part.parts}
+        for table, rows in tables.items():
+            if not rows.num_rows:
+                continue
+            building, target = staged / table.name, self.out / table.name / part
+            building.mkdir(parents=True)
+            named = rows.select([name for name in table.schema.names if name not in within])
+            parquet.write_table(named, building / "part-0.parquet", compression="zstd")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            building.rename(target)
+        self._mark(part, mark, staged)
+
     def write(self, made: Mapping[Table, DataFrame], marks: Mapping[Path, Mark], by: Iterable[str]) -> None:
         """Replace these parts of the tables by what is made, by these columns, and mark them."""
-        for part in marks:
-            (self._place / part).unlink(missing_ok=True)
-            for table in made:
-                shutil.rmtree(self.out / table.name / part, ignore_errors=True)
+        self._forget(marks, made)
         for table, frame in made.items():
             frame.write.mode("append").partitionBy(*by).parquet(str(self.out / table.name))
-        for part, mark in marks.items():
-            place = self._place / part
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(msgspec.json.encode(mark))
+        with staging(self.out) as staged:
+            for part, mark in marks.items():
+                self._mark(part, mark, staged)
+
+    def _forget(self, parts: Iterable[Path], tables: Iterable[Table]) -> None:
+        """Take marks away, and then what they vouch for."""
+        for part in parts:
+            (self._place / part).unlink(missing_ok=True)
+            for table in tables:
+                shutil.rmtree(self.out / table.name / part, ignore_errors=True)
+
+    def _mark(self, part: Path, mark: Mark, staged: Path) -> None:
+        place = self._place / part
+        place.parent.mkdir(parents=True, exist_ok=True)
+        staged.mkdir(parents=True, exist_ok=True)
+        building = staged / "mark"
+        building.write_bytes(msgspec.json.encode(mark))
+        building.rename(place)
+
+    def rows(self, table: Table, part: Path) -> pa.Table:
+        """What a table has of a part, read here; what the part's directories name are columns again.
+
+        Raises SnapshotError for a file that cannot be read.
+        """
+        files = sorted((self.out / table.name / part).glob("*.parquet"))
+        try:
+            rows = pa.concat_tables([parquet.ParquetFile(file).read() for file in files]) if files else None
+        except (pa.ArrowException, OSError) as problem:
+            place = str(self.out / table.name / part)
+            raise SnapshotError(place, str(problem).splitlines()[0], "what an earlier run wrote") from problem
+        if rows is None:
+            return table.schema.empty_table()
+        for column, _, value in (name.partition("=") for name in part.parts):
+            rows = rows.append_column(column, pa.repeat(pa.scalar(unquote(value), pa.string()), rows.num_rows))
+        return rows.select(table.schema.names).cast(table.schema)
 
     def read(self, session: SparkSession, table: Table, parts: Iterable[Path]) -> DataFrame:
         """What a table has of these parts."""
@@ -122,6 +184,19 @@ class Left:
         """The marks of those that have no problem."""
         some = set(bad)
         return {part: mark for part, mark in self.marks.items() if part not in some}
+
+
+@contextmanager
+def staging(out: Path) -> Iterator[Path]:
+    """A new directory below ``out`` for files that are not whole yet; gone at the end with all that is still there."""
+    staged = out / _STAGED / uuid.uuid4().hex
+    staged.mkdir(parents=True)
+    try:
+        yield staged
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+        with suppress(OSError):  # another writer is at work there
+            staged.parent.rmdir()
 
 
 def part_of_cluster(cluster: str) -> Path:

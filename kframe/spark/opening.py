@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kframe.snapshot.manifest import FileEntry
 from kframe.spark.fleet import FLEET, TASKS_MAX, inputs_of, is_fleet, read_fleet, records
+from kframe.spark.inputs import ClusterInput, brokers_of
 from kframe.spark.reading import WHOLE_TABLES, opened
 from kframe.spark.schema import WHOLE, Table
 from kframe.spark.sources import Source, find_sources
@@ -24,16 +25,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The tables of a fleet by name, and fingerprints of what its clusters are made of, as far as they were asked
-    for."""
+    """The tables of a fleet by name, fingerprints of what its clusters are made of, as far as they were asked for, and
+    where each cluster can be read whole by one task."""
 
     tables: Mapping[str, DataFrame]
     inputs: Mapping[str, str] = field(default_factory=dict)
+    clusters: Mapping[str, ClusterInput] = field(default_factory=dict)
 
     def names(self) -> set[str]:
-        """The names of all clusters; the driver looks at them."""
-        found = self.tables["clusters"].select("cluster").toArrow()
-        return set(found["cluster"].to_pylist())
+        """The names of all clusters. A Spark job is run only where no input names them."""
+        if self.clusters:
+            return set(self.clusters)
+        return set(self.tables["clusters"].select("cluster").toArrow()["cluster"].to_pylist())
+
+    def brokers(self) -> pa.Table:
+        """The rows of BROKERS of all clusters. A Spark job is run only for what was not ingested."""
+        if self.clusters and all(cluster.ingested for cluster in self.clusters.values()):
+            return brokers_of(self.clusters.values())
+        return self.tables["brokers"].toArrow()
+
+
+class _Frames(Mapping[str, "DataFrame"]):
+    """Frames by table name, made when they are first asked for: to list the files of a table takes Spark its time."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[], Mapping[str, DataFrame]]) -> None:
+        self._names = tuple(names)
+        self._make = functools.cache(make)
+
+    def __getitem__(self, name: str) -> DataFrame:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._make()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def open_fleet(
@@ -44,11 +72,21 @@ def open_fleet(
     Nothing is read yet but for ``fingerprints``, and files that cannot be read end the question that needs them. Raises
     InputError.
     """
+    wanted = tuple(tables)
+    names = [table.name for table in wanted]
     if is_fleet(Path(place)):
-        return Fleet({table.name: read_fleet(spark, place, table) for table in tables},
-                     {one.cluster: fingerprint(one.outputs) for one in records(Path(place))})  # fmt: skip
+        whole = records(Path(place))
+        return Fleet(
+            _Frames(names, lambda: {table.name: read_fleet(spark, place, table) for table in wanted}),
+            {record.cluster: fingerprint(record.outputs) for record in whole},
+            {record.cluster: ClusterInput.of_record(Path(place), record) for record in whole if record.refused is None},
+        )
     sources = find_sources([place])
-    return Fleet(read_sources(spark, sources, tables), _fingerprints(spark, sources) if fingerprints else {})
+    return Fleet(
+        _Frames(names, lambda: read_sources(spark, sources, wanted)),
+        _fingerprints(spark, sources) if fingerprints else {},
+        {source.cluster: ClusterInput.of_source(source) for source in sources},
+    )
 
 
 def read_sources(spark: SparkSession, sources: Iterable[Source], tables: Iterable[Table]) -> dict[str, DataFrame]:

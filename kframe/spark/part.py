@@ -14,7 +14,7 @@ from kframe.errors import InputError, SnapshotError
 from kframe.snapshot import BrokerFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG
-from kframe.spark.rows import broker_facts, partition_facts, topic_ids
+from kframe.spark.rows import broker_facts, highest_controller_epoch, partition_facts, topic_ids
 from kframe.spark.schema import BROKERS, INT, TEXT
 from kframe.spark.shards import SHARDS, unpack
 
@@ -46,6 +46,15 @@ class ClusterFacts:
         defaults = row["broker_default_configs"]
         return ClusterFacts(
             row["cluster"], tuple(brokers), row["controller_id"], row["controller_epoch"],
+            None if defaults is None else dict(defaults),
+        )  # fmt: skip
+
+    @staticmethod
+    def of_snapshot(name: str, snapshot: Snapshot) -> ClusterFacts:
+        """From all that is known of the cluster."""
+        defaults = snapshot.broker_default_configs
+        return ClusterFacts(
+            name, snapshot.brokers, snapshot.controller_id, highest_controller_epoch(snapshot),
             None if defaults is None else dict(defaults),
         )  # fmt: skip
 
@@ -82,13 +91,18 @@ def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
     topics = _topics(rows, where)
     partitions = partition_facts(rows, where)
     if partitions.leader is None or partitions.isr is None:
-        raise SnapshotError(where, "nothing about who leads", "partitions whose leaders and ISRs are known")
+        raise leaders_unknown(where)
     snapshot = Snapshot(
         facts.brokers, topics, partitions, Source("shard", facts.name), controller_id=facts.controller_id,
         controller_epoch=facts.controller_epoch, broker_default_configs=facts.defaults,
     )  # fmt: skip
     check_brokers_listed(snapshot, where)
     return snapshot
+
+
+def leaders_unknown(where: str) -> SnapshotError:
+    """The error for a cluster of which nothing can be asked."""
+    return SnapshotError(where, "nothing about who leads", "partitions whose leaders and ISRs are known")
 
 
 def _topics(rows: pa.Table, where: str) -> TopicFacts:

@@ -164,21 +164,20 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = Fal
             assert isinstance(part, str)
             yield _row(row["cluster"], None, part)
             continue
-        for scenario, found in zip(
-            row["scenarios"] or (), _play_part(row, part, engine, selectors, whole), strict=False
-        ):
+        scenarios = row["scenarios"] or ()
+        for scenario, found in zip(scenarios, play_part(scenarios, part, engine, selectors, whole), strict=False):
             yield _row(row["cluster"], scenario["scenario"], found)
 
 
-def _play_part(
-    row: dict[str, Any], part: Snapshot | str, engine: Engine,
+def play_part(
+    scenarios: Iterable[Mapping[str, Any]], part: Snapshot | str, engine: Engine,
     selectors: Callable[[], dict[ElectionKind, LeaderSelector]], whole: bool,
 ) -> Iterator[dict[str, pa.RecordBatch] | str]:  # fmt: skip
-    """What comes of each scenario, by the names of PARTS, or why it was not played."""
+    """What comes of each row of SCENARIOS, by the names of PARTS, or why it was not played."""
     if isinstance(part, str):
         yield from repeat(part)
         return
-    for scenario in row["scenarios"] or ():
+    for scenario in scenarios:
         if needs_whole(scenario) and not whole:
             yield f"{scenario['verb']} on a part of the cluster: it needs the whole (whole=True)"
             continue

@@ -91,7 +91,7 @@ def quarantine_rows(source: Source, notes: FaultNotes, refused: SnapshotError | 
     rows = []
     for noted in notes.noted:
         first = noted.topic is not None and noted.topic not in counted
-        left_out = notes.partitions.get(noted.topic or "", 0) if first else None
+        left_out = notes.partitions.get(noted.topic or "", 0) if first else noted.partitions
         counted |= {noted.topic} if noted.topic is not None else set()
         rows.append(_row(source, noted.fault, noted.topic, left_out))
     if refused is not None:

@@ -16,7 +16,7 @@ from kframe.model.requests import BrokerRows, ControlRequests, Occasion
 from kframe.spark.announced import merged
 from kframe.spark.part import ClusterFacts
 from kframe.spark.schema import INT, LONG, TEXT, Table
-from kframe.whatif.observe import APIS, encoder_for, framed_bytes
+from kframe.whatif.observe import APIS, encode_known, encoder_for, framed_bytes
 
 #: What one broker is sent of one kind in one batch. ``bytes`` counts sizes, headers and bodies; it is null, and
 #: ``unknown`` says why, where the brokers' endpoints are not known that a request must name. ``encoded`` are the
@@ -51,6 +51,20 @@ def encode(
             yield sent(cluster, requests, settings, shared, keep=keep)
 
 
+def encode_alone(
+    announced: pa.RecordBatch, cluster: ClusterFacts, scenario: str, config: dict[str, object], keep: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a cluster that was played whole (rows of ANNOUNCED without cluster and scenario) as rows of
+    REQUESTS; ``keep`` is as in ``encode``."""
+    settings = ControllerConfig(config)
+    for row in announced.to_pylist():
+        if row["sent"]:
+            occasion = Occasion(row["occasion"])
+            state, requests = merged([row["data"]], cluster, occasion)
+            shared = [cluster.name, scenario, row["step"], occasion.name.lower(), row["turn"]]
+            yield sent(state, requests, settings, shared, keep=keep)
+
+
 def sent(
     cluster: ClusterState, requests: ControlRequests, config: ControllerConfig, shared: list[Any], *, keep: bool
 ) -> pa.RecordBatch:
@@ -58,7 +72,7 @@ def sent(
     found = _listed(cluster, requests)
     unknown = None
     try:
-        for request in encoder_for(config).encode(cluster, requests):
+        for request in encode_known(encoder_for(config), cluster, requests):
             one = found[int(request.broker), APIS[request.api_key]]
             one["requests"] += 1
             one["bytes"] += framed_bytes(request, requests.controller_id)

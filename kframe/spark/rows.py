@@ -128,7 +128,7 @@ def _topics(snapshot: Snapshot) -> pa.Table:
 def _clusters(snapshot: Snapshot) -> pa.Table:
     row = {
         "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
-        "controller_epoch": _controller_epoch(snapshot), "source_format": snapshot.source.format,
+        "controller_epoch": highest_controller_epoch(snapshot), "source_format": snapshot.source.format,
         "broker_default_configs": _pairs(snapshot.broker_default_configs), "source_name": snapshot.source.name,
         "partitions": len(snapshot), "topics": len(snapshot.topics), "brokers": len(snapshot.brokers),
         "provenance": _pairs(snapshot.provenance),
@@ -137,7 +137,7 @@ def _clusters(snapshot: Snapshot) -> pa.Table:
     return pa.Table.from_pylist([row], schema=schema)
 
 
-def _controller_epoch(snapshot: Snapshot) -> int | None:
+def highest_controller_epoch(snapshot: Snapshot) -> int | None:
     """The highest that the controller or a partition names: under which a controller that goes on here would write."""
     epochs = snapshot.partitions.controller_epoch
     highest = -1 if epochs is None else int(epochs.max(initial=-1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,7 +15,7 @@ from kframe.model.events import ElectionType
 from kframe.scenario.format import topic_partition
 from kframe.snapshot.checks import INT32_MAX, shown
 from kframe.snapshot.decode import decode
-from kframe.spark.schema import SCENARIOS, spark_type
+from kframe.spark.schema import SCENARIOS
 from kframe.whatif import Outcome, WhatIf, create, delete, reassign
 from kframe.whatif.outcome import Verb
 from kframe.whatif.plan import plan_of
@@ -139,38 +139,57 @@ def _from_parquet(path: str) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=SCENARIOS.schema)
 
 
+def scenario_rows(
+    name: str, verb: str = "fail", *, brokers: Sequence[int] = (), racks: Sequence[str] = (), together: bool = True,
+    **more: Any,
+) -> pa.Table:  # fmt: skip
+    """One row of SCENARIOS, for every cluster. ``more`` are other columns by name."""
+    row = {"scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together}
+    return pa.Table.from_pylist([row | more], SCENARIOS.schema)
+
+
+def broker_scenarios(brokers: pa.Table, verb: str = "fail") -> pa.Table:
+    """For each registered broker of BROKERS the scenario ``broker-7`` of its cluster, as rows of SCENARIOS."""
+    pairs = _registered(brokers, "broker_id")
+    rows = [{"cluster": cluster, "scenario": f"broker-{broker}", "brokers": [broker]} for cluster, broker in pairs]
+    return pa.Table.from_pylist([row | {"verb": verb, "together": True} for row in rows], SCENARIOS.schema)
+
+
+def rack_scenarios(brokers: pa.Table, verb: str = "fail") -> pa.Table:
+    """For each rack that has registered brokers the scenario ``rack-NAME`` of its cluster, as rows of SCENARIOS."""
+    pairs = dict.fromkeys(pair for pair in _registered(brokers, "rack") if pair[1] is not None)
+    rows = [{"cluster": cluster, "scenario": f"rack-{rack}", "racks": [rack]} for cluster, rack in pairs]
+    return pa.Table.from_pylist([row | {"verb": verb, "together": True} for row in rows], SCENARIOS.schema)
+
+
+def _registered(brokers: pa.Table, column: str) -> list[tuple[str, Any]]:
+    """The cluster and one column of the brokers that are known to be registered."""
+    some = brokers.filter(brokers["registered"])
+    return list(zip(some["cluster"].to_pylist(), some[column].to_pylist(), strict=True))
+
+
 def one_scenario(
     session: SparkSession, name: str, verb: str = "fail", *, brokers: Sequence[int] = (), racks: Sequence[str] = (),
     together: bool = True, **more: Any,
 ) -> DataFrame:  # fmt: skip
-    """One row of SCENARIOS, for every cluster. ``more`` are other columns by name."""
-    row = {"scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together}
-    return session.createDataFrame(pa.Table.from_pylist([row | more], SCENARIOS.schema), SCENARIOS.ddl)
+    """``scenario_rows`` as a frame."""
+    rows = scenario_rows(name, verb, brokers=brokers, racks=racks, together=together, **more)
+    return session.createDataFrame(rows, SCENARIOS.ddl)
 
 
 def each_broker(brokers: DataFrame, verb: str = "fail") -> DataFrame:
-    """For each registered broker of BROKERS the scenario ``broker-7`` of its cluster."""
-    from pyspark.sql import functions as f
-
-    name = f.concat(f.lit("broker-"), f.col("broker_id").cast("string"))
-    some = brokers.where("registered")
-    return _scenarios(some.select("cluster", name.alias("scenario"), f.array("broker_id").alias("brokers")), verb)
+    """``broker_scenarios`` of a frame of BROKERS."""
+    return _scenarios(brokers, broker_scenarios, verb)
 
 
 def each_rack(brokers: DataFrame, verb: str = "fail") -> DataFrame:
-    """For each rack that has registered brokers the scenario ``rack-NAME`` of its cluster."""
-    from pyspark.sql import functions as f
-
-    name = f.concat(f.lit("rack-"), f.col("rack"))
-    racks = brokers.where("registered and rack is not null").select("cluster", "rack").distinct()
-    return _scenarios(racks.select("cluster", name.alias("scenario"), f.array("rack").alias("racks")), verb)
+    """``rack_scenarios`` of a frame of BROKERS."""
+    return _scenarios(brokers, rack_scenarios, verb).distinct()
 
 
-def _scenarios(some: DataFrame, verb: str) -> DataFrame:
-    """Rows of SCENARIOS; columns that are not there are null."""
-    from pyspark.sql import functions as f
+def _scenarios(brokers: DataFrame, make: Callable[[pa.Table, str], pa.Table], verb: str) -> DataFrame:
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from make(pa.Table.from_batches([batch]), verb).to_batches()
 
-    given = {"verb": f.lit(verb), "together": f.lit(True), **{name: f.col(name) for name in some.columns}}
-    return some.select(
-        *(given.get(one.name, f.lit(None).cast(spark_type(one.type))).alias(one.name) for one in SCENARIOS.schema)
-    )
+    return brokers.select("cluster", "broker_id", "registered", "rack").mapInArrow(rows, SCENARIOS.ddl)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from kframe.errors import InputError
@@ -24,8 +26,18 @@ _BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
 }
+#: A plan is told in logs and to listeners as text, again and again; nobody reads megabytes of one.
+_PLANS: Final = {"spark.sql.maxPlanStringLength": "16384"}
 #: Where nobody else has to reach the driver.
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+#: For a JVM that lives for seconds on a few cores: C2 and parallel collectors would take the cores from the Python
+#: workers, which do the work, and come too late to help.
+_SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+_JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
+#: Shuffle partitions for each core of a local master; Spark's own 200 are tasks of milliseconds there.
+_SHUFFLES_OF_CORE: Final = 2
+_INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 
 
 def session(
@@ -47,7 +59,7 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
-    settings: dict[str, Any] = dict(_BATCHES)
+    settings: dict[str, Any] = {**_BATCHES, **_PLANS}
     if remote is not None:
         builder = builder.remote(remote)
     elif master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit names the master
@@ -55,7 +67,30 @@ def session(
     else:
         where = master or "local[*]"
         builder = builder.master(where)
-        settings |= {**_QUIET, **(_LOOPBACK if where.startswith("local") else {})}
+        settings |= {**_QUIET, **_local_settings(where)}
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _local_settings(master: str) -> dict[str, Any]:
+    """What goes for a driver that is its own executor; nothing for another master."""
+    if (matched := _LOCAL.fullmatch(master)) is None:
+        return _LOOPBACK if master.startswith("local") else {}
+    cores = (os.cpu_count() or 1) if matched[1] == "*" else int(matched[1] or 1)
+    return {**_LOOPBACK, _JVM_OPTIONS: _SHORT_LIVED, "spark.python.daemon.module": "kframe.spark.daemon",
+            "spark.sql.shuffle.partitions": _SHUFFLES_OF_CORE * cores}  # fmt: skip
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Have Spark compile no Java for the queries within: it takes longer than a query that only calls Python."""
+    before = [(key, spark.conf.get(key)) for key in _INTERPRETED]
+    try:
+        for key, value in _INTERPRETED.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, known in before:
+            if known is not None:
+                spark.conf.set(key, known)

@@ -11,12 +11,15 @@ from typing import Final
 
 from kframe.errors import InputError
 from kframe.snapshot.checks import shown
-from kframe.snapshot.manifest import MANIFEST_FILE
+from kframe.snapshot.manifest import MANIFEST_FILE, TABLES, file_of
 
 #: Taken off a file's name to make a cluster's, the longest that fits.
 _ENDINGS: Final = (
     ".zookeeper.jsonl", ".jsonl", ".topics-describe.txt", ".describe.txt", ".txt", ".kcat.json", ".json", ".kframe",
 )  # fmt: skip
+_DIRECTORY_ENDING: Final = ".kframe"
+#: A directory with any of these is a snapshot, if perhaps not a whole one.
+_SNAPSHOT_FILES: Final = frozenset({MANIFEST_FILE, *map(file_of, TABLES)})
 _NAME_BYTES_MAX: Final = 200
 _FIELDS: Final = ("stem", "parent")
 
@@ -86,14 +89,25 @@ def _found(place: str) -> Iterator[str]:
     yield from map(os.path.abspath, found)  # executors work elsewhere
 
 
-def _inside(path: str) -> Iterator[str]:
+def _inside(path: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """The sources in a directory, or the path itself: a file, a snapshot directory, whole or not, or what cannot be
+    looked into, such as a directory without permission or one that leads back to one ``above`` it."""
     path = path.rstrip("/") or path
-    if not os.path.isdir(path) or os.path.exists(os.path.join(path, MANIFEST_FILE)):
+    names, real = _names_in(path), os.path.realpath(path)
+    if names is None or real in above or _SNAPSHOT_FILES & set(names) or path.endswith(_DIRECTORY_ENDING):
         yield path
         return
-    for name in sorted(os.listdir(path)):
+    for name in names:
         if not name.startswith((".", "_")):
-            yield from _inside(os.path.join(path, name))
+            yield from _inside(os.path.join(path, name), (*above, real))
+
+
+def _names_in(path: str) -> list[str] | None:
+    """The names in a directory, ascending; None for what is none or cannot be listed."""
+    try:
+        return sorted(os.listdir(path)) if os.path.isdir(path) else None
+    except OSError:
+        return None
 
 
 def _stem(path: str) -> str:

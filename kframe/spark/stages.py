@@ -7,21 +7,25 @@ the driver and all executors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kframe.errors import InputError
 from kframe.spark import failover
-from kframe.spark.marks import Found, Left, Mark, Marks, Writing, part_of_scenario
-from kframe.spark.opening import Fleet, without
+from kframe.spark.inputs import ClusterInput
+from kframe.spark.marks import Left, Mark, Marks, Writing, part_of_scenario, staging
+from kframe.spark.opening import Fleet
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
 from kframe.spark.requests import REQUESTS
 from kframe.spark.scenarios import needs_whole
 from kframe.spark.schema import SCENARIOS, Table
+from kframe.spark.whole import WHOLE_ROWS, Output, opened, play_on_spark, units_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +33,28 @@ if TYPE_CHECKING:
 #: Makes a table of what was played, the facts of clusters and the settings.
 Maker: TypeAlias = "Callable[[DataFrame, DataFrame, Engine], DataFrame]"
 _Row: TypeAlias = dict[str, Any]
+#: A cluster and a scenario.
+_Pair: TypeAlias = tuple[str, str]
+#: What is known of the summary of one: its rows, as a table or as RESULTS has them; why it was not played; None where
+#: it was written.
+_Summary: TypeAlias = "pa.Table | bytes | tuple[str, ...] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What a stage came to: the rows of its summary, why clusters or scenarios could not be played (rows of cluster,
+    scenario, problem), and the clusters that were played again since their input has changed."""
+
+    table: Table
+    problems: tuple[_Row, ...]
+    changed: tuple[str, ...]
+    parts: Callable[[], Iterator[pa.Table]]
+    """The summary of each cluster and scenario that could be played, ascending by the table's key."""
+
+    def rows(self) -> Iterator[_Row]:
+        """The summary, one row after another; no more than one cluster and scenario of it is held as rows."""
+        for part in self.parts():
+            yield from part.to_pylist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,44 +64,104 @@ class Stage:
     makers: Mapping[Table, Maker]
     parts: tuple[str, ...]
     shown: Table
-    variant: str = ""
-    """Tells stages apart that make the same tables."""
+    encoded: bool = False
+    """Whether encoded bodies are kept; tells stages apart that make the same tables."""
 
-    @contextmanager
-    def played(
-        self, session: SparkSession, fleet: Fleet, scenarios: DataFrame, engine: Engine, writing: Writing
-    ) -> Iterator[Found]:
+    def play(
+        self, session: SparkSession, fleet: Fleet, scenarios: pa.Table, engine: Engine, writing: Writing,
+        whole_rows: int = WHOLE_ROWS,
+    ) -> StageResult:  # fmt: skip
         """Play what is not written yet, or with force everything, and write it.
 
-        Clusters and scenarios with a problem are left out, whatever other shards of them say. The driver looks at the
-        scenarios of each cluster, a row each. Raises InputError for one that is there twice, or of no cluster.
+        A cluster of up to ``whole_rows`` partitions is played by one task, or by several with some scenarios each.
+        Larger ones follow, one after another, cut into shards. Clusters and scenarios with a problem are left out. The
+        driver holds the scenarios of each cluster, a row each. Raises InputError for one that is there twice, or of no
+        cluster.
         """
-        how = replace(engine, parts=self.parts)
         names = fleet.names()
-        wanted = _wanted(fleet, names, scenarios)
+        wanted = _wanted(names, scenarios)
+        how = replace(engine, parts=self.parts)
         marks = {
-            pair: Mark.of([row, asdict(how), self.variant], fleet.inputs.get(pair[0])) for pair, row in wanted.items()
-        }
+            part_of_scenario(*pair): Mark.of([row, asdict(how), "encoded" if self.encoded else ""],
+                                             fleet.inputs.get(pair[0]))
+            for pair, row in wanted.items()
+        }  # fmt: skip
         store = None if writing.out is None else Marks(writing.out, self.shown.name)
-        left = Left.of(store, {part_of_scenario(*pair): mark for pair, mark in marks.items()}, writing.force)
-        chosen = {pair: row for pair, row in wanted.items() if part_of_scenario(*pair) in left.marks}
-        needless = names - {cluster for cluster, _ in chosen}
-        tables = {name: without(table, needless) for name, table in fleet.tables.items()}
-        every = _played(session, tables, list(chosen.values()), how).persist()
-        problems = failover.problems(every).persist()
-        sound = every.join(problems.select("cluster", "scenario"), ["cluster", "scenario"], "left_anti")
-        facts = failover.cluster_facts(tables["brokers"], tables["clusters"])
-        made = {table: make(sound, facts, how) for table, make in self.makers.items()}
+        if store is not None:
+            writing.planned(store, marks)
+        left = Left.of(store, marks, writing.force)
+        todo: dict[str, list[tuple[_Row, Mark]]] = {}
+        for pair, row in wanted.items():
+            part = part_of_scenario(*pair)
+            if part in left.marks:
+                todo.setdefault(pair[0], []).append((row, left.marks[part]))
+        large = {name: todo.pop(name) for name in sorted(todo) if _is_large(fleet.clusters.get(name), whole_rows)}
+        found = self._play_whole(session, fleet, todo, how, writing)
+        for name, pairs in large.items():
+            found.update(self._play_sharded(session, fleet, name, pairs, how, store))
+        problems = tuple(
+            {"cluster": pair[0], "scenario": pair[1], "problem": text}
+            for pair, result in sorted(found.items()) if isinstance(result, tuple)
+            for text in result
+        )  # fmt: skip
+        changed = sorted({pair[0] for pair in wanted if part_of_scenario(*pair) in left.changed})
+        return StageResult(self.shown, problems, tuple(changed), lambda: self._parts(sorted(wanted), found, store))
+
+    def _play_whole(
+        self, session: SparkSession, fleet: Fleet, todo: Mapping[str, list[tuple[_Row, Mark]]], how: Engine,
+        writing: Writing,
+    ) -> dict[_Pair, _Summary]:  # fmt: skip
+        """Play clusters that one task can hold each, in one job."""
+        units = units_of(fleet.clusters, todo)
+        if writing.out is None:
+            # Nothing but the summary is made.
+            parts = tuple(name for name in self.parts if name in (self.shown.name, ANNOUNCED.name))
+            output = Output((self.shown,), self.shown, self.encoded)
+            return _summaries(play_on_spark(session, units, replace(how, parts=parts), output))
+        out = str(Path(writing.out).absolute())
+        with staging(Path(out)) as staged:
+            output = Output(tuple(self.makers), self.shown, self.encoded, out, str(staged))
+            return _summaries(play_on_spark(session, units, how, output))
+
+    def _play_sharded(
+        self, session: SparkSession, fleet: Fleet, cluster: str, pairs: list[tuple[_Row, Mark]], how: Engine,
+        store: Marks | None,
+    ) -> dict[_Pair, _Summary]:  # fmt: skip
+        """Play one cluster in shards, on all cores."""
+        tables = {name: table.where(table["cluster"] == cluster) for name, table in fleet.tables.items()}
+        every = _played(session, tables, [row for row, _ in pairs], how).persist()
         try:
-            if store is not None:
-                bad = {part_of_scenario(row["cluster"], row["scenario"] or "") for row in problems.collect()}
-                store.write(made, left.without(bad), ("cluster", "scenario"))
-                made = {self.shown: store.read(session, self.shown, (part_of_scenario(*pair) for pair in wanted))}
-            changed = {cluster for cluster, scenario in chosen if part_of_scenario(cluster, scenario) in left.changed}
-            yield Found(made[self.shown], problems, tuple(sorted(changed)))
+            problems: dict[str, set[str]] = {}
+            for row in failover.problems(every).toArrow().to_pylist():
+                problems.setdefault(row["scenario"], set()).add(row["problem"])
+            found: dict[_Pair, _Summary] = {(cluster, name): tuple(sorted(texts)) for name, texts in problems.items()}
+            marks = {row["scenario"]: mark for row, mark in pairs if row["scenario"] not in problems}
+            sound = every.where(every["scenario"].isin(sorted(marks)))
+            facts = failover.cluster_facts(tables["brokers"], tables["clusters"])
+            if store is None:
+                rows = self.makers[self.shown](sound, facts, how).toArrow()
+                return found | {(cluster, name): rows.filter(pc.equal(rows["scenario"], name)) for name in marks}
+            made = {table: make(sound, facts, how) for table, make in self.makers.items()}
+            parts = {part_of_scenario(cluster, name): mark for name, mark in marks.items()}
+            store.write(made, parts, ("cluster", "scenario"))
+            return found
         finally:
-            problems.unpersist()
             every.unpersist()
+
+    def _parts(
+        self, pairs: Iterable[_Pair], found: Mapping[_Pair, _Summary], store: Marks | None
+    ) -> Iterator[pa.Table]:
+        order = [(name, "ascending") for name in self.shown.key]
+        for pair in pairs:
+            rows = found.get(pair)
+            if store is not None:
+                part = part_of_scenario(*pair)
+                if store[part] is not None:
+                    yield store.rows(self.shown, part).sort_by(order)
+            elif isinstance(rows, bytes):
+                yield opened(rows, self.shown).sort_by(order)
+            elif isinstance(rows, pa.Table):
+                yield rows.sort_by(order)
 
     def written(self, session: SparkSession, out: str) -> dict[Table, DataFrame]:
         """The tables of all clusters and scenarios that are whole in ``out``; none if there are none."""
@@ -84,35 +170,42 @@ class Stage:
         return {table: store.read(session, table, parts) for table in self.makers} if parts else {}
 
 
-def _wanted(fleet: Fleet, known: set[str], scenarios: DataFrame) -> dict[tuple[str, str], _Row]:
-    """The scenarios of each cluster, by its name and theirs."""
-    found: dict[tuple[str, str], _Row] = {}
-    for row in failover.scenarios_of(fleet.tables["clusters"], scenarios).collect():
-        pair = row["cluster"], row["scenario"]
-        if pair[0] not in known:
-            raise InputError(f"scenario {pair[1]}", f"cluster {pair[0]}", "a cluster of the fleet, or none for all")
-        if pair in found:
-            raise InputError(f"scenario {pair[1]}", f"another of that name for cluster {pair[0]}", "each name once")
-        found[pair] = row.asDict(recursive=True)
-    return found
+def _is_large(cluster: ClusterInput | None, whole_rows: int) -> bool:
+    return cluster is None or (cluster.partitions or 0) > whole_rows
+
+
+def _summaries(rows: Iterable[Mapping[str, Any]]) -> dict[_Pair, _Summary]:
+    return {(row["cluster"], row["scenario"]): row["data"] if row["problem"] is None else (row["problem"],)
+            for row in rows}  # fmt: skip
+
+
+def _wanted(known: set[str], scenarios: pa.Table) -> dict[_Pair, _Row]:
+    """The scenarios of each cluster, by its name and theirs: its own, and those of every cluster."""
+    wanted: dict[_Pair, _Row] = {}
+    for row in scenarios.select(SCENARIOS.schema.names).to_pylist():
+        for cluster in sorted(known) if row["cluster"] is None else [row["cluster"]]:
+            pair = cluster, row["scenario"]
+            if cluster not in known:
+                raise InputError(f"scenario {pair[1]}", f"cluster {cluster}", "a cluster of the fleet, or none for all")
+            if pair in wanted:
+                raise InputError(f"scenario {pair[1]}", f"another of that name for cluster {cluster}", "each name once")
+            wanted[pair] = {**row, "cluster": cluster}
+    return wanted
 
 
 def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_Row], how: Engine) -> DataFrame:
-    """Rows of PLAYED: on shards what can be, on whole clusters what must be."""
+    """Rows of PLAYED of one cluster: on shards what can be, on the whole what must be."""
 
-    def play(some: list[_Row], partitions: DataFrame, whole: bool) -> DataFrame:
+    def play(some: list[_Row], whole: bool) -> DataFrame:
         scenarios = session.createDataFrame(pa.Table.from_pylist(some, SCENARIOS.schema), SCENARIOS.ddl)
-        return failover.played(partitions, tables["brokers"], tables["clusters"], scenarios, how, whole=whole)
+        partitions, brokers, clusters = (tables[name] for name in ("partitions", "brokers", "clusters"))
+        return failover.played(partitions, brokers, clusters, scenarios, how, whole=whole)
 
-    partitions = tables["partitions"]
     if how.needs_whole_clusters():
-        return play(rows, partitions, True)
-    on_shards = play([row for row in rows if not needs_whole(row)], partitions, False)
-    on_whole = [row for row in rows if needs_whole(row)]
-    if not on_whole:
-        return on_shards
-    theirs = partitions.where(partitions["cluster"].isin(sorted({row["cluster"] for row in on_whole})))
-    return on_shards.union(play(on_whole, theirs, True))
+        return play(rows, True)
+    on_shards, on_whole = ([row for row in rows if needs_whole(row) is whole] for whole in (False, True))
+    frames = [play(some, whole) for some, whole in ((on_shards, False), (on_whole, True)) if some]
+    return functools.reduce(lambda left, right: left.union(right), frames)
 
 
 def _requests(played: DataFrame, facts: DataFrame, engine: Engine) -> DataFrame:
@@ -136,4 +229,4 @@ FAILOVER: Final = Stage(
 )
 #: What ``kframe spark requests`` writes, without and with the encoded bodies.
 REQUESTED: Final = Stage({REQUESTS: _requests}, (ANNOUNCED.name,), REQUESTS)
-REQUESTED_ENCODED: Final = Stage({REQUESTS: _encoded}, (ANNOUNCED.name,), REQUESTS, "encoded")
+REQUESTED_ENCODED: Final = Stage({REQUESTS: _encoded}, (ANNOUNCED.name,), REQUESTS, encoded=True)

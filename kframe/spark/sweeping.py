@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kframe.snapshot import Snapshot
 from kframe.spark.failover import cluster_facts, shards
-from kframe.spark.part import BESIDE_FACTS, ClusterFacts, parts_of
+from kframe.spark.part import BESIDE_FACTS, ClusterFacts, leaders_unknown, parts_of
 from kframe.spark.schema import INT, INTS, LONG, TEXT, Table, of_cluster
 from kframe.spark.shards import TARGET_ROWS
 from kframe.whatif.sweep import KINDS, SortBy, sweep_of
@@ -80,8 +81,21 @@ def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
     told = pc.equal(counts["failure"], PROBLEM)
     if pc.any(told).as_py():
         return _failures(counts.filter(told).rename_columns({"name": PROBLEM}).select(["cluster", PROBLEM]))
+    return _ranked(counts, ClusterFacts.of(facts.to_pylist()[0]), how)
+
+
+def sweep_whole(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
+    """Rows of FAILURES of a cluster that is held whole. Raises ConfigError for a setting."""
+    if snapshot.partitions.leader is None or snapshot.partitions.isr is None:
+        return _failures(pa.table({"cluster": [cluster], PROBLEM: [str(leaders_unknown(f"cluster {cluster}"))]}))
+    counts = [_of_cluster(cluster, rows_of(part_counts(snapshot, how.config, depth=how.depth, racks=how.racks)))]
+    if snapshot.topics.configs is None:
+        counts.append(_of_cluster(cluster, _told(UNKNOWN)))
+    return _ranked(pa.Table.from_batches(counts), ClusterFacts.of_snapshot(cluster, snapshot), how)
+
+
+def _ranked(counts: pa.Table, cluster: ClusterFacts, how: Sweeping) -> pa.Table:
     unknown = pc.equal(counts["failure"], UNKNOWN)
-    cluster = ClusterFacts.of(facts.to_pylist()[0])
     brokers = cluster.brokers if how.racks else tuple(replace(one, rack=None) for one in cluster.brokers)
     whole = counts_of(counts.filter(pc.invert(unknown)), brokers, pairs=how.depth == 2)
     swept = sweep_of(whole, configs_known=not pc.any(unknown).as_py())

@@ -52,6 +52,26 @@ def surroundings_of(rows: pa.Table) -> Surroundings:
     return Surroundings(brokers, counts, least[0].as_py() if len(least) else 1)
 
 
+def validate_whole(cluster: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Rows of VIOLATIONS of a cluster whose tables are held whole."""
+    topics = tables["topics"]
+    counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
+    defaults = [dict(row or ()) for row in tables["clusters"]["broker_default_configs"].to_pylist()]
+    least = next((value for one in defaults if (value := _int32(one.get(MIN_INSYNC_CONFIG, ""))) is not None), 1)
+    around = Surroundings(Brokers.of(tables["brokers"]), counts, least)
+    found = [*violations(cluster, tables["partitions"], around), *shared_topic_ids(cluster, topics)]
+    return pa.Table.from_batches(found, VIOLATIONS.schema)
+
+
+def _int32(text: str) -> int | None:
+    """As Spark's ``try_cast`` to int."""
+    try:
+        value = int(text)
+    except ValueError:
+        return None
+    return value if -(2**31) <= value < 2**31 else None
+
+
 def _around(table: DataFrame, bucket: Any, *columns: Any) -> DataFrame:
     return table.select("cluster", bucket.alias("bucket"), *columns)
 

@@ -16,14 +16,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
-from kframe.errors import InputError, SnapshotError
+from kframe.errors import InputError
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.snapshot.manifest import MANIFEST_FILE
-from kframe.spark.fleet import part
+from kframe.spark.fleet import read_part
 from kframe.spark.rows import configs_of_topics, partition_facts, snapshot_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, Table
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import check_cluster_name
 
 _PROVENANCE: Final = (
@@ -108,22 +107,13 @@ def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> S
     Raises SnapshotError if the partitions are not whole or contradict themselves, or the fleet does not know it.
     """
     if fleet is not None:
-        found = {table: _of_fleet(Path(fleet), table, cluster) for table in (BROKERS, TOPICS, CLUSTERS)}
+        found = {table: read_part(Path(fleet), table, cluster) for table in (CLUSTERS, BROKERS, TOPICS)}
         return snapshot_of(partitions, found[BROKERS], found[TOPICS], found[CLUSTERS])
     clusters = pa.Table.from_pylist(
         [{"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": list(_PROVENANCE)}],
         CLUSTERS.schema,
     )
     return snapshot_of(partitions, _named_brokers(cluster, partitions), _named_topics(cluster, partitions), clusters)
-
-
-def _of_fleet(place: Path, table: Table, cluster: str) -> pa.Table:
-    directory = part(place, table, cluster)
-    if not directory.is_dir():
-        raise SnapshotError(str(directory), "no such directory", f"the {table.name} of cluster {cluster}")
-    found = pa.concat_tables([parquet.ParquetFile(file).read() for file in sorted(directory.glob("*.parquet"))])
-    name = pa.repeat(pa.scalar(cluster, pa.string()), found.num_rows)
-    return found.add_column(0, "cluster", name).select(table.schema.names).cast(table.schema)
 
 
 def _named_brokers(cluster: str, partitions: pa.Table) -> pa.Table:

@@ -96,6 +96,16 @@ class RoleContract(StoreSuite):
         assert store.take_over(TWO) == 1
         assert store.owns_role()
 
+    def test_takeover_from_brokers_spares_what_is_no_broker(self, world: StoreWorld) -> None:
+        """A controller whose session owns no registration of a broker keeps the role and its controller epoch."""
+        first, _ = controller_of(world)
+        second = opened(world)
+        assert second.take_over(TWO, True) is None
+        assert (second.controller(), first.owns_role(), second.owns_role()) == (ONE, True, False)
+        first.prepare()
+        first.release()
+        assert second.take_over(TWO, True) == 2
+
     @pytest.mark.parametrize("end", ["release", "close", "expire", "drop"])
     def test_role_is_free_again_and_contenders_hear_of_it_once(self, world: StoreWorld, end: str) -> None:
         """However a controller goes, the others are told Elect."""

@@ -18,7 +18,7 @@ one whose far end can say what it has received to ``RecordingContract``, one who
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import pytest
@@ -27,7 +27,7 @@ from kframe.embedded.describe import Request
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
-from kframe.model.ports import Transport
+from kframe.model.ports import Acknowledging, Transport
 from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import cluster_of, healthy, requests_of, rows_of
 from kframe.testing.transport_batches import big_batch, known, led, small_cluster, told
@@ -310,6 +310,19 @@ class AnsweringContract(RecordingContract):
             _send(world, cluster, batch)
         assert heard == [led(1, controller_epoch=1), led(1, controller_epoch=5)]
 
+    def test_answers_to_update_metadata_name_the_batch(
+        self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event]
+    ) -> None:
+        """The controller answers CreateTopics once brokers know the topic, and learns that from the batch."""
+        assert isinstance(world.transport, Acknowledging)
+        assert world.transport.acknowledges
+        for batch in (7, 8):
+            requests = requests_of(cluster, metadata=([1, 2], ["t-0"]), controller_epoch=3)
+            _send(world, cluster, replace(requests, batch=batch))
+        answers = [(one.broker_id, one.controller_epoch, one.batch) for one in heard
+                   if isinstance(one, UpdateMetadataAnswered)]  # fmt: skip
+        assert sorted(answers) == [(1, 3, 7), (1, 3, 8), (2, 3, 7), (2, 3, 8)]
+
     def test_only_deletions_of_stop_replica_are_answered(
         self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event]
     ) -> None:
@@ -325,11 +338,14 @@ class AnsweringContract(RecordingContract):
     def test_nothing_leaves_while_the_controller_may_not_act(
         self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event], role: Role
     ) -> None:
-        """What has waited in a queue meanwhile is dropped (``reliability.md`` I3)."""
+        """Requests wait or are dropped while the role is uncertain, and are dropped with the role."""
         role.held = False
         _send(world, cluster, big_batch(cluster))
         assert (world.counts(), heard) == ({}, [])
+        world.transport.close()
         role.held = True
+        world.transport.open(heard.append, lambda: role.held)
+        world.transport.connect(cluster, _indexes(cluster, 1))
         _send(world, cluster, requests_of(cluster, metadata=([1], [])))
         assert world.counts() == {1: {"UpdateMetadata": (1, 0)}}
 

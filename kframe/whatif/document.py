@@ -69,14 +69,13 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
 def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
     """What each broker carries before and after, and what it is sent in between."""
     before, after = outcome.before, outcome.after
-    known = outcome.bytes_unknown is None
     for index, broker_id in enumerate(outcome.broker_ids.tolist()):
         sent: dict[str, int | None] = {}
         for api, column in API_COLUMNS.items():
             traffic = outcome.traffic[api]
             sent[f"{column}_requests"] = int(traffic.requests[index])
             sent[f"{column}_partitions"] = int(traffic.entries[index])
-            sent[f"{column}_bytes"] = int(traffic.nbytes[index]) if known else None
+            sent[f"{column}_bytes"] = traffic.bytes_of(index)
         yield {
             "broker_id": broker_id,
             "rack": outcome.racks[index],
@@ -90,9 +89,14 @@ def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
             "in_sync_before": int(before.in_sync[index]),
             "in_sync_after": int(after.in_sync[index]),
             "requests": sum(int(traffic.requests[index]) for traffic in outcome.traffic.values()),
-            "bytes": sum(int(traffic.nbytes[index]) for traffic in outcome.traffic.values()) if known else None,
+            "bytes": _all_bytes(outcome, index),
             **sent,
         }
+
+
+def _all_bytes(outcome: Outcome, broker: int) -> int | None:
+    sizes = [traffic.bytes_of(broker) for traffic in outcome.traffic.values()]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 def timeline_records(outcome: Outcome) -> Iterator[dict[str, Any]]:

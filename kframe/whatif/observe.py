@@ -45,22 +45,32 @@ _SIZE_BYTES = 4
 
 @dataclass(slots=True, eq=False)
 class Traffic:
-    """What each broker, by index, was sent of one kind of request."""
+    """What each broker, by index, was sent of one kind of request.
+
+    ``nbytes`` counts only requests whose size is known; ``unsized`` masks the brokers that were sent another one too.
+    """
 
     requests: Int64
     entries: Int64
     nbytes: Int64
+    unsized: Bool
 
     @staticmethod
     def none(brokers: int) -> Traffic:
         """Nothing for anybody."""
-        return Traffic(*(np.zeros(brokers, np.int64) for _ in range(3)))
+        requests, entries, nbytes = (np.zeros(brokers, np.int64) for _ in range(3))
+        return Traffic(requests, entries, nbytes, np.zeros(brokers, np.bool_))
 
     def add(self, more: Traffic) -> None:
         """Count ``more`` in."""
         self.requests += more.requests
         self.entries += more.entries
         self.nbytes += more.nbytes
+        self.unsized |= more.unsized
+
+    def bytes_of(self, broker: int) -> int | None:
+        """Bytes that a broker was sent; None if the size of any request is not known."""
+        return None if self.unsized[broker] else int(self.nbytes[broker])
 
 
 @dataclass(slots=True, eq=False)
@@ -211,6 +221,9 @@ class HandingTransport:
         """Why bytes are not counted, if they are not."""
         self.encode_ms = 0.0
 
+    def begin(self) -> None:
+        """An operation begins; what is told of the last one is told."""
+
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready. Nothing is ever notified."""
 
@@ -235,8 +248,8 @@ class HandingTransport:
 class MeasuringTransport(HandingTransport):
     """Implements ``ports.Transport``: encodes what each broker is sent, keeps only how much it is, and answers nobody.
 
-    Where the snapshot lacks what the encoder must name, bytes are not counted from there on, and ``bytes_unknown`` says
-    why.
+    Where the snapshot lacks what a batch must name, the bytes of that batch are not known, and ``bytes_unknown`` says
+    why of the first such batch.
     """
 
     def __init__(self, encoder: Encoder, clock: Clock, watch: Callable[[RequestsSent, Traffic], None]) -> None:
@@ -244,6 +257,10 @@ class MeasuringTransport(HandingTransport):
         self._encoder = encoder
         self._clock = clock
         self._told = watch
+        self.bytes_unknown = None
+
+    def begin(self) -> None:
+        """Bytes are known until a batch says otherwise."""
         self.bytes_unknown = None
 
     def _measured(self, cluster: ClusterState, requests: ControlRequests) -> None:
@@ -265,16 +282,17 @@ class MeasuringTransport(HandingTransport):
         metadata = traffic[Api.UPDATE_METADATA]
         metadata.requests[requests.metadata_brokers] = 1
         metadata.entries[requests.metadata_brokers] = len(requests.metadata_rows)
-        if self.bytes_unknown is None:
-            self._encode(cluster, requests, traffic)
+        self._encode(cluster, requests, traffic)
         return traffic
 
     def _encode(self, cluster: ClusterState, requests: ControlRequests, traffic: dict[Api, Traffic]) -> None:
         begun = self._clock.now_ms()
         try:
-            encoded = self._encoder.encode(cluster, requests)
+            encoded = encode_known(self._encoder, cluster, requests)
         except ConfigError as problem:
-            self.bytes_unknown = str(problem)
+            self.bytes_unknown = self.bytes_unknown or str(problem)
+            for sent in traffic.values():
+                sent.unsized[:] = sent.requests > 0
             return
         for sent in traffic.values():
             sent.requests[:] = 0
@@ -291,13 +309,28 @@ class MeasuringTransport(HandingTransport):
             requests=int(sent.requests.sum()),
             partitions=partitions,
             entries=int(sent.entries.sum()),
-            nbytes=None if self.bytes_unknown is not None else int(sent.nbytes.sum()),
+            nbytes=None if sent.unsized.any() else int(sent.nbytes.sum()),
         )
 
 
 def encoder_for(config: ControllerConfig) -> Encoder:
     """Encodes as a controller of these settings does."""
     return Encoder(ControlVersions.of(config.protocol), config["inter.broker.listener.name"])
+
+
+def encode_known(encoder: Encoder, cluster: ClusterState, requests: ControlRequests) -> list[EncodedRequest]:
+    """All requests of a batch, encoded.
+
+    Raises ConfigError if the endpoints of a broker that a request names are not known: a live leader's listener in a
+    LeaderAndIsr, or those of any live broker in an UpdateMetadata. A broker registers with one endpoint at least (Kafka
+    ``BrokerIdZNode``), so a request that names none would be smaller than the real one.
+    """
+    if len(requests.metadata_brokers):
+        for index in np.flatnonzero(cluster.brokers.registered).tolist():
+            registration = cluster.brokers.registrations[index]
+            if registration is not None and not registration.endpoints:
+                raise ConfigError(f"endpoints of broker {registration.broker_id}", "none", "one at least")
+    return list(encoder.encode(cluster, requests))
 
 
 def framed_bytes(request: EncodedRequest, controller_id: int) -> int:

@@ -260,6 +260,7 @@ class WhatIf:
         cluster, before, notes = self.cluster, self.standing(), tuple(self._notes(operation))
         columns, after, encoded_ms = cluster.partitions.copy(), before, self._transport.encode_ms
         self._record = record = Record(len(cluster.brokers))
+        self._transport.begin()
         found: dict[FailOn, Bool | None] = {
             FailOn.OFFLINE: newly(before.offline, before.offline),
             FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, before.under_min_isr),

@@ -146,6 +146,7 @@ def main() -> None:
         server.start()
         try:
             url = f"zookeeper://{server.address}/load?session.timeout.ms={chosen.session_timeout_ms}"
+            url += "&kframe.create.chroot=true"
             seed(url, chosen.partitions)
             command = [sys.executable, __file__, "--url", url]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

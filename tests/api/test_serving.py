@@ -17,6 +17,8 @@ class Place:
 
     def __init__(self, broken: bool = False) -> None:
         self.said: list[Any] = []
+        self.connected: list[bool] = []
+        """Whether the store was connected, at each start and stop."""
         self.broken = broken
 
     def make(self, url: str, config: dict[str, str]) -> Any:
@@ -39,13 +41,18 @@ class Place:
 class One:
     def __init__(self, place: Place, url: str) -> None:
         self.place, self.url, self.addresses = place, url, dict[str, str]()
+        self.controller: kframe.Controller | None = None
 
     def start(self, controller: kframe.Controller) -> None:
+        self.controller = controller
+        self.place.connected.append(controller.store.connected())
         self.place.said.append(("start", self.url, controller.status().active))
         if self.place.broken and self.url == "door:2":
             raise ConfigError("config key listeners", "a port in use", "a free one")
 
     def stop(self) -> None:
+        assert self.controller is not None
+        self.place.connected.append(self.controller.store.connected())
         self.place.said.append(("stop", self.url))
 
 
@@ -79,6 +86,15 @@ def test_servers_start_before_the_controller_is_active_and_stop_after_it() -> No
     ]
 
 
+def test_servers_read_the_store_from_their_start_to_their_stop() -> None:
+    place = Place()
+    controller = place.builder("door:1", "door:2").build()
+    with controller:
+        pass
+    assert place.connected == [True] * 4
+    assert not controller.store.connected()
+
+
 def test_a_server_that_cannot_start_leaves_nothing_open() -> None:
     place = Place(broken=True)
     controller = place.builder("door:1", "door:2", "door:3").build()
@@ -86,6 +102,7 @@ def test_a_server_that_cannot_start_leaves_nothing_open() -> None:
     with pytest.raises(ConfigError, match="a port in use"):
         controller.open()
     assert place.said == [("start", "door:1", False), ("start", "door:2", False), ("stop", "door:1")]
+    assert not controller.store.connected()
 
 
 def test_a_server_that_nobody_offers() -> None:

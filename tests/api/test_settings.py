@@ -100,7 +100,7 @@ WARNINGS = {
     "strange": ("qqqq=secret", f"{FILE}:1: unknown key 'qqqq' is passed over"),
     "of Kafka": ("log.dirs=secret", None),
     "of its authorizer": ("super.users=secret", None),
-    "of ours": ("kframe.relay=secret", None),
+    "of ours": ("kframe.register=secret", None),
     "of a listener": ("listener.name.internal.ssl.keystore.password=secret", None),
     "twice": (
         "num.io.threads=1\nnum.io.threads=secret",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -92,6 +94,24 @@ def test_its_own_id_never_holds_replicas(never: str | None) -> None:
     controller.stop()
 
 
+@pytest.mark.parametrize(
+    ("never", "insist", "first"),
+    [
+        (None, None, False), ("1000", None, False), ("1001", None, True), ("1000,1001", None, True),
+        ("1001", False, False), (None, True, True),
+    ],
+)  # fmt: skip
+def test_instances_come_before_brokers_where_there_is_more_than_one(
+    never: str | None, insist: bool | None, first: bool
+) -> None:
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1, 2)))
+    given = {"broker.id": "1000", **({} if never is None else {"kframe.never.replicas": never})}
+    arrangement = Arrangement(RECORDING, (), None)
+    controller = assemble(settings(given), ensemble.connect(), arrangement, registry(), insist=insist)
+    assert (controller._loop._contention is not None) is first
+    controller.stop()
+
+
 WIRED = Arrangement(WIRE, (WIRE,), None)
 SAFE = {"broker.id": "1000", "listeners": "INSIDE://h:9092", "listener.security.protocol.map": "INSIDE:SSL"}
 
@@ -170,6 +190,18 @@ def test_levels_are_spelled_as_kafka_s(logs: None, tmp_path: Path, level: str, l
     assert len(lines) == len(logged)
 
 
+@pytest.mark.parametrize(
+    ("message", "written"),
+    [("stopped", "[Controller id=7] stopped"), ("[Controller id=7 epoch=3] x", "[Controller id=7 epoch=3] x"),
+     ("[Topic Deletion Manager 7] x", "[Topic Deletion Manager 7] x")],
+)  # fmt: skip
+@pytest.mark.parametrize("logger", ["kframe.controller", "kframe.kafka_wire", "kframe.zookeeper"])
+def test_a_line_names_the_controller_once(logs: None, tmp_path: Path, logger: str, message: str, written: str) -> None:
+    start_logs(7, tmp_path)
+    logging.getLogger(logger).info(message)
+    assert (tmp_path / CONTROLLER_LOG).read_text().endswith(f"] INFO {written} ({logger})\n")
+
+
 def test_files_that_were_moved_away_are_begun_anew(logs: None, tmp_path: Path) -> None:
     """As logrotate does it without telling anybody."""
     start_logs(7, tmp_path)
@@ -179,3 +211,36 @@ def test_files_that_were_moved_away_are_begun_anew(logs: None, tmp_path: Path) -
         logging.getLogger(logger).info("after")
         assert "before" in (tmp_path / f"{name}.1").read_text()
         assert [line.split("] ", 2)[2] for line in (tmp_path / name).read_text().splitlines()] == [f"after ({logger})"]
+
+
+#: A command that logs as ``controller run`` does if it is given a word, and has a library warn.
+WARNS = """
+import sys, warnings
+import click
+from kframe.cli import app, logs
+
+@app.cli.command("warn")
+@click.argument("logged", default="")
+def warn(logged):
+    if logged:
+        logs.start_logs(7, None)
+    warnings.warn("this is old")
+
+app.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (["warn"], ""),
+        (["warn", "yes"], r"\[\d{4}-.+\] WARN \[Controller id=7\] .+UserWarning: this is old.+ \(py\.warnings\)\n"),
+        (["-v", "warn"], r"WARNING py\.warnings: .+UserWarning: this is old\s+"),
+    ],
+    ids=["a command", "a controller", "verbose"],
+)
+def test_library_warnings_are_logged_not_printed(arguments: list[str], printed: str) -> None:
+    command = [sys.executable, "-c", WARNS, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert re.fullmatch(printed, done.stderr), done.stderr

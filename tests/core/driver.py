@@ -25,9 +25,11 @@ from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect, Send
-from kframe.model.events import Answer, Event, Failed
+from kframe.model.events import Answer, Event, Failed, Inspected
 from kframe.model.ids import NO_STATE
+from kframe.model.ports import Transport
 from kframe.model.tables import TopicTable
+from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.perform import Performer
 from kframe.sim.ahead import Ahead
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration, rows_of
@@ -54,8 +56,10 @@ class Driver:
         config: Mapping[str, object] | None = None,
         selection: Selection | None = None,
         controller_epoch: int = 1,
+        transport: Transport | None = None,
     ) -> None:
-        """A controller of ``cluster`` that is not active yet; its controller epoch will be ``controller_epoch``."""
+        """A controller of ``cluster`` that is not active yet; its controller epoch will be ``controller_epoch``.
+        Without a ``transport`` requests are recorded, and not answered."""
         self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch=controller_epoch - 1)
         self.store = self.ensemble.connect()
         self.events: list[Event] = []
@@ -70,8 +74,9 @@ class Driver:
         self._failures: list[tuple[type[Effect], KframeError]] = []
         self._somebody = self.ensemble.records.open_session(lambda _event: None)
         self.clock = VirtualClock()
+        self._logs = EventLogs(self.controller, self.clock)
         self._performer = Performer(
-            self.controller, self.store, RecordingTransport(), self.clock, self._reply, self.events.append
+            self.controller, self.store, transport or RecordingTransport(), self.clock, self._reply, self.events.append
         )
 
     # -- what it does
@@ -85,7 +90,9 @@ class Driver:
 
     def handle(self, event: Event) -> None:
         """Handle one event to its end."""
+        self._logs.begin()
         self._settle(self.controller.step(event))
+        self._logs.finish(event, 0.0)
 
     def ask(self, event: Any) -> Any:
         """Handle the event of somebody who waits under a token, and what it set off; what he was answered."""
@@ -102,6 +109,7 @@ class Driver:
     def run(self, operation: Operation[Result]) -> Result:
         """Drive one operation by itself to its end."""
         answer: Answer | None = None
+        self._logs.begin()
         while True:
             try:
                 if isinstance(answer, Failed):
@@ -109,6 +117,8 @@ class Driver:
                 else:
                     effect = operation.send(answer)  # type: ignore[arg-type]
             except StopIteration as finished:
+                self._logs.stepped()
+                self._logs.finish(Inspected(), 0.0)
                 result: Result = finished.value
                 return result
             answer = self._perform([effect])
@@ -199,9 +209,11 @@ class Driver:
 
     def _settle(self, effects: list[Effect]) -> None:
         before = len(self.effects)
+        self._logs.stepped()
         while effects:
             answer = self._perform(effects)
             effects = self.controller.step(answer) if answer is not None else []
+            self._logs.stepped()
         if self.controller.active:
             require_foreseen(self.effects[before:])
 
@@ -219,6 +231,7 @@ class Driver:
             if isinstance(effect, Send):
                 self.batches.append(list(describe_requests(self.cluster, effect.requests)))
             answer = self._performer.perform([effect])
+            self._logs.performed(effect, answer)
         return answer
 
 

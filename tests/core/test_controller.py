@@ -437,4 +437,5 @@ def test_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     driver.fail(WriteStates, ControllerFenced("another controller has claimed the role"))
     lose(driver, 1)
     messages = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert messages == ["operation failed: another controller has claimed the role"]
+    reason = "another controller has claimed the role"
+    assert messages == [f"[Controller id=1000] Error processing event BrokersChanged: {reason}"]

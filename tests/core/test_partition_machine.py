@@ -118,7 +118,7 @@ def test_without_online_replica_a_partition_stays_new(caplog: pytest.LogCaptureF
     moves = bring_online(driver, "t-0", "t-1")
     assert moves.initialised.tolist() == [1]
     assert driver.known("t-0").state is PartitionState.NEW
-    assert "t-0: stays New: no replica is online" in refusals(caplog)[0]
+    assert refusals(caplog)[0].endswith("t-0 from NewPartition to OnlinePartition: no replica is online")
 
 
 def test_a_state_that_exists_already_is_not_overwritten(caplog: pytest.LogCaptureFixture) -> None:
@@ -131,7 +131,7 @@ def test_a_state_that_exists_already_is_not_overwritten(caplog: pytest.LogCaptur
     assert driver.known("t-1").state is PartitionState.ONLINE
     assert kinds(driver.effects) == ["WriteStates", "Send"]
     assert driver.told(Api.LEADER_AND_ISR, "t-0") == driver.told(Api.UPDATE_METADATA, "t-0") == []
-    assert "t-0: stays New: storage has a state for it already" in refusals(caplog)[0]
+    assert "t-0 from NewPartition to OnlinePartition: storage has a state for it already" in refusals(caplog)[0]
 
 
 # -- 2.3 elections

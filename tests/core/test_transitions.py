@@ -11,6 +11,7 @@ from kframe.core import partition_machine, replica_machine
 from kframe.core.transitions import to_dot
 from kframe.model.ids import PartitionState as P
 from kframe.model.ids import ReplicaState as R
+from kframe.runtime.log_text import PARTITION_STATES
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, refusals
 
@@ -49,7 +50,7 @@ def test_partition_moves(state: P, target: P, caplog: pytest.LogCaptureFixture) 
     assert bool(driver.effects) is (legal and target is P.ONLINE)
     assert len(refusals(caplog)) == (0 if legal else 1)
     if not legal:
-        assert f"t-0: no legal move to {target.name}" in refusals(caplog)[0]
+        assert f"partition t-0 from {PARTITION_STATES[state]} to {PARTITION_STATES[target]}" in refusals(caplog)[0]
 
 
 @pytest.mark.parametrize("state, target", list(itertools.product(R, R)), ids=lambda state: state.name)

@@ -159,9 +159,10 @@ def test_r46_refused_states_are_told_to_nobody() -> None:
 def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptureFixture) -> None:
     driver = quiet({"t": [STANDING]}, (1, 2, 3))
     answer = LeaderAndIsrAnswered(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
-    with caplog.at_level(logging.WARNING, "kframe.controller"):
+    with caplog.at_level(logging.WARNING, "kframe.statechange"):
         driver.handle(answer)
-    assert caplog.messages == ["broker 2 answered LeaderAndIsr with UNKNOWN_SERVER_ERROR"]
+    said = "Received error UNKNOWN_SERVER_ERROR in LeaderAndIsr response from broker 2"
+    assert caplog.messages == [f"[Controller id=1000 epoch=1] {said}"]
 
 
 def test_x01_a_replica_that_came_back_empty_does_not_join() -> None:

@@ -285,3 +285,13 @@ def test_a_topic_may_be_held_in_part() -> None:
     assert cluster.row("part", 7) == 3
     with pytest.raises(ShapeError, match="part is held in part"):
         cluster.grow_topic(1, Ragged.of([[1]]))
+
+
+def test_a_topic_whose_id_was_cleared_is_found_by_name_alone() -> None:
+    cluster = cluster_of({"t": [PartitionSpec((1,))]}, [1])
+    topics = cluster.topics
+    index = topics.find("t")
+    assert index is not None
+    topics.set_id(index, b"x" * 16)
+    topics.clear_id(index)
+    assert (topics.find_id(b"x" * 16), topics.find("t"), topics.ids[index].any()) == (None, index, False)

@@ -36,6 +36,7 @@ def test_defaults_are_those_of_kafka_3_9() -> None:
         "min.insync.replicas": 1,
         "num.partitions": 1,
         "reassignment.protocol": "3.9",
+        "remote.log.storage.system.enable": False,
         "request.timeout.ms": 30_000,
         UNCLEAN: False,
     }

@@ -17,7 +17,7 @@ from threading import Lock
 
 from tests.mutants import evidence, page, seen
 from tests.mutants.kept import Keep
-from tests.mutants.run import Outcome, Result, Verdict, judge, nodes_of, run_tests, tree
+from tests.mutants.run import Clean, Outcome, Result, Verdict, judge, nodes_of, run_tests, tree
 from tests.mutants.table import Mutant, defects, mutants
 
 
@@ -67,7 +67,7 @@ def run(
 ) -> list[Result]:
     """All of them, as many at a time as there are roots; results in the order of the catalogue."""
     free: SimpleQueue[Path] = SimpleQueue()
-    history, lock = defects(), Lock()
+    history, lock, clean = defects(), Lock(), Clean()
     for root in roots:
         free.put(root)
 
@@ -76,7 +76,7 @@ def run(
         try:
             left = seeds if keep is None else keep.seeds_left(mutant, seeds)
             untested = keep is None or keep.tests(mutant) is None
-            result = judge(root, mutant, history, left, tests and untested)
+            result = judge(root, mutant, history, left, tests and untested, clean)
         finally:
             free.put(root)
         with lock:

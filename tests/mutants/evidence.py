@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from tests.mutants import seen
 from tests.mutants.kept import Keep, Kept, commit_now
 from tests.mutants.run import Outcome, Result, Verdict
 
+#: A mutant, and what the simulator has said of it.
+Ran: TypeAlias = tuple[Result, Kept]
 _HEADINGS = ("mutant", "protection taken out", "belongs to", "tests", "simulator")
 
 
@@ -71,10 +74,13 @@ def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None,
 
 
 def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
-    """The page of what the simulator alone has noticed: whom it killed, and whom it has not."""
-    run = [(one, kept) for one in results if (kept := keep.simulator(one.mutant)) is not None]
+    """The page of what the simulator alone has noticed: which mutants it killed, which cannot be told from the engine,
+    and which it has not killed."""
+    run = [(one, kept) for one in results if (kept := keep.simulator(one.mutant)) is not None and one.mutant.simulated]
     killed = [(one, kept) for one, kept in run if kept.verdict.outcome is Outcome.KILLED]
     others = [(one, kept) for one, kept in run if kept.verdict.outcome is not Outcome.KILLED]
+    equivalent = [(one, kept) for one, kept in others if one.mutant.equivalent]
+    survived = [(one, kept) for one, kept in others if not one.mutant.equivalent]
     return "\n".join([
         "# Mutants that the simulator notices",
         "",
@@ -82,13 +88,23 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "The simulator plays one seed after another on a mutant. A mutant is killed by the first seed that breaks an",
         "invariant and breaks none without the mutant; what the simulation itself raises is no kill. The commit is",
         "that at which it was found: other builds draw other worlds from the same seeds. Mutants of the naive",
-        "kernels run on these, which takes a sixth more time.",
+        "kernels run on these, which takes a sixth more time. Seeds beyond those have not been played on survivors.",
         "",
-        f"{len(killed)} of {len(run)} killed.",
+        *_shares(results, run, killed, equivalent),
+        "",
+        "## Killed",
         "",
         "| mutant | protection taken out | belongs to | seed and invariant | at |",
         "|---|---|---|---|---|",
         *(_simulated_row(one, kept) for one, kept in killed),
+        "",
+        "## Equivalent to the engine in every simulated history",
+        "",
+        "Each is killed by tests ([mutants.md](mutants.md)), and survived the seeds that are named.",
+        "",
+        "| mutant | protection taken out | why no history tells it apart | played | at |",
+        "|---|---|---|---|---|",
+        *(_row(one, one.mutant.equivalent, kept.verdict.by, kept.commit) for one, kept in equivalent),
         "",
         "## Not killed",
         "",
@@ -96,15 +112,45 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out | belongs to | played | at |",
         "|---|---|---|---|---|",
-        *(_simulated_row(one, kept) for one, kept in others),
+        *(_simulated_row(one, kept) for one, kept in survived),
+        "",
+        "## Not run",
+        "",
+        "The simulator has parts of its own in place of this code, or nobody has run it on the mutant yet.",
+        "",
+        "| mutant | protection taken out | why |",
+        "|---|---|---|",
+        *(_row(one, _why_not(one)) for one in results if one.mutant.id not in {ran.mutant.id for ran, _ in run}),
         "",
     ])  # fmt: skip
 
 
+def _shares(
+    results: Sequence[Result], run: Sequence[Ran], killed: Sequence[Ran], equivalent: Sequence[Ran]
+) -> tuple[str, ...]:
+    """How many were killed, of all and of those that can be told apart, and by which seeds."""
+    able = max(len(run) - len(equivalent), 1)
+    found = sorted(int(kept.verdict.by.split(",")[0].removeprefix("seed ")) for _, kept in killed)
+    middle, last = (found[len(found) // 2], found[-1]) if found else (0, 0)
+    share, of_others = 100 * len(killed) / max(len(run), 1), 100 * len(killed) / able
+    return (
+        f"{len(killed)} of {len(run)} killed, {share:.0f} %; without the {len(equivalent)} that are equivalent",
+        f"{of_others:.0f} %. Half of them were killed by seed {middle} at the latest, all by seed {last};",
+        f"{len(results) - len(run)} of the {len(results)} of the catalogue were not run.",
+    )
+
+
+def _why_not(one: Result) -> str:
+    return one.mutant.elsewhere or ("not run yet" if one.mutant.simulated else "bytes, or a recording transport")
+
+
+def _row(one: Result, *cells: str) -> str:
+    naive = " (naive)" if one.mutant.naive else ""
+    return f"| `{one.mutant.id}`{naive} | {one.mutant.removes} | {' | '.join(cells)} |"
+
+
 def _simulated_row(one: Result, kept: Kept) -> str:
-    mutant = one.mutant
-    naive = " (naive)" if mutant.naive else ""
-    return f"| `{mutant.id}`{naive} | {mutant.removes} | {' '.join(mutant.rules)} | {kept.verdict.by} | {kept.commit} |"
+    return _row(one, " ".join(one.mutant.rules), kept.verdict.by, kept.commit)
 
 
 def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> str:

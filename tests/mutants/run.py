@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from xml.etree import ElementTree
 
 from tests.mutants.seeds import span
@@ -25,6 +25,8 @@ COPIED: Final = ("kframe", "plugins", "tests", "examples", "docs", "pyproject.to
 TEST_TIMEOUT_S: Final = 60
 TESTS_TIMEOUT_S: Final = 900
 SEEDS_TIMEOUT_S: Final = 3600
+#: By seed, and whether on naive kernels: whether it breaks nothing without a mutant.
+Clean: TypeAlias = dict[tuple[int, bool], bool]
 #: pytest's exit codes: all passed; some failed; no test was collected.
 _PASSED, _FAILED = 0, 1
 
@@ -147,16 +149,21 @@ def read_report(report: str, nodes: Sequence[str]) -> Verdict:
     return Verdict(Outcome.SURVIVED, f"{len(cases)} tests passed")
 
 
-def run_simulator(root: Path, mutant: Mutant, seeds: str) -> Verdict:
-    """The simulator on a mutant, seed after seed, until one breaks an invariant that keeps all of them without it."""
+def run_simulator(root: Path, mutant: Mutant, seeds: str, clean: Clean | None = None) -> Verdict:
+    """The simulator on a mutant, seed after seed, until one breaks an invariant that keeps all of them without it.
+
+    ``clean`` has seeds that were played without any mutant, and whether they break nothing; others are added.
+    """
+    clean = {} if clean is None else clean
     first, last = span(seeds)
     while first <= last:
         with mutated(root, mutant):
             verdict, seed = play_seeds(root, f"{first}..{last}", mutant.naive)
         if seed is None:
             return verdict
-        _, without = play_seeds(root, str(seed), mutant.naive)
-        if without is None:
+        if (seed, mutant.naive) not in clean:
+            clean[seed, mutant.naive] = play_seeds(root, str(seed), mutant.naive)[1] is None
+        if clean[seed, mutant.naive]:
             return verdict
         first = seed + 1
     return Verdict(Outcome.SURVIVED, f"{seeds} passed, but for what fails without it, too")
@@ -189,7 +196,10 @@ def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
     return tuple(sorted(theirs | set(mutant.tests)))
 
 
-def judge(root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None, tests: bool = True) -> Result:
+def judge(
+    root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None, tests: bool = True,
+    clean: Clean | None = None,
+) -> Result:  # fmt: skip
     """Both verdicts on one mutant, in the tree at ``root``, as far as they are asked for."""
     by_tests = by_simulator = Verdict(Outcome.NOT_RUN, "not asked for")
     started = time.monotonic()
@@ -200,7 +210,7 @@ def judge(root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | 
     if seeds is not None and not mutant.simulated:
         by_simulator = Verdict(Outcome.NOT_RUN, "the simulator does not run this code")
     elif seeds is not None:
-        by_simulator = run_simulator(root, mutant, seeds)
+        by_simulator = run_simulator(root, mutant, seeds, clean)
     return Result(mutant, by_tests, by_simulator, took_s)
 
 

@@ -47,6 +47,10 @@ class Mutant:
     removes: str
     rules: tuple[str, ...]
     tests: tuple[str, ...]
+    equivalent: str = ""
+    """Why no history of the simulator can tell it from the engine; empty where one could."""
+    elsewhere: str = ""
+    """What the simulator has of its own in place of the code that it changes; empty where it runs that code."""
 
     @property
     def naive(self) -> bool:
@@ -55,8 +59,8 @@ class Mutant:
 
     @property
     def simulated(self) -> bool:
-        """Whether the simulator runs the file that it changes."""
-        return not self.file.startswith(_NOT_SIMULATED)
+        """Whether the simulator runs the code that it changes."""
+        return not self.file.startswith(_NOT_SIMULATED) and not self.elsewhere
 
     def apply(self, root: Path) -> None:
         """Change the file below ``root``. Raises ValueError unless ``old`` stands in it exactly once."""

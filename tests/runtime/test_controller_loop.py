@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -44,6 +45,10 @@ class Flaky(MemoryStore):
         self.before_write: list[Callable[[], object]] = []
         self.asleep = False
         """Whether its controller may be deposed for all that it knows."""
+        self.answers = False
+        """Whether storage, asked for the role, ends the doubt."""
+        self.reachable = threading.Event()
+        self.reachable.set()
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         if self.before_write:
@@ -52,6 +57,17 @@ class Flaky(MemoryStore):
 
     def may_act(self) -> bool:
         return super().may_act() and not self.asleep
+
+    def owns_role(self) -> bool:
+        self.asleep = self.asleep and not self.answers
+        return super().owns_role()
+
+    def connected(self) -> bool:
+        return super().connected() and self.reachable.is_set()
+
+    def close(self) -> None:
+        super().close()
+        self.reachable.set()
 
 
 class World:
@@ -190,6 +206,39 @@ def test_what_was_stored_is_not_told_by_one_who_may_be_deposed(world: World) -> 
     assert (loop.controller.active, loop.controller.controller_epoch) == (True, 2)
     assert world.ensemble.states.cluster["t", 0].leader == 1
     assert {request["controller_epoch"] for request in world.transport.take()} == {2}
+
+
+def test_what_was_stored_is_sent_once_storage_says_that_the_role_is_still_ours(world: World) -> None:
+    """An outage of storage within the session costs neither the role nor the request."""
+    loop = world.open()
+    epoch = loop.controller.controller_epoch
+    world.transport.take()
+    world.store.answers = True
+    world.store.before_write.append(lambda: setattr(world.store, "asleep", True))
+    future = loop.submit(prefer)
+    loop.run_until_idle()
+    assert future.result(0).codes.tolist() == [ErrorCode.NONE]
+    assert world.transport.take() != []
+    assert (loop.controller.active, loop.controller.controller_epoch) == (True, epoch)
+
+
+def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(world: World) -> None:
+    """An event that waits for storage ends then; else a controller could not be stopped during an outage."""
+    loop = world.open()
+    waits = threading.Event()
+
+    def wait() -> None:
+        world.store.reachable.clear()
+        waits.set()
+        assert world.store.reachable.wait(ANSWER_S)
+
+    world.store.before_write.append(wait)
+    loop.start()
+    future = loop.submit(prefer)
+    assert waits.wait(ANSWER_S)
+    loop.stop()
+    assert future.result(ANSWER_S).error is ErrorCode.NOT_CONTROLLER
+    assert not loop.controller.active
 
 
 @pytest.mark.parametrize("end", ["drop", "takeover", "expire"])

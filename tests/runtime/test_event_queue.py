@@ -48,6 +48,14 @@ def test_first_in_first_out(queue: EventQueue) -> None:
     assert len(queue) == 0
 
 
+def test_events_that_wait_are_shown_and_stay(queue: EventQueue) -> None:
+    queue.put(FIRST)
+    queue.put(SECOND)
+    assert queue.waiting() == (FIRST, SECOND)
+    assert queue.take() is FIRST
+    assert queue.waiting() == (SECOND,)
+
+
 def test_an_empty_queue_gives_nothing(queue: EventQueue) -> None:
     assert queue.take() is None
 

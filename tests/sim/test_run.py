@@ -70,7 +70,7 @@ def _break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_broken_engine_is_found_shrunk_and_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _break_elections(monkeypatch)
-    options, plan = plan_of(7)
+    options, plan = plan_of(2)
     result = play(options, plan)
     assert {"I8"} <= {violation.number for violation in result.violations}
     short = shrink(options, plan, "I8", tries_most=60)

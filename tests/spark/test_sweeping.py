@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +14,15 @@ from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import sweeping
 from kframe.spark.part import BESIDE_FACTS
-from kframe.spark.sweeping import COUNTS, FAILURES, Sweeping, counted, ranked
+from kframe.spark.sweeping import COUNTS, FAILURES, Sweeping, counted, ranked, sweep_whole
 from kframe.whatif import SortBy
 from kframe.whatif.sweep import sweep
 from kframe.whatif.sweep_export import failures_table
 from tests.snapshot.samples import example
 from tests.spark.cutting import Rows, clusters, cut, table, to_play
 from tests.spark.test_failover import frames, rows
+
+HEALTHY = generate(20, 3, racks=2)
 
 
 def alone(snapshot: Snapshot, how: Sweeping, cluster: str = "east") -> Rows:
@@ -79,3 +82,20 @@ def test_spark_ranks_what_one_machine_ranks(spark: Any) -> None:
     assert found == {name: alone(fleet[name], how, name) for name in found}
     assert {row["under_min_isr"] for row in found["unknown"]} == {None}
     assert found.keys() == {"real", "made", "unknown"}
+
+
+@given(clusters(), st.sampled_from([1, 2]), st.booleans(), st.sampled_from(list(SortBy)))
+def test_a_cluster_held_whole_is_swept_as_on_one_machine(
+    snapshot: Snapshot, depth: int, racks: bool, by: SortBy
+) -> None:
+    how = Sweeping(depth=depth, racks=racks, by=by)
+    found = sweep_whole("east", snapshot, how)
+    assert found.schema == FAILURES.schema
+    assert found.to_pylist() == alone(snapshot, how)
+
+
+def test_a_cluster_held_whole_without_leaders_is_told() -> None:
+    bare = replace(HEALTHY, partitions=replace(HEALTHY.partitions, leader=None, isr=None))
+    (row,) = sweep_whole("east", bare, Sweeping()).to_pylist()
+    assert row["cluster"] == "east"
+    assert row["problem"].startswith("cluster east: found nothing about who leads")

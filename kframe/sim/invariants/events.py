@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 import numpy as np
@@ -10,11 +11,28 @@ from numpy.typing import NDArray
 from kframe.core.doomed import Doomed
 from kframe.core.gauges import Gauges
 from kframe.model.cluster import ClusterState
+from kframe.model.events import (
+    BrokersChanged,
+    ControllerChanged,
+    Elect,
+    ElectionRequested,
+    LeaderAndIsrAnswered,
+    ReassignmentRequested,
+    RebalanceLeaders,
+    ReplyDue,
+    StopReplicaAnswered,
+    TopicPartition,
+    UpdateMetadataAnswered,
+)
 from kframe.model.ids import NO_STATE, PartitionState
-from kframe.sim.watch import Ended, Replied, Watch
+from kframe.sim.store import FENCED
+from kframe.sim.watch import Begun, Ended, Replied, StateWritten, Watch
 
 #: No event of a world this small needs more effects.
 EFFECTS_MAX: Final = 400
+#: Events that say only "look again": one of each may wait (``KafkaController`` looks at everything anyway).
+_LOOK_AGAIN: Final = (Elect, ControllerChanged, BrokersChanged)
+_WRITES: Final = frozenset(FENCED) - {"release"}
 #: No queue of a world this small is longer, whatever happens.
 QUEUE_MAX: Final = 400
 
@@ -82,10 +100,85 @@ def failures_are_explained(watch: Watch, ended: Ended) -> str | None:
     return None if reason is None else f"{type(ended.event).__name__} failed: {reason}"
 
 
+def earlier_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
+    """I13: an answer to a request of an earlier controller epoch, whose rows were others, causes no write."""
+    epoch = getattr(ended.event, "controller_epoch", None)
+    if epoch is None or not isinstance(ended.event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
+        return None
+    done = sorted(_WRITES.intersection(ended.calls))
+    if epoch < ended.process.store.claimed_epoch and done:
+        return f"an answer of controller epoch {epoch} causes {done} in {ended.process.store.claimed_epoch}"
+    return None
+
+
+def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
+    """I28: an election that somebody or balancing asks for writes nothing where the leader stays."""
+    process, before = written.process, written.before
+    if process is None or before is None or not isinstance(process.event, (ElectionRequested, RebalanceLeaders)):
+        return None
+    if before.leader == written.after.leader >= 0 and watch.observed.live(process) >= {before.leader}:
+        return f"{written.key}: {type(process.event).__name__} elects {before.leader}, who leads"
+    return None
+
+
+def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
+    """I28: balancing tries only replicas that are live and in sync: it reads no state again, unless a write was
+    refused."""
+    futile = ended.calls.get("read_states") and not (ended.calls.get("write_states") or watch.world.options.hold_last)
+    if isinstance(ended.event, RebalanceLeaders) and futile:
+        return "balancing has tried an election that could not succeed"
+    return None
+
+
+def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
+    """I24: what a controller has read or written last of a state is what it goes on with."""
+    process = ended.process
+    if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_office(process):
+        return None
+    cluster = process.loop.controller.cluster
+    for key, version in watch.observed.last_read(process).items():
+        row = cluster.row(*key)
+        if row is not None and int(cluster.partitions.partition_epoch[row]) != version:
+            known = int(cluster.partitions.partition_epoch[row])
+            return f"{key}: the controller goes on with version {known}, it has seen {version} last"
+    return None
+
+
+def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
+    """L3: what is still being reassigned as an operator has asked in storage stays there, unless a request by API has
+    named it since."""
+    if not ended.calls.get("write_reassignments") or ended.failed:
+        return None
+    ensemble, marked = watch.world.ensemble, watch.observed.marked()
+    before, now = ended.reassignments, ensemble.reassignments_left()
+    requested: set[TopicPartition] = set()
+    if isinstance(ended.event, ReassignmentRequested):
+        targets = ended.event.targets
+        requested = {(targets.names[targets.topic[at]], int(targets.partition[at])) for at in range(len(targets))}
+    for key in before.keys() - now.keys() - requested:
+        row = ensemble.rows.get(key)
+        if row is None or not (row.adding or row.removing) or key[0] in marked or not ensemble.readable([key[0]]):
+            continue
+        target = tuple(one for one in row.replicas if one not in row.removing)
+        if target and target == before[key]:
+            return f"{key}: its move to {before[key]} goes on, and was taken out of storage"
+    return None
+
+
+def notifications_come_once(watch: Watch, begun: Begun) -> str | None:
+    """I28: a change is notified once, however often its process was elected; an answer may be told twice."""
+    again = watch.observed.handles_again(begun.process, begun.event)
+    told_twice = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
+    return f"{type(begun.event).__name__} is handled twice" if again and not told_twice else None
+
+
 def steps_are_bounded(watch: Watch, ended: Ended) -> str | None:
     """I30: an event ends after a bounded number of effects, and queues stay short."""
     process = ended.process
     if process.effects > EFFECTS_MAX:
         return f"{type(ended.event).__name__} took {process.effects} effects"
+    waiting = Counter(type(one) for one in process.loop.queue.waiting() if isinstance(one, _LOOK_AGAIN))
+    if waiting and max(waiting.values()) > 1:
+        return f'events that only say "look again" wait more than once: {dict(waiting)}'
     longest = max([len(process.loop.queue), *(len(one.waiting) for one in process.transport.channels.values())])
     return f"a queue holds {longest}" if longest > QUEUE_MAX else None

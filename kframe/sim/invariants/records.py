@@ -6,6 +6,7 @@ from kframe.broker.log import Log
 from kframe.broker.messages import UNDEFINED, RecordKind
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
+from kframe.sim.invariants.states import elected, unclean_allowed
 from kframe.sim.ledger import follows
 from kframe.sim.letters import Row
 from kframe.sim.values import Value
@@ -20,6 +21,19 @@ def leaders_have_what_was_promised(watch: Watch, led: Led) -> str | None:
         return None
     missing = ledger.missing(key, ledger.log(led.broker.broker_id, key), led.leader_epoch)
     return None if missing is None else f"{key}: leader {led.broker.broker_id} has not {missing}"
+
+
+def last_replicas_wait_for_consent(watch: Watch, written: StateWritten) -> str | None:
+    """I10: once asked, the last in-sync replica of a partition without a leader is elected after a crash of its broker
+    only with an operator's consent: its log may lack what it had (X9)."""
+    before, after, world = written.before, written.after, watch.world
+    if not world.options.hold_last or not elected(written) or before is None or before.isr != (after.leader,):
+        return None
+    if written.process is None or before.leader >= 0 or unclean_allowed(written):
+        return None
+    if not watch.observed.crashed_since(written.key, after.leader):
+        return None
+    return f"{written.key}: broker {after.leader}, the last in sync, crashed and leads again without consent"
 
 
 def in_sync_is_complete(watch: Watch, written: StateWritten) -> str | None:

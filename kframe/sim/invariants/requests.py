@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kframe.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
 from kframe.errors import ErrorCode
-from kframe.model.events import ControlledShutdownRequested
-from kframe.model.ids import NO_BROKER_EPOCH, NO_EPOCH, NO_STATE
+from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesLeft
+from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe.sim.letters import read_row
 from kframe.sim.watch import Connected, Ended, Leaving, Post, Watch
 
@@ -85,8 +85,7 @@ def only_the_registered(watch: Watch, post: Post) -> str | None:
 
 
 def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
-    """I18, I22: only replicas of doomed topics or outside the target are deleted, none of an ISR, with an epoch that
-    the broker will accept, and not before the whole target is in sync."""
+    """I18, I22: only replicas of doomed topics or outside the target are deleted, and none of an ISR."""
     message, cluster = post.letter.message, post.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
         return None
@@ -99,9 +98,72 @@ def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
         broker_id = post.letter.broker_id
         if broker_id in target or broker_id in one.isr:
             return f"{key}: broker {broker_id} of target {target}, isr {one.isr} is told to delete its replica"
-        if stop.leader_epoch not in (one.leader_epoch, NO_EPOCH):
-            return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, not {one.leader_epoch}"
     return None
+
+
+def stops_bear_leader_epochs(watch: Watch, post: Post) -> str | None:
+    """I18: StopReplica bears the leader epoch that it belongs to, so that a broker refuses a late one; -1 where there
+    never was a leader, and -2, which no broker refuses, where the topic is deleted."""
+    message, stored = post.letter.message, watch.observed.stored
+    if not isinstance(message, StopReplica):
+        return None
+    deleting = watch.observed.deleting(post.process)
+    for key, stop in message.partitions.items():
+        known = {leader_epoch for _, leader_epoch, _, _ in stored.get(key, ())}
+        if known and stop.leader_epoch not in ({EPOCH_DURING_DELETE} if key[0] in deleting else known):
+            return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, stored were {sorted(known)}"
+        row = watch.world.ensemble.rows.get(key)
+        if row is None or not known or not stop.delete or key[0] in deleting:
+            continue
+        if watch.observed.in_office(post.process) and stop.leader_epoch != row.leader_epoch:
+            return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, stored is {row.leader_epoch}"
+    return None
+
+
+def deletions_wait_for_a_cause(watch: Watch, post: Post) -> str | None:
+    """I19: a replica is not told to delete a topic again before something happens that lets the deletion go on."""
+    message = post.letter.message
+    if not isinstance(message, StopReplica):
+        return None
+    deleting = watch.observed.deleting(post.process)
+    for key, stop in message.partitions.items():
+        again = stop.delete and watch.observed.deletes_again(post.process, key, post.letter.broker_id)
+        if again and key[0] in deleting:
+            return f"{key}: broker {post.letter.broker_id} is told to delete again, and nothing has changed"
+    return None
+
+
+def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
+    """I12: LeaderAndIsr and UpdateMetadata name leaderships that storage has had, and none of a later controller."""
+    message, known = post.letter.message, watch.observed.stored
+    if isinstance(message, LeaderAndIsr):
+        for key, state in message.partitions.items():
+            if state.controller_epoch > message.controller_epoch:
+                return f"{key}: a state of controller epoch {state.controller_epoch} is sent in an earlier one"
+            if (state.leader, state.leader_epoch, state.isr, state.partition_epoch) not in known.get(key, ()):
+                return f"{key}: leader {state.leader} of epoch {state.leader_epoch}, isr {state.isr} never was stored"
+    elif isinstance(message, UpdateMetadata):
+        for key, one in message.partitions.items():
+            told = one.leader, one.leader_epoch, one.isr, one.partition_epoch
+            if one.leader != LEADER_DURING_DELETE and told not in known.get(key, ()):
+                return f"{key}: leader {one.leader} of epoch {one.leader_epoch}, isr {one.isr} never was stored"
+    return None
+
+
+def only_who_may_act_sends(watch: Watch, post: Post) -> str | None:
+    """I3: no request is made while its sender cannot be certain of the role."""
+    if not post.process.store.role_is_certain():
+        return f"{post.process.controller_id} tells broker {post.letter.broker_id} while its role is not certain"
+    return None
+
+
+def isr_changes_are_told_alone(watch: Watch, post: Post) -> str | None:
+    """I30: word of ISRs that leaders have stored is passed on for those partitions alone."""
+    message = post.letter.message
+    if not isinstance(post.process.event, IsrChangesLeft) or not isinstance(message, UpdateMetadata):
+        return None
+    others = message.partitions.keys() - watch.world.noticed_now(post.process)
+    return f"broker {post.letter.broker_id} is told {sorted(others)}, which no leader has named" if others else None
 
 
 def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
@@ -115,6 +177,37 @@ def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
         if kept and stop.delete and not watch.moves.may_stop(key, post.letter.broker_id):
             return f"{key}: original replica {post.letter.broker_id} is told to go before the target was in sync"
     return None
+
+
+def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
+    """I18: whoever hears of a replica in the event that has made it, or that has added it by a reassignment, hears with
+    the leader epoch that it is new: a broker with a dead log directory creates no other."""
+    untold = ended.not_called_new
+    return None if not untold else f"{untold[0][0]}: broker {untold[0][1]} was not told that its replica is new"
+
+
+def whoever_leaves_is_told_to_delete(watch: Watch, ended: Ended) -> str | None:
+    """I18, I21: a broker that an event has taken out of an assignment is told to delete its replica."""
+    process, rows = ended.process, watch.world.ensemble.rows
+    if ended.failed or not watch.observed.in_office(process):
+        return None
+    registered = watch.observed.registered(process)
+    for name, before in ended.topics.items():
+        for number, was in before.items():
+            row = rows.get((name, number))
+            if row is None or row.partition_epoch == NO_STATE or not watch.world.ensemble.readable([name]):
+                continue
+            for broker in set(was.replicas) - set(row.replicas):
+                if broker in registered and not watch.observed.told_to_delete(process, row.key, broker):
+                    return f"{row.key}: broker {broker} left the assignment, and is not told to delete its replica"
+    return None
+
+
+def changes_of_brokers_are_told(watch: Watch, ended: Ended) -> str | None:
+    """I12: in the event that handles that registrations have come or gone all registered brokers are told of it."""
+    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_office(ended.process):
+        return None
+    return f"brokers {ended.unaware} are not told who is registered now" if ended.unaware else None
 
 
 def leavers_are_told(watch: Watch, ended: Ended) -> str | None:

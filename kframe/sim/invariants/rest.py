@@ -4,12 +4,18 @@ L6)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from kframe.embedded.layout import DELETE_TOPICS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe.embedded.layout import DELETE_TOPICS, NOTIFICATIONS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from kframe.model.ids import NO_STATE
 from kframe.sim.controllers import ControllerProcess
 from kframe.sim.letters import Row, read_row
 from kframe.sim.watch import Watch
+
+#: So long without a change all leaders have been looked at that balancing may move.
+BALANCED_MS: Final = 21_500.0
+#: The share of the partitions that prefer a broker which others may lead (``leader.imbalance.per.broker.percentage``).
+IMBALANCE_MOST: Final = 0.1
 
 
 def _first(problems: Iterator[str]) -> str | None:
@@ -142,8 +148,81 @@ def led_where_possible(watch: Watch, _: object) -> str | None:
         if row.partition_epoch == NO_STATE:
             if alive & set(row.replicas):
                 return f"{key} never got a state though {sorted(alive & set(row.replicas))} live"
-        elif row.leader not in alive and alive & set(row.isr):
+        elif row.leader not in alive and alive & set(row.isr) and not world.waits_for_consent(row):
             return f"{key}: leader {row.leader} of isr {row.isr}, alive are {sorted(alive)}"
+    return None
+
+
+def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
+    """L1: a partition of a topic that allows unclean elections has a leader if one of its replicas lives."""
+    world = watch.world
+    alive, deleted = set(_registered(watch)), _doomed(watch)
+    usable = {one for one in alive if not world.brokers[one].dead_dirs}
+    for key, row in world.ensemble.rows.items():
+        able = usable.intersection(row.replicas)
+        if row.partition_epoch == NO_STATE or row.leader in alive or not able or key[0] in deleted:
+            continue
+        if world.ensemble.topics.settings(key[0]).unclean == 1:
+            return f"{key}: leader {row.leader} of isr {row.isr}, unclean elections are allowed, {able} live"
+    return None
+
+
+def leaders_are_balanced(watch: Watch, _: object) -> str | None:
+    """L1: once nothing has changed for a whole interval of balancing, no broker leads so few of the partitions that
+    prefer it that those should move which can (Kafka 3.9 ``checkAndTriggerAutoLeaderRebalance``)."""
+    world = watch.world
+    if not world.options.rebalance or world.scheduler.now_ms - world.changed_ms < BALANCED_MS:
+        return None
+    alive, deleted = set(_registered(watch)), _doomed(watch)
+    usable = {one for one in alive if not world.brokers[one].dead_dirs}
+    rows = [row for row in world.ensemble.rows.values() if row.key[0] not in deleted and row.replicas]
+    for broker in usable:
+        preferred = [row for row in rows if row.replicas[0] == broker]
+        elsewhere = [row for row in preferred if row.partition_epoch != NO_STATE and row.leader != broker]
+        able = [row.key for row in elsewhere if broker in row.isr and row.leader >= 0]
+        if able and len(elsewhere) > IMBALANCE_MOST * len(preferred):
+            return f"broker {broker} does not lead {able}, which prefer it"
+    return None
+
+
+def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
+    """L5: what a controller could not read when it took over has another leader epoch since it can: leaders whose
+    proposals it has refused meanwhile propose again under that alone."""
+    process, ensemble = _active(watch), watch.world.ensemble
+    late = {} if process is None else watch.observed.unreadable_since(process)
+    for key, leader_epoch in late.items():
+        row = ensemble.rows.get(key)
+        if row is not None and row.leader_epoch == leader_epoch and key[0] not in _doomed(watch) | watch.dark:
+            return f"{key}: still of leader epoch {leader_epoch}, under which nothing is proposed"
+    return None
+
+
+def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
+    """I12: each leader goes by the replicas that storage has."""
+    for key, row in watch.world.ensemble.rows.items():
+        broker = watch.world.brokers.get(row.leader)
+        partition = None if broker is None else broker.model.partitions.get(key)
+        if partition is None or not partition.is_leader or key[0] in watch.dark | _doomed(watch):
+            continue
+        if partition.leader_epoch == row.leader_epoch and partition.replica_ids != row.replicas:
+            return f"{key}: leader {row.leader} goes by replicas {partition.replica_ids}, storage has {row.replicas}"
+    return None
+
+
+def word_is_taken_away(watch: Watch, _: object) -> str | None:
+    """L3: what brokers have left word of is gone once it was used."""
+    for path in NOTIFICATIONS:
+        if left := watch.world.ensemble.record_names(path):
+            return f"{path} still has {left}"
+    return None
+
+
+def ids_are_there(watch: Watch, _: object) -> str | None:
+    """I20: where topics have ids each topic has one: what somebody has stored without is written back."""
+    if watch.world.topic_ids_used:
+        for name, topic_id in watch.world.ensemble.topic_ids.items():
+            if not any(topic_id):
+                return f"{name} has no id"
     return None
 
 
@@ -156,9 +235,11 @@ def one_controller(watch: Watch, _: object) -> str | None:
 
 def nothing_is_left(watch: Watch, _: object) -> str | None:
     """L3: what operators left in storage is gone, moves have ended, doomed topics are gone, all who asked are
-    answered. A leader whose state somebody has rewritten cannot propose who is to join."""
+    answered. A leader whose state somebody has rewritten cannot propose who is to join. A move to no replica at all
+    never ends: it is reported, and the replicas stay."""
     ensemble = watch.world.ensemble
-    moving = {key: row for key, row in ensemble.rows.items() if row.adding or row.removing}
+    moving = {key: row for key, row in ensemble.rows.items() if row.adding or set(row.removing) < set(row.replicas)}
+    moving = {key: row for key, row in moving.items() if row.adding or row.removing}
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
         if ensemble.has_record(path) and not watch.dark and not moving.keys() & watch.rewritten:
             return f"{path} is still there"

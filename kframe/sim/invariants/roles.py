@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from kframe.core.rebalance import TIMER as REBALANCE_TIMER
 from kframe.errors import ErrorCode
+from kframe.model.events import SessionExpired
+from kframe.runtime.loop import RETRY_MS
 from kframe.sim.store import FENCED
-from kframe.sim.watch import Answered, Claimed, Post, Watch, Written
+from kframe.sim.watch import Answered, Begun, Claimed, Ended, Post, Watch, Written
 
 _FENCED: Final = frozenset(FENCED) - {"release"}
 
@@ -49,6 +52,34 @@ def sends_end_with_the_role(watch: Watch, post: Post) -> str | None:
     if store.claimed_epoch != epoch or store.lost_role:
         return f"{post.process.controller_id} sends in epoch {epoch} after it has lost the role"
     return None
+
+
+def expiry_is_handled_first(watch: Watch, begun: Begun) -> str | None:
+    """I3: once its session has ended, a process handles nothing that came before; the end is handled next."""
+    process, event = begun.process, begun.event
+    if isinstance(event, SessionExpired):
+        return None
+    if watch.observed.expiries_handled(process) < process.store.expiries:
+        return f"{process.controller_id} handles {type(event).__name__} before the end of its session"
+    return None
+
+
+def expiry_ends_the_role(watch: Watch, ended: Ended) -> str | None:
+    """I3: who has handled the end of its session shows itself inactive, and has no timers of a controller."""
+    process = ended.process
+    if isinstance(ended.event, SessionExpired) and process.active:
+        return f"{process.controller_id} is active after the end of its session"
+    if not process.active and process.clock.is_set(REBALANCE_TIMER):
+        return f"{process.controller_id} is not active, and its timer {REBALANCE_TIMER} is set"
+    return None
+
+
+def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
+    """I29: a process that has failed twice in a row claims the role again a while later."""
+    process = claimed.process
+    failures = watch.observed.failed_in_a_row(process)
+    waited = process.clock.now_ms() - failures[-1] if len(failures) > 1 else RETRY_MS
+    return f"{process.controller_id} claims the role {waited:.0f} ms after it failed" if waited < RETRY_MS else None
 
 
 def writes_end_with_the_role(watch: Watch, written: Written) -> str | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.topics import UNSET
-from kframe.sim.watch import Ended, StateWritten, Watch
+from kframe.sim.watch import Ended, Refused, StateWritten, Watch
 
+#: After so long a controller acts on another setting of a topic.
+SETTINGS_HEARD_MS = 30_000.0
 #: Recovery states are stored from this inter-broker protocol on.
 _RECOVERY_SINCE = InterBrokerProtocol.parse("3.2-IV0")
 
 
-def _proposed(written: StateWritten) -> bool:
+def proposed(written: StateWritten) -> bool:
     """Whether a leader has asked for this state. Other writes of the same event are the controller's own: a move that
     the new ISR completes."""
     event = None if written.process is None else written.process.event
@@ -21,10 +23,10 @@ def _proposed(written: StateWritten) -> bool:
     return asked and written.after.leader_epoch == written.before.leader_epoch
 
 
-def _elected(written: StateWritten) -> bool:
+def elected(written: StateWritten) -> bool:
     """Whether a controller has chosen this leader now."""
     before, after = written.before, written.after
-    if written.process is None or _proposed(written) or after.leader < 0:
+    if written.process is None or proposed(written) or after.leader < 0:
         return False
     return before is None or before.partition_epoch < 0 or before.leader != after.leader
 
@@ -36,9 +38,9 @@ def leader_is_sound(watch: Watch, written: StateWritten) -> str | None:
         return None
     if after.leader not in after.isr:
         return f"{written.key}: leader {after.leader} is not in isr {after.isr}"
-    if _elected(written) and after.leader not in after.replicas:
+    if elected(written) and after.leader not in after.replicas:
         return f"{written.key}: leader {after.leader} was chosen, replicas are {after.replicas}"
-    if _elected(written) and written.cluster is not None:
+    if elected(written) and written.cluster is not None:
         brokers = written.cluster.brokers
         index = brokers.find(after.leader)
         if index is None or not brokers.live[index]:
@@ -70,7 +72,8 @@ def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def _unclean_allowed(written: StateWritten) -> bool:
+def unclean_allowed(written: StateWritten) -> bool:
+    """Whether the topic, the default or the operator lets an out-of-sync replica lead, as the controller knows."""
     assert written.process is not None
     assert written.cluster is not None
     event = written.process.event
@@ -85,10 +88,10 @@ def _unclean_allowed(written: StateWritten) -> bool:
 def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
     """I6: with unclean elections off the leader was in sync; the built-in choice is the first such in AR order."""
     before, after, cluster = written.before, written.after, written.cluster
-    if not _elected(written) or cluster is None or before is None or before.partition_epoch < 0:
+    if not elected(written) or cluster is None or before is None or before.partition_epoch < 0:
         return None
     if after.leader not in before.isr:
-        return None if _unclean_allowed(written) else f"{written.key}: {after.leader} was not in isr {before.isr}"
+        return None if unclean_allowed(written) else f"{written.key}: {after.leader} was not in isr {before.isr}"
     if watch.world.options.selector is not None:
         return None
     row = cluster.row(*written.key)
@@ -100,10 +103,25 @@ def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
     return None
 
 
+def settings_are_heeded(watch: Watch, written: StateWritten) -> str | None:
+    """I6: no out-of-sync replica is elected by itself where storage has long not allowed that."""
+    before, process = written.before, written.process
+    if process is None or before is None or before.partition_epoch < 0 or not elected(written):
+        return None
+    event, now = process.event, watch.world.scheduler.now_ms
+    asked = isinstance(event, ElectionRequested) and event.election_type is ElectionType.UNCLEAN
+    if written.after.leader in before.isr or asked:
+        return None
+    allowed = watch.world.ensemble.unclean_allowed_at(written.key[0])
+    if allowed is None or now - allowed > SETTINGS_HEARD_MS:
+        return f"{written.key}: {written.after.leader} was elected outside isr {before.isr}, last allowed at {allowed}"
+    return None
+
+
 def unclean_leader_is_alone(watch: Watch, written: StateWritten) -> str | None:
     """I7: a leader from outside the ISR is the whole ISR, and has to recover where that is stored."""
     before, after = written.before, written.after
-    if not _elected(written) or before is None or before.partition_epoch < 0 or after.leader in before.isr:
+    if not elected(written) or before is None or before.partition_epoch < 0 or after.leader in before.isr:
         return None
     recovers = InterBrokerProtocol.parse(watch.world.options.protocol) >= _RECOVERY_SINCE
     if after.isr != (after.leader,) or after.recovery != int(recovers):
@@ -119,7 +137,7 @@ def leader_epoch_goes_up(watch: Watch, written: StateWritten) -> str | None:
     elif written.process is None:
         wrong = after.leader_epoch < before.leader_epoch
     else:
-        wrong = after.leader_epoch != before.leader_epoch + (0 if _proposed(written) else 1)
+        wrong = after.leader_epoch != before.leader_epoch + (0 if proposed(written) else 1)
     was = None if before is None else before.leader_epoch
     return f"{written.key}: leader epoch {was} became {after.leader_epoch}" if wrong else None
 
@@ -130,6 +148,13 @@ def states_are_a_chain(watch: Watch, written: StateWritten) -> str | None:
     expected = 0 if before is None or before.partition_epoch < 0 else before.partition_epoch + 1
     if after.partition_epoch != expected:
         return f"{written.key}: version {after.partition_epoch}, expected {expected}"
+    return None
+
+
+def only_others_cause_refusals(watch: Watch, refused: Refused) -> str | None:
+    """I9: a controller's write is refused for its version only where somebody else has written the state last."""
+    if watch.last_writer.get(refused.key) is refused.process and watch.observed.in_office(refused.process):
+        return f"{refused.key}: a write was refused although this controller has written the state last"
     return None
 
 

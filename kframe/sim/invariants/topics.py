@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kframe.broker.messages import LeaderAndIsr
 from kframe.embedded.layout import DELETE_TOPICS
+from kframe.model.events import ReassignmentRequested
 from kframe.model.ids import NO_STATE
 from kframe.sim.letters import Row
 from kframe.sim.watch import Post, TopicWritten, Watch
@@ -83,6 +84,30 @@ def moves_were_asked_for(watch: Watch, written: TopicWritten) -> str | None:
         allowed = {_target(before), _origin(before)} | watch.wanted[after.key]
         if _target(after) not in allowed and frozenset(_origin(before)) != frozenset(_target(after)):
             return f"{after.key}: {before[7:10]} became {after[7:10]}, which nobody asked for"
+    return None
+
+
+def requests_add_live_replicas(watch: Watch, written: TopicWritten) -> str | None:
+    """I21: a reassignment by request adds replicas on live brokers only (Kafka 3.9 ``validateReplicaAssignment``)."""
+    process = written.process
+    if process is None or not isinstance(process.event, ReassignmentRequested):
+        return None
+    live = watch.observed.live(process)
+    for number, after in written.after.items():
+        before = written.before.get(number)
+        added = set(after.adding) - set(() if before is None else before.replicas) - live
+        if added and before is not None:
+            return f"{after.key}: brokers {sorted(added)} were added, live are {sorted(live)}"
+    return None
+
+
+def lists_are_valid(watch: Watch, written: TopicWritten) -> str | None:
+    """I5, I29: a controller stores no empty replica list where there was one, and none that names a broker twice."""
+    for number, after in written.after.items() if written.process is not None else ():
+        before = written.before.get(number)
+        emptied = before is not None and before.replicas and not after.replicas
+        if emptied or len(set(after.replicas)) != len(after.replicas):
+            return f"{after.key}: replicas {after.replicas}"
     return None
 
 

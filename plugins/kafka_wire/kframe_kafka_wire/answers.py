@@ -45,6 +45,12 @@ class Asked(NamedTuple):
     part: slice
     """Which of the rows in ``told`` this request has told."""
 
+    def batch(self, error: ErrorCode) -> int:
+        """The batch that an answer to UpdateMetadata completes or, with an error, refuses. Of several requests that a
+        batch was cut into, only the last completes it; 0: the request completes none."""
+        last = self.part.stop >= len(self.told.rows)
+        return self.told.batch if last or error is not ErrorCode.NONE else 0
+
     @property
     def reply_bytes_max(self) -> int:
         """No honest answer is longer."""
@@ -71,7 +77,7 @@ def read_answer(asked: Asked, reply: bytes) -> Event | None:
     if asked.api_key == UPDATE_METADATA:
         if len(reply) != head + flexible or (flexible and reply[-1] != 0):
             raise WireError(f"an answer to UpdateMetadata of {len(reply)} bytes")
-        return UpdateMetadataAnswered(asked.broker_id, code)
+        return UpdateMetadataAnswered(asked.broker_id, code, asked.controller_epoch, asked.batch(code))
     grouped = asked.api_key == LEADER_AND_ISR and asked.api_version >= _BY_TOPIC_ID
     answered, errors = _partitions(asked, reply, head, flexible, grouped)
     rows = asked.told.rows[asked.part]

@@ -20,13 +20,15 @@ from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.identity import inter_broker_listener
 from kframe_kafka_wire.security import security_of
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kframe.kafka_wire")
 
 #: DescribeConfigs, which all brokers since 1.1 have, and the type of resource that a broker is.
 _DESCRIBE: Final = 32, 1
 _BROKER: Final = 4
 _ANSWER_MOST: Final = 1 << 20
 _PATIENCE_MS: Final = 5_000
+#: Where a value comes from: a broker's server.properties (``DescribeConfigsResponse.ConfigSource``).
+_STATIC: Final = 4
 #: For how long nobody is asked again after somebody has not answered: clients ask ten times a second.
 _FAILED_FOR_S: Final = 5.0
 
@@ -40,6 +42,33 @@ class BrokerSettings:
         self._client_id = client_id
         self._asking = asyncio.Lock()
         self._failed_s = float("-inf")
+        self._static: tuple[tuple[int, int], dict[str, str]] | None = None
+        """Registration (broker id and epoch), and what ``read_static`` has read from it."""
+
+    async def read_static(self, brokers: Sequence[Registration], keys: Sequence[str]) -> dict[str, str]:
+        """The values of these keys in the server.properties of the live broker with the lowest id.
+
+        They are read once for each registration of that broker, always for the same ``keys``. While it does not
+        answer, what was read last is returned; an empty mapping if nothing was.
+        """
+        async with self._asking:
+            now = asyncio.get_running_loop().time()
+            broker = min(brokers, key=lambda one: one.broker_id, default=None)
+            known = {} if self._static is None else self._static[1]
+            if broker is None or now - self._failed_s < _FAILED_FOR_S:
+                return known
+            registration = broker.broker_id, broker.broker_epoch
+            if self._static is not None and self._static[0] == registration:
+                return known
+            try:
+                body = await asyncio.to_thread(self._ask, broker, keys)
+                self._static = registration, _static_values(body)
+            except (OSError, KframeError) as error:
+                self._failed_s = now
+                _log.warning("settings of topics lack those of broker %d, which does not answer: %s",
+                             broker.broker_id, error)  # fmt: skip
+                return known
+            return self._static[1]
 
     async def read(self, brokers: Sequence[Registration], keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys as one of ``brokers`` has them; nothing if that one does not say."""
@@ -49,31 +78,41 @@ class BrokerSettings:
                 return {}
             broker = random.choice(brokers)
             try:
-                return await asyncio.to_thread(self._ask, broker, keys)
+                return _values(await asyncio.to_thread(self._ask, broker, keys))
             except (OSError, KframeError) as error:
                 self._failed_s = now
                 _log.warning("broker %d does not tell its %s: %s", broker.broker_id, ", ".join(keys), error)
                 return {}
 
-    def _ask(self, broker: Registration, keys: Sequence[str]) -> dict[str, str]:
+    def _ask(self, broker: Registration, keys: Sequence[str]) -> Mapping[str, Any]:
         listener = inter_broker_listener(self._config)
         security, endpoint = security_of(self._config, listener), endpoint_on(broker, listener)
         connection = Connection(
             Target(endpoint.host, endpoint.port, security.tls, security.credentials(), self._client_id)
         )
         resource = {"resource_type": _BROKER, "resource_name": str(broker.broker_id), "configuration_keys": list(keys)}
-        request = encode_request(*_DESCRIBE, 1, self._client_id, {"resources": [resource], "include_synonyms": False})
+        request = encode_request(*_DESCRIBE, 1, self._client_id, {"resources": [resource], "include_synonyms": True})
         try:
             connection.open(_PATIENCE_MS)
             _, body = decode_response(*_DESCRIBE, connection.exchange([request], _ANSWER_MOST, _PATIENCE_MS))
         finally:
             connection.close()
-        return _values(body)
+        return body
 
 
 def _values(body: Mapping[str, Any]) -> dict[str, str]:
-    """Raises OSError for a refusal."""
-    for one in body["results"]:
-        if one["error_code"]:
-            raise PermissionError(f"code {one['error_code']}, {one['error_message']}")
-    return {each["name"]: each["value"] for one in body["results"] for each in one["configs"] if each["value"]}
+    """Values by name. Raises OSError for a refusal."""
+    return {entry["name"]: entry["value"] for entry in _entries(body) if entry["value"]}
+
+
+def _static_values(body: Mapping[str, Any]) -> dict[str, str]:
+    """Values of the broker's server.properties by name. Raises OSError for a refusal."""
+    synonyms = (synonym for entry in _entries(body) for synonym in entry["synonyms"])
+    return {one["name"]: one["value"] for one in synonyms if one["source"] == _STATIC and one["value"]}
+
+
+def _entries(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    for result in body["results"]:
+        if result["error_code"]:
+            raise PermissionError(f"code {result['error_code']}, {result['error_message']}")
+    return [entry for result in body["results"] for entry in result["configs"]]

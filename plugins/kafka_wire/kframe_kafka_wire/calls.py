@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -12,15 +12,31 @@ from typing import Any, Final, TypeVar
 from kframe import ClusterState, Controller, ErrorCode, KframeError
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.protocol import LATEST, InterBrokerProtocol
-from kframe_kafka_wire.authorizer import CLUSTER, SUPPORTED, Authorizer, Everybody, Kind, Operation
+from kframe_kafka_wire.acls import CLUSTER, SUPPORTED, Kind, Operation
+from kframe_kafka_wire.authorizer import Authorizer, Everybody
 from kframe_kafka_wire.broker_settings import BrokerSettings
-from kframe_kafka_wire.codec import Header
+from kframe_kafka_wire.codec import API_NAMES, Header
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
-from kframe_kafka_wire.records import NoRecords, Records, cluster_id
+from kframe_kafka_wire.records import NoRecords, Records, RecordWriter, cluster_id, registered_brokers
+from kframe_kafka_wire.tokens import Tokens
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kframe.kafka_wire")
 
 Result = TypeVar("Result")
+
+
+class RequestError(Exception):
+    """A request that is refused as a whole: the answer is the refusal of its API, with this code and message.
+
+    Kafka's handlers throw an ``ApiException``, of which ``AbstractRequest.getErrorResponse`` makes that answer.
+    """
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        super().__init__(message or ErrorCode(code).name)
+        self.code = code
+        self.message = message
+
+
 #: In place of the operations that somebody may do: nobody has asked.
 NOT_ASKED: Final = -(2**31)
 
@@ -39,7 +55,11 @@ class Desk:
     """What is left of the block that producers who ask us get ids from."""
     taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a new block is fetched."""
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while records that brokers write too are changed: writers of one node do not meet."""
     known_cluster_id: str | None = None
+    tokens: Tokens | None = None
+    """Delegation tokens; None where they are not enabled."""
     of_brokers: BrokerSettings | None = None
     """Asks brokers for settings of theirs; None where they are not asked."""
     topic_ids: bool = field(init=False)
@@ -57,6 +77,18 @@ class Desk:
         """What the columns say now (``Controller.inspect``)."""
         return await self.wait(self.controller.inspect(read))
 
+    async def read(self, read: Callable[[Records], Result]) -> Result:
+        """What storage says, read beside the event loop. Raises StoreError."""
+        return await asyncio.to_thread(read, self.records)
+
+    async def write(self, write: Callable[[RecordWriter], Result]) -> Result:
+        """Change records beside the event loop. Raises StoreError, and RequestError where storage cannot be written."""
+        records: object = self.records
+        if not isinstance(records, RecordWriter):
+            raise RequestError(ErrorCode.UNSUPPORTED_VERSION, "the controller's store takes no such records")
+        async with self.writing:
+            return await asyncio.to_thread(write, records)
+
     async def cluster_id(self) -> str | None:
         """The id of the cluster, read until it is found."""
         if self.known_cluster_id is None:
@@ -68,14 +100,25 @@ class Desk:
 
     async def broker_settings(self, keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys as some live broker has them; nothing if none says."""
+        return {} if self.of_brokers is None else await self.of_brokers.read(await self._live_brokers(), keys)
 
-        def live(cluster: ClusterState | None) -> list[Registration]:
+    async def static_settings(self, keys: Sequence[str]) -> dict[str, str]:
+        """The values of these keys in the server.properties of a live broker (``BrokerSettings.read_static``)."""
+        return {} if self.of_brokers is None else await self.of_brokers.read_static(await self._live_brokers(), keys)
+
+    async def _live_brokers(self) -> list[Registration]:
+        """The live brokers, as the active controller knows them; on a stand-by as storage has them."""
+
+        def live(cluster: ClusterState | None) -> list[Registration] | None:
             if cluster is None:
-                return []
+                return None
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
             return [one for one, here in known if one is not None and here]
 
-        return {} if self.of_brokers is None else await self.of_brokers.read(await self.look(live), keys)
+        brokers = await self.look(live)
+        if brokers is not None:
+            return brokers
+        return await asyncio.to_thread(registered_brokers, self.records, self.node.broker_id)
 
     def setting(self, key: str, default: str) -> str:
         """A value by Kafka's key."""
@@ -100,6 +143,8 @@ class Session:
     listener: str
     host: str
     principal: Principal = ANONYMOUS
+    protocol: str = "PLAINTEXT"
+    """The security protocol of the listener."""
 
 
 @dataclass(slots=True)
@@ -110,10 +155,6 @@ class Call:
     body: Mapping[str, Any]
     session: Session
     desk: Desk
-    offered: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """The versions of each API that this connection is offered."""
-    ask: Callable[[int, int, Mapping[str, Any]], Awaitable[bool]] | None = None
-    """Puts a question to a broker, as ``Relays.ask``; None where that would lend a stranger our rights."""
 
     @property
     def version(self) -> int:
@@ -135,6 +176,18 @@ class Call:
             )
         return allowed
 
+    def require(self, operation: Operation) -> None:
+        """Raises RequestError unless the client may do that to the cluster (Kafka 3.9 ``AuthHelper``)."""
+        if not self.may(operation):
+            name = API_NAMES[self.header.api_key]
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            raise RequestError(code, f"Request {name} of {self.session.principal} is not authorized.")
+
+    def may_some(self, operation: Operation, kind: Kind) -> bool:
+        """Whether the client may do that to some resource of this type."""
+        session = self.session
+        return self.desk.authorizer.allows_any(session.principal, session.host, operation, kind)
+
     def may_any(self, operation: Operation, names: Sequence[str]) -> set[str]:
         """Those of these topics to which whoever asks may do that."""
         return {name for name in names if self.may(operation, Kind.TOPIC, name)}
@@ -155,8 +208,8 @@ _REASONS: Final[Mapping[int, str]] = {
     ErrorCode.REQUEST_TIMED_OUT: "{what}: it was begun and is not done within the time that the request allows",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "{what}: the name is not legal, is that of another topic once '.' and '_' are"
     " taken for the same, or the topic is being deleted",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "{what}: {who} may not do this to the topic",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "{who} may not do this to the cluster",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{what}' already exists",
     ErrorCode.INVALID_PARTITIONS: "{what}: not a number of partitions that the topic could have",
     ErrorCode.INVALID_REPLICATION_FACTOR: "{what}: the replication factor is below 1 or larger than the number of"

@@ -21,14 +21,21 @@ from kframe.runtime.samples import Samples
 from kframe.wire import header_version, request_header, size_prefix
 from kframe_kafka_wire.answers import Asked, read_answer
 from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.kraft import serves_a_controller
 from kframe_kafka_wire.told import UPDATE_METADATA, Told
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kframe.kafka_wire")
 
 _PAUSE_MS: Final = 50
 _PAUSE_MOST_MS: Final = 1000
-#: Failures that are no news: a broker registers before it listens, and closes connections that were idle for long.
+#: Failures after which a registered broker is asked whether it is in KRaft mode.
 _FEW: Final = 3
+#: How often a request that waits for the role asks whether it may leave.
+_ROLE_LOOK_S: Final = 0.02
+#: How long each step may take by which a broker tells that it is in KRaft mode.
+_PROBE_MS: Final = 3_000
+#: Connections refused one after another, over a second and a half, by a broker that has just registered.
+_EARLY: Final = 5
 #: What a request weighs beside the partitions that it tells of.
 REQUEST_WEIGHT: Final[int] = 16
 
@@ -82,8 +89,8 @@ class Channel:
         self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int,
         heard_topics: int,
     ) -> None:  # fmt: skip
-        """``may_act`` is asked right before a request leaves, each time; if the answer is no, it is dropped. The broker
-        may have heard of the first ``heard_topics`` topics before."""
+        """``may_act`` is asked right before a request leaves, each time; while the answer is no, the request waits. The
+        broker may have heard of the first ``heard_topics`` topics before."""
         self.broker_id = broker_id
         self.times = Samples()
         """How long requests that were taken had waited."""
@@ -101,8 +108,14 @@ class Channel:
         self._closed = False
         self._ahead = False
         self._connection: Connection | None = None
+        self._cut_since: float | None = None
+        """When the connection was cut (``time.monotonic``); None while it is not."""
+        self._controller_id = controller_id
         self._correlation_id = 0
+        self._served = False
+        """Whether a request was ever answered."""
         self._in_flight: Outgoing | None = None
+        self._waits_for_role = False
         name = f"Controller-{controller_id}-to-broker-{broker_id}-send-thread"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -122,6 +135,12 @@ class Channel:
         with self._changed:
             return not self._waiting and self._in_flight is None
 
+    @property
+    def waits_for_role(self) -> bool:
+        """Whether a request is held back because it is uncertain who is controller."""
+        with self._changed:
+            return self._waits_for_role
+
     def start(self, *, ahead: bool = False) -> None:
         """Begin to send; ``ahead``: connect before there is anything to send."""
         self._ahead = ahead
@@ -130,10 +149,16 @@ class Channel:
     def close(self) -> None:
         """Drop the queue and the connection; a request in flight is not sent again, and its answer told to nobody."""
         with self._changed:
+            dropped = 0 if self._closed else self._undelivered
             self._closed = True
             self._clear()
             connection = self._connection
             self._changed.notify_all()
+        if dropped and self._cut_since is not None:
+            _log.info(
+                "%s gives up its connection to broker %s, %.3f s after it was cut: %d requests are dropped",
+                self._prefix, self._node, time.monotonic() - self._cut_since, dropped,
+            )  # fmt: skip
         if connection is not None:
             connection.shut()
 
@@ -201,16 +226,29 @@ class Channel:
             try:
                 connection = self._connected()
                 if not self._may_act():
-                    _log.info("a request to broker %d is dropped: the role may be lost", self.broker_id)
-                    return
+                    self._await_role()
+                    continue
                 self._exchange(connection, request)
+                self._report_healed()
+                self._served = True
                 return
             except Exception as problem:  # the controller's word must get through, whatever a broker does to us
+                excused = self._is_excused(problem, failures)
                 self._disconnect()
-                self._report(problem, failures)
+                self._report_cut(problem, excused=excused)
+                self._check_mode(problem, failures)
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, pause_ms(failures) / 1000)
             failures += 1
+
+    def _await_role(self) -> None:
+        """Return when the role is certain again, or the channel is closed because it is lost."""
+        _log.info("requests to broker %d wait: the role may be lost", self.broker_id)
+        with self._changed:
+            self._waits_for_role = True
+            while not self._closed and not self._may_act():
+                self._changed.wait_for(lambda: self._closed, _ROLE_LOOK_S)
+            self._waits_for_role = False
 
     def _exchange(self, connection: Connection, request: Outgoing) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
@@ -247,10 +285,54 @@ class Channel:
         if connection is not None:
             connection.close()
 
-    def _report(self, problem: Exception, failures: int) -> None:
-        """The first failure, and then ever fewer of them: a broker that is gone would fill the log."""
-        if self._closed or failures & (failures + 1):
+    def _check_mode(self, problem: Exception, failures: int) -> None:
+        """Name a broker in KRaft mode, once for each request that it closes the connection on."""
+        if self._closed or failures != _FEW or not isinstance(problem, ConnectionResetError):
             return
-        level = logging.WARNING if failures >= _FEW else logging.INFO
-        _log.log(level, "broker %d at %s: %s (%s); trying again", self.broker_id, self._target, problem,
-                 type(problem).__name__)  # fmt: skip
+        if serves_a_controller(self._target, _PROBE_MS) is False:
+            _log.warning(
+                "broker %d at %s is in KRaft mode: ApiVersions has no LeaderAndIsr, expected a ZooKeeper-mode broker "
+                "of this cluster; the registration /brokers/ids/%d leads to another process",
+                self.broker_id, self._target, self.broker_id,
+            )  # fmt: skip
+
+    def _is_excused(self, problem: Exception, failures: int) -> bool:
+        """Whether a failure is no cut: a broker closes a connection that was idle for too long, and registers before it
+        listens."""
+        if self._served:
+            return failures == 0 and self._connection is not None and isinstance(problem, ConnectionError)
+        return failures < _EARLY and isinstance(problem, ConnectionRefusedError)
+
+    def _report_cut(self, problem: Exception, *, excused: bool) -> None:
+        """Log the first failure after a success (Kafka 3.9 ``RequestSendThread.brokerReady``)."""
+        level = logging.DEBUG if excused or self._cut_since is not None else logging.WARNING
+        if not self._closed:
+            _log.log(
+                level, "%s's connection to broker %s is cut: %s (%s); %d requests wait", self._prefix, self._node,
+                problem, type(problem).__name__, self._undelivered,
+            )  # fmt: skip
+        if not excused and self._cut_since is None:
+            self._cut_since = time.monotonic()
+
+    def _report_healed(self) -> None:
+        """Log that requests get through again."""
+        if self._cut_since is not None and not self._closed:
+            _log.info(
+                "%s connected to %s again for sending state change requests, after %.3f s; %d requests wait",
+                self._prefix, self._node, time.monotonic() - self._cut_since, self.waiting,
+            )  # fmt: skip
+        self._cut_since = None
+
+    @property
+    def _undelivered(self) -> int:
+        """Requests that wait, and the one in flight."""
+        return self.waiting + (self._in_flight is not None)
+
+    @property
+    def _prefix(self) -> str:
+        own = self._controller_id
+        return f"[RequestSendThread controllerId={own}] Controller {own}"
+
+    @property
+    def _node(self) -> str:
+        return f"{self._target} (id: {self.broker_id})"

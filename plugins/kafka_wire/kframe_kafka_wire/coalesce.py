@@ -8,7 +8,8 @@ told anew from the columns. What the broker knows in the end is what it would ha
   none is sent: the replica is not to serve.
 - *StopReplica* of a partition carries the last leader epoch, and ``delete`` sticks. If LeaderAndIsr came after it, only
   a deletion is worth sending, and goes first: the replica starts afresh.
-- *UpdateMetadata* of a partition tells the newest state, and the newest brokers.
+- *UpdateMetadata* of a partition tells the newest state, and the newest brokers. Only the last request of a merged
+  queue acknowledges a batch, the newest of all that waited.
 - A row whose topic has gone from the columns cannot be told again. Its metadata is told as deleted (leader -2), its
   StopReplica goes out under the name that it had, its LeaderAndIsr is dropped. All that comes first, because the topic
   may have been created again since. The metadata of a topic that came and went while the broker took nothing are not
@@ -90,12 +91,13 @@ def merge(cluster: ClusterState, maker: Maker, waiting: Sequence[Told], heard_to
     first = stopping.where(restarted & (stopping.flags != 0))
     ghosts, ghost_rows, origin = _ghosts(cluster, gone)
     told = np.array([maker.broker] if told_metadata else [], np.int32)
+    batch = max((one.batch for one in waiting if one.api_key == UPDATE_METADATA), default=0)
     nothing = leading.where(np.zeros(len(leading.rows), np.bool_))
     last, names = stopping.where(~restarted), cluster.topics.names
     parts = [
         Part(ghosts, maker.batch(ghosts, nothing, told, ghost_rows[0], gone[1], ghost_rows[1]), names, origin),
         Part(cluster, maker.batch(cluster, nothing, told[:0], nothing.rows, first, first.rows), names),
-        Part(cluster, maker.batch(cluster, leading.where(led_last), told, metadata, last, last.rows), names),
+        Part(cluster, maker.batch(cluster, leading.where(led_last), told, metadata, last, last.rows, batch), names),
     ]
     return [part for part in parts if not part.requests.empty]
 
@@ -109,9 +111,11 @@ class Maker:
     controller_epoch: int
 
     def batch(
-        self, cluster: ClusterState, leading: _Ops, told: Int32, metadata: Int32, stopping: _Ops, stopped: Int32
-    ) -> ControlRequests:
-        """One batch; ``stopped`` are the rows in ``cluster`` that ``stopping`` is about."""
+        self, cluster: ClusterState, leading: _Ops, told: Int32, metadata: Int32, stopping: _Ops, stopped: Int32,
+        number: int = 0,
+    ) -> ControlRequests:  # fmt: skip
+        """One batch; ``stopped`` are the rows in ``cluster`` that ``stopping`` is about. ``number`` is the newest batch
+        whose metadata the broker knows after this one, 0 if it completes none."""
         lead, stop = _in_topic_order(cluster, leading.rows), _in_topic_order(cluster, stopped)
         return ControlRequests(
             controller_id=self.controller_id,
@@ -123,6 +127,7 @@ class Maker:
             stop_replica=self._rows(stopped[stop]),
             stop_leader_epoch=stopping.leader_epoch[stop],
             stop_delete=stopping.flags[stop],
+            batch=number,
         )
 
     def _rows(self, rows: Int32) -> BrokerRows:

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kframe import ErrorCode
-from kframe_kafka_wire.apis.table import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kframe_kafka_wire.apis.versions import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kframe_kafka_wire.calls import Session
 from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.principals import Principal
-from kframe_kafka_wire.sasl_server import HASHES, Exchange, PlainExchange, SaslError, ScramExchange, ScramLookup
+from kframe_kafka_wire.sasl_server import (
+    HASHES,
+    Exchange,
+    PlainExchange,
+    SaslError,
+    ScramExchange,
+    ScramLookup,
+    TokenLookup,
+)
 from kframe_kafka_wire.security import ListenerSecurity
 
 Fields = Mapping[str, Any]
@@ -33,13 +41,15 @@ class Logins:
     """What who failed has to wait for the answer."""
 
 
-def logins_of(security: ListenerSecurity, lookup: ScramLookup, *, lasts_ms: int, delay_ms: int) -> Logins:
+def logins_of(
+    security: ListenerSecurity, lookup: ScramLookup, tokens: TokenLookup, *, lasts_ms: int, delay_ms: int
+) -> Logins:
     """The logins of a listener by Kafka's keys. Raises ConfigError."""
     mechanisms = security.mechanisms()
     options = security.login("PLAIN").options if "PLAIN" in mechanisms else {}
 
     def begin(mechanism: str) -> Exchange:
-        return ScramExchange(mechanism, lookup) if mechanism in HASHES else PlainExchange(options)
+        return ScramExchange(mechanism, lookup, tokens) if mechanism in HASHES else PlainExchange(options)
 
     return Logins(mechanisms, begin, lasts_ms, delay_ms / 1000)
 
@@ -106,8 +116,8 @@ class Gate:
         try:
             # Credentials may have to be read from storage.
             answer = await asyncio.to_thread(self._exchange.answer, token)
-            if self._exchange.user is not None:
-                self._pass(Principal(self._exchange.user))
+            if self._exchange.principal is not None:
+                self._pass(self._exchange.principal)
         except SaslError:
             self.failed = True
             await asyncio.sleep(self._logins.delay_s)

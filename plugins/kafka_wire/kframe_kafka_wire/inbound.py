@@ -6,7 +6,6 @@ As in Kafka a connection has one request under way; what it sends meanwhile wait
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,24 +13,16 @@ from typing import Any, Final
 
 from kframe import ErrorCode, KframeError
 from kframe_kafka_wire.apis.metadata import offered_keys
-from kframe_kafka_wire.apis.table import (
-    API_VERSIONS,
-    METADATA,
-    OFFERED,
-    RELAYED,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-    handler_of,
-)
-from kframe_kafka_wire.calls import Call, Desk, Session
+from kframe_kafka_wire.apis.refusals import refusal
+from kframe_kafka_wire.apis.table import handler_of
+from kframe_kafka_wire.apis.versions import API_VERSIONS, METADATA, OFFERED, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kframe_kafka_wire.calls import Call, Desk, RequestError, Session
 from kframe_kafka_wire.codec import API_NAMES, CodecError, Header, decode_header, decode_request, encode_response
+from kframe_kafka_wire.drops import Drops, Reason
 from kframe_kafka_wire.frames import Budget, Refused, read_frame
 from kframe_kafka_wire.gate import Gate, Logins
 from kframe_kafka_wire.principals import Mapper, Principal, distinguished_name
-from kframe_kafka_wire.relay import Relay, Relays
 from kframe_kafka_wire.sasl_server import SaslError
-
-_log = logging.getLogger(__name__)
 
 #: Frames and answers of more bytes are read and written beside the loop, so that others are served meanwhile.
 _LARGE: Final = 1 << 17
@@ -39,6 +30,8 @@ _TOPICS_LARGE: Final = 500
 #: How long the last answer may take to go out when a connection ends.
 _LINGER_S: Final = 2.0
 _LOGINS: Final = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+#: Answered whatever the authorizer says.
+_UNGUARDED: Final = (*_LOGINS, API_VERSIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +56,10 @@ class Listening:
     """None where nobody has to log in."""
     names: Mapper
     """The subject of a certificate to the name of a principal."""
-    relays: Relays | None
-    """None where nothing is passed on."""
+    protocol: str
+    """Of its security."""
+    drops: Drops
+    """Counts the connections that end early."""
 
 
 class Inbound:
@@ -75,31 +70,35 @@ class Inbound:
         self._reader = reader
         self._writer = writer
         peer = writer.get_extra_info("peername")
-        self._session = Session(at.name, str(peer[0]) if peer else "")
+        self._session = Session(at.name, str(peer[0]) if peer else "", protocol=at.protocol)
         certificate = writer.get_extra_info("peercert")
         if certificate:
             self._session.principal = Principal(at.names(distinguished_name(certificate)))
         self._gate = None if at.logins is None else Gate(at.logins, self._session)
-        self._relay = None if at.relays is None else Relay(at.relays)
-        self._offered: Mapping[int, tuple[int, int]] = OFFERED
 
     async def serve(self) -> None:
         """Answer request after request. Returns when the connection is over, whatever ended it."""
         try:
             while await self._one():
                 pass
-        except (Refused, CodecError, SaslError, TimeoutError) as error:
-            _log.info("connection of %s from %s ends: %s", self._session.principal, self._session.host, error)
+        except (Refused, CodecError) as error:
+            self._note(Reason.FRAME_REFUSED, error)
+        except SaslError as error:
+            self._note(Reason.LOGIN_FAILED, error)
+        except TimeoutError:
+            self._note(Reason.IDLE, "connections.max.idle.ms")
         except (OSError, ssl.SSLError) as error:
-            _log.debug("connection from %s is lost: %s", self._session.host, error)
+            self._note(Reason.LOST, error)
         except KframeError as error:
-            _log.warning("a request from %s cannot be answered: %s", self._session.host, error)
-        except Exception:
-            _log.exception("a request from %s made us fail; its connection ends", self._session.host)
+            self._note(Reason.UNANSWERABLE, error)
+        except Exception as error:
+            self._note(Reason.FAILED, error, traceback=True)
         finally:
-            if self._relay is not None:
-                self._relay.close()
             await self._hang_up()
+
+    def _note(self, reason: Reason, problem: object, *, traceback: bool = False) -> None:
+        who = f"{self._session.host} ({self._session.principal})"
+        self._at.drops.note(reason, who, problem, traceback=traceback)
 
     async def _hang_up(self) -> None:
         """Close. What was answered may still be on its way, but not for as long as the other side likes."""
@@ -140,15 +139,12 @@ class Inbound:
             ours = {API_VERSIONS: OFFERED[API_VERSIONS]}
             told = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": offered_keys(ours)}
             return encode_response(API_VERSIONS, 0, header.correlation_id, told)
-        least, most = self._offered.get(header.api_key, (0, -1))
+        least, most = OFFERED.get(header.api_key, (0, -1))
         if not least <= header.api_version <= most:
             name = API_NAMES.get(header.api_key, "no API")
             raise Refused(f"version {header.api_version} of API {header.api_key} ({name}) is not served")
         if gate is not None and gate.check(header):
             return await self._log_in(gate, header, frame)
-        if self._relay is not None and header.api_key in RELAYED:
-            await self._relay.pass_on(frame, self._writer)
-            return b""
         return await self._handle(header, frame)
 
     async def _log_in(self, gate: Gate, header: Header, frame: bytes) -> bytes:
@@ -164,17 +160,19 @@ class Inbound:
             body = await asyncio.to_thread(decode_request, header, frame)
         else:
             body = decode_request(header, frame)
-        if header.api_key == API_VERSIONS and self._at.relays is not None:
-            self._offered = await self._at.relays.offered()
-        ask = None if self._at.relays is None else self._at.relays.ask
-        call = Call(header, body, self._session, self._at.desk, self._offered, ask)
+        if header.api_key not in _UNGUARDED and not self._at.desk.authorizer.is_ready():
+            raise Refused("ACLs were not read yet: clients try again")
+        call = Call(header, body, self._session, self._at.desk)
         if header.api_key in _LOGINS:
             told: Mapping[str, Any] | None = {
                 "error_code": ErrorCode.ILLEGAL_SASL_STATE,
                 "error_message": "no login here",
             }
         else:
-            told = await handler_of(header.api_key)(call)
+            try:
+                told = await handler_of(header.api_key)(call)
+            except RequestError as error:
+                told = refusal(header.api_key, header.api_version, body, error.code, error.message)
         if told is None:
             return b""
         if header.api_key == METADATA and len(told["topics"]) > _TOPICS_LARGE:

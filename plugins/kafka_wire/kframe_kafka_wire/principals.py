@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kframe.errors import ConfigError
@@ -25,12 +25,24 @@ class Principal:
 
     name: str
     kind: str = "User"
+    by_token: bool = field(default=False, compare=False)
+    """Whether it was authenticated by a delegation token."""
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
 
 
 ANONYMOUS: Final = Principal("ANONYMOUS")
+
+
+def parse_principal(text: str) -> Principal:
+    """The principal that is written TYPE:NAME (``SecurityUtils.parseKafkaPrincipal``). Raises ValueError."""
+    kind, separator, name = text.partition(":")
+    if not (kind and separator):
+        raise ValueError(f"principal: found {text!r}, expected TYPE:NAME")
+    return Principal(name, kind)
+
+
 #: A subject's name as text to the name of the principal.
 Mapper = Callable[[str], str]
 

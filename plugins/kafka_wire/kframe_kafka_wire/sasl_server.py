@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.records import Records, settings_of_user
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -41,12 +42,19 @@ class ScramCredential:
 
 #: The credential of a user for a mechanism, or None.
 ScramLookup = Callable[[str, str], ScramCredential | None]
+#: The owner of a delegation token, and the credential of the token for a mechanism: None if there is no such token.
+TokenLookup = Callable[[str, str], tuple[Principal, ScramCredential | None]]
+
+
+def no_tokens(_mechanism: str, _token_id: str) -> tuple[Principal, None]:
+    """There are no delegation tokens."""
+    return Principal(""), None
 
 
 class Exchange(Protocol):
     """One authentication under way."""
 
-    user: str | None
+    principal: Principal | None
     """Who it is, once that is proven."""
 
     def answer(self, token: bytes) -> bytes:
@@ -58,7 +66,7 @@ class PlainExchange:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
-        self.user: str | None = None
+        self.principal: Principal | None = None
 
     def answer(self, token: bytes) -> bytes:
         """Compare in the same time whatever the name. Raises SaslError."""
@@ -77,23 +85,27 @@ class PlainExchange:
             raise SaslError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        self.user = user
+        self.principal = Principal(user)
         return b""
 
 
 class ScramExchange:
-    """A proof of the password in two tokens. Delegation tokens are refused: kframe issues none and knows none."""
+    """A proof of the password in two tokens: of a user's, or of that of a delegation token."""
 
-    def __init__(self, mechanism: str, lookup: ScramLookup, nonce: Callable[[], str] = secrets.token_urlsafe) -> None:
+    def __init__(
+        self, mechanism: str, lookup: ScramLookup, tokens: TokenLookup = no_tokens,
+        nonce: Callable[[], str] = secrets.token_urlsafe,
+    ) -> None:  # fmt: skip
         self._mechanism = mechanism
         self._hash = HASHES[mechanism]
         self._lookup = lookup
+        self._tokens = tokens
         self._nonce = nonce
-        self._claimed = ""
+        self._claimed = Principal("")
         self._credential: ScramCredential | None = None
         self._so_far = b""
         self._expected_nonce = ""
-        self.user: str | None = None
+        self.principal: Principal | None = None
 
     def answer(self, token: bytes) -> bytes:
         """The first token names the user, the second proves it. Raises SaslError."""
@@ -107,17 +119,19 @@ class ScramExchange:
         found = _FIRST.fullmatch(text)
         if found is None or _NAME.fullmatch(found[3]) is None:
             raise SaslError("Invalid SCRAM client first message")
-        if found[5] and "tokenauth=true" in found[5].split(","):
-            raise SaslError("Authentication failed: delegation tokens are not served here, ask a broker")
         user = found[3].replace("=2C", ",").replace("=3D", "=")
+        by_token = bool(found[5]) and "tokenauth=true" in found[5].split(",")
+        if by_token:
+            owner, credential = self._tokens(self._mechanism, user)
+        else:
+            owner, credential = Principal(user), self._lookup(self._mechanism, user)
         if found[1] and found[1] != found[3]:
             raise SaslError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        credential = self._lookup(self._mechanism, user)
         if credential is None or credential.iterations < ITERATIONS_LEAST:
             raise SaslError(_WRONG.format(self._mechanism))
-        self._credential, self._claimed = credential, user
+        self._credential, self._claimed = credential, owner
         self._expected_nonce = found[4] + self._nonce()
         salt = base64.b64encode(credential.salt).decode()
         first = f"r={self._expected_nonce},s={salt},i={credential.iterations}"
@@ -138,7 +152,7 @@ class ScramExchange:
         same = hmac.compare_digest(hashlib.new(self._hash, key).digest(), credential.stored_key)
         if not binding.startswith(b"n,") or len(proof) != len(signature) or not same:
             raise SaslError(_WRONG.format(self._mechanism))
-        self.user = self._claimed
+        self.principal = self._claimed
         return b"v=" + base64.b64encode(hmac.digest(credential.server_key, whole, self._hash))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -16,20 +15,20 @@ from kframe import Controller
 from kframe.errors import ConfigError
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.config import whole
-from kframe_kafka_wire.authorizer import AclAuthorizer, Everybody, authorizer_of
+from kframe_kafka_wire.apis.tokens import expire_tokens
+from kframe_kafka_wire.authorizer import AclAuthorizer, authorizer_of
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.calls import Desk
+from kframe_kafka_wire.drops import Drops, Reason
 from kframe_kafka_wire.frames import Budget
 from kframe_kafka_wire.gate import Logins, logins_of
 from kframe_kafka_wire.identity import node_of, registers
 from kframe_kafka_wire.inbound import Inbound, Limits, Listening
 from kframe_kafka_wire.principals import name_mapper
 from kframe_kafka_wire.records import Records, announce, records_of
-from kframe_kafka_wire.relay import Relays
 from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.security import ListenerSecurity, security_of
-
-_log = logging.getLogger(__name__)
+from kframe_kafka_wire.tokens import token_lookup, tokens_of
 
 #: Requests under way hold as many frames of the largest size, unless queued.max.request.bytes says how many bytes.
 _FRAMES_AT_ONCE: Final = 2
@@ -56,17 +55,23 @@ class WireServer:
         self._numbers = {
             key: whole(least)(f"config key {key}", config.get(key, default)) for key, least, default in _NUMBERS
         }
+        self._tokens = tokens_of(config)
         self._addresses: dict[str, str] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ending: asyncio.Event | None = None
         self._authorizer: AclAuthorizer | None = None
         self._from: Counter[str] = Counter()
+        self._drops = Drops()
 
     @property
     def addresses(self) -> Mapping[str, str]:
         """HOST:PORT of each listener, while it serves."""
         return dict(self._addresses)
+
+    def metrics(self) -> dict[str, float]:
+        """Connections dropped and frames refused. Callable from any thread."""
+        return self._drops.metrics()
 
     def start(self, controller: Controller) -> None:
         """Bind and serve until ``stop``. Raises ConfigError where an address cannot be bound or a file be read."""
@@ -108,6 +113,9 @@ class WireServer:
                 announce(controller, desk.node)
             if isinstance(self._authorizer, AclAuthorizer):
                 await asyncio.to_thread(self._authorizer.start)
+            if desk.tokens is not None:
+                expiring = asyncio.create_task(expire_tokens(desk, desk.tokens))
+                tasks.add(expiring)
             started.set_result(None)
             await self._ending.wait()
         except BaseException as error:
@@ -128,7 +136,10 @@ class WireServer:
         authorizer = authorizer_of(self._config, records)
         self._authorizer = authorizer if isinstance(authorizer, AclAuthorizer) else None
         asked = BrokerSettings(self._config, str(self._node.registration.broker_id))
-        return Desk(controller, self._node.registration, self._config, authorizer, records, of_brokers=asked)
+        return Desk(
+            controller, self._node.registration, self._config, authorizer, records, tokens=self._tokens,
+            of_brokers=asked,
+        )  # fmt: skip
 
     def _budget(self) -> int:
         configured = self._numbers["queued.max.request.bytes"]
@@ -177,7 +188,7 @@ class WireServer:
         self._from[host] += 1
         try:
             if count > self._numbers["max.connections"] or self._from[host] > self._numbers["max.connections.per.ip"]:
-                _log.warning("a connection from %s is refused: there are as many as there may be", host)
+                self._drops.note(Reason.TOO_MANY, host, "there are as many as there may be")
                 writer.close()
                 return
             await Inbound(at, reader, writer).serve()
@@ -193,20 +204,20 @@ class WireServer:
             number["sasl.server.max.receive.size"],
             number["connections.max.idle.ms"] / 1000,
         )
-        relays = None
-        wanted = desk.enabled("kframe.relay", default=True)
-        if wanted and security.protocol == "PLAINTEXT" and isinstance(desk.authorizer, Everybody):
-            relays = Relays(desk, security.listener, limits.frame, number["request.timeout.ms"] / 1000)
         names = name_mapper(self._config.get("ssl.principal.mapping.rules", ""))
-        return Listening(security.listener, desk, limits, budget, self._logins(security, desk), names, relays)
+        logins = self._logins(security, desk)
+        return Listening(security.listener, desk, limits, budget, logins, names, security.protocol, self._drops)
 
     def _logins(self, security: ListenerSecurity, desk: Desk) -> Logins | None:
         if not security.sasl:
             return None
         return logins_of(
-            security, scram_lookup(desk.records), lasts_ms=self._numbers["connections.max.reauth.ms"],
+            security,
+            scram_lookup(desk.records),
+            token_lookup(desk.tokens, desk.records),
+            lasts_ms=self._numbers["connections.max.reauth.ms"],
             delay_ms=self._numbers["connection.failed.authentication.delay.ms"],
-        )  # fmt: skip
+        )
 
     def _advertised(self) -> Registration:
         """Ourselves, with the ports that the system has chosen where none was asked for."""

@@ -59,6 +59,8 @@ class Told:
     """Of StopReplica."""
     names: TopicNames | None
     """None of UpdateMetadata, whose answer names no topics."""
+    batch: int = 0
+    """Of UpdateMetadata: the newest batch whose metadata these rows stand for."""
 
 
 def told_by(cluster: ClusterState, requests: ControlRequests, stop_replica_version: int) -> Iterator[tuple[int, Told]]:
@@ -73,7 +75,7 @@ def told_by(cluster: ClusterState, requests: ControlRequests, stop_replica_versi
             yield broker, Told(LEADER_AND_ISR, *told, requests.is_new[where], None, names)
     if len(requests.metadata_brokers):
         rows = requests.metadata_rows.copy()  # what the controller makes of its own array is not known
-        metadata = Told(UPDATE_METADATA, rows, p.topic[rows], p.partition[rows], None, None, None)
+        metadata = Told(UPDATE_METADATA, rows, p.topic[rows], p.partition[rows], None, None, None, requests.batch)
         for broker in requests.metadata_brokers.tolist():
             yield broker, metadata
     if len(stopping.rows):

@@ -33,7 +33,7 @@ from kframe_kafka_wire.identity import control_listener, inter_broker_listener, 
 from kframe_kafka_wire.security import security_of
 from kframe_kafka_wire.told import told_by
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kframe.kafka_wire")
 
 #: A queue that tells of fewer partitions is never merged, whatever is told twice in it.
 QUEUE_PARTITIONS: Final = 10_000
@@ -152,6 +152,11 @@ class WireTransport:
                 self._merge(cluster, broker, channel, requests)
         for broker_id, count in dropped.items():
             _log.warning("%d requests to broker %d dropped: not connected", count, broker_id)
+
+    @property
+    def acknowledges(self) -> bool:
+        """Answers to UpdateMetadata name the batch (``ports.Acknowledging``)."""
+        return True
 
     @property
     def channels(self) -> Mapping[int, Channel]:

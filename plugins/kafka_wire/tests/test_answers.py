@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
 from kframe_kafka_wire.told import Told, TopicNames
 
 from kframe.errors import ErrorCode
-from kframe.model.events import StopReplicaAnswered
+from kframe.model.events import StopReplicaAnswered, UpdateMetadataAnswered
 
 #: (api key, version) of everything that may be answered.
 VERSIONS = [(4, version) for version in range(8)] + [(5, version) for version in range(5)]
@@ -75,6 +76,18 @@ def asked(api: tuple[int, int], partitions: int) -> Asked:
     names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
     told = Told(api[0], numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names)
     return Asked(1, 1, *api, 5, told, slice(0, partitions))
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "batch"), [(slice(0, 2), 0, 0), (slice(2, 4), 0, 7), (slice(0, 2), -1, 7), (slice(0, 4), 11, 7)]
+)
+def test_only_the_last_part_of_a_batch_acknowledges_it(part: slice, error: int, batch: int) -> None:
+    """An error refuses the batch whichever part it answers."""
+    request = asked((6, 5), 4)
+    request = request._replace(told=replace(request.told, batch=7), part=part)
+    answer = read_answer(request, struct.pack(">ih", 5, error))
+    assert isinstance(answer, UpdateMetadataAnswered)
+    assert (answer.batch, answer.controller_epoch) == (batch, 1)
 
 
 def test_deletions_that_are_not_answered_for_are_not_taken_for_done() -> None:

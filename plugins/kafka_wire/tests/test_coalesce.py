@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, Outgoing
 from kframe_kafka_wire.testing import fake_broker
 from kframe_kafka_wire.testing.fake_broker import APIS, US, decode
+from kframe_kafka_wire.told import UPDATE_METADATA
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
@@ -97,6 +98,7 @@ class Controller:
         self.cluster.brokers.register([registration(one) for one in (1, 2, 3)])
         self.merging, self.keeping = Stuck(protocol, 0), Stuck(protocol, 10**9)
         self.served: list[Any] = []
+        self.batch = 0
         self.stopped: set[int] = set()
         for one in (self.merging, self.keeping):
             one.connect(self.cluster, (0,))
@@ -192,9 +194,11 @@ class Controller:
         lead, stop = (none if one is None else one[self.hosted(one)] for one in (lead, stop))
         self.stopped = (self.stopped - set(lead.tolist())) | set(stop.tolist())
         epochs = np.where(self.cluster.topics.deleting[p.topic[stop]] != 0, -2, p.leader_epoch[stop]).astype(np.int32)
+        self.batch += 1
         batch = ControlRequests(
             US, 1, rows_for(lead), np.full(len(lead), is_new, np.uint8), np.zeros(1, np.int32),
             none if metadata is None else metadata, rows_for(stop), epochs, np.full(len(stop), delete, np.uint8),
+            batch=self.batch,
         )  # fmt: skip
         self.merging.send(self.cluster, batch)
         self.keeping.send(self.cluster, batch)
@@ -247,6 +251,19 @@ def test_is_new_sticks_and_the_newest_state_is_told() -> None:
     assert next(one["is_new"] for one in told if "is_new" in one) is True
     assert told[-1]["leader_epoch"] == 30
     assert APIS[requests[0].api_key] == "UpdateMetadata"
+
+
+def test_last_update_metadata_of_a_merged_queue_acknowledges_the_newest_batch() -> None:
+    controller = Controller("3.9")
+    for _ in range(30):
+        controller.change_leader(0, 0)
+    controller.remove(1, 0)
+    controller.forget(1, 0)
+    waiting = controller.merging.channel.take_back()
+    metadata = [one.told.batch for one in waiting if one.api_key == UPDATE_METADATA]
+    assert len(metadata) < controller.batch
+    assert metadata[-1] == controller.batch
+    assert set(metadata[:-1]) <= {0}
 
 
 def test_a_queue_is_bounded_however_long_a_broker_is_stuck() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.apis.table import NEWEST, PRODUCE
+from kframe_kafka_wire.apis.versions import NEWEST, PRODUCE
 from kframe_kafka_wire.testing.messages import draw, request_class
 from kframe_kafka_wire.testing.served import Served
 
@@ -17,7 +17,7 @@ from kframe.testing.clusters import healthy
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[Served]:
-    with Served({"t": [healthy(1, 2), healthy(2, 1)]}, config={"kframe.relay": "false"}) as world:
+    with Served({"t": [healthy(1, 2), healthy(2, 1)]}) as world:
         yield world
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import threading
@@ -21,6 +22,8 @@ from kframe_zookeeper.testing.process import until
 from kframe.errors import ErrorCode
 from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
 from kframe.testing.clusters import cluster_of, healthy, registration, requests_of
+
+CHANNEL = "kframe.kafka_wire"
 
 
 def frame(length: int, content: bytes) -> Deed:
@@ -83,8 +86,13 @@ class World:
         self.cluster = cluster_of({"t": [healthy(1), healthy(1, 2)], "u": [healthy(1)]}, registered=[1])
         self.register(7)
         self.role = True
-        transport.open(self.heard.append, lambda: self.role)
+        self.asked_for_role = 0
+        transport.open(self.heard.append, self._may_act)
         self.connect()
+
+    def _may_act(self) -> bool:
+        self.asked_for_role += 1
+        return self.role
 
     def register(self, broker_epoch: int) -> None:
         known = registration(1, broker_epoch=broker_epoch)
@@ -145,6 +153,26 @@ def test_the_same_request_again(make_world: Callable[..., World], fault: str, ca
     assert said in caplog.text
 
 
+@pytest.mark.parametrize("kraft", [True, False])
+def test_a_broker_in_kraft_mode_is_named(
+    make_world: Callable[..., World], kraft: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that merely closes connections is not."""
+    world = make_world()
+    world.broker.kraft = kraft
+    world.broker.script.extend([closed] * 5)
+    world.send("t-0")
+    assert world.broker.await_requests(6)
+    said = [
+        record.levelname for record in caplog.records
+        if f"broker 1 at 127.0.0.1:{world.broker.port} is in KRaft mode" in record.message
+    ]  # fmt: skip
+    assert said == (["WARNING"] if kraft else [])
+    if kraft:
+        assert "expected a ZooKeeper-mode broker of this cluster; the registration /brokers/ids/1" in caplog.text
+        assert world.heard == []
+
+
 def test_a_connection_that_was_idle_for_too_long(make_world: Callable[..., World]) -> None:
     """Brokers close it; what is sent next goes over another one, once (R28)."""
     world = make_world()
@@ -176,7 +204,7 @@ def test_a_broker_that_does_not_listen_yet(
     fakes: Callable[..., FakeBroker], make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is tried until it does."""
-    caplog.set_level("INFO")
+    caplog.set_level("DEBUG", CHANNEL)
     world = make_world()
     world.broker.close()
     world.send("t-0")
@@ -184,6 +212,82 @@ def test_a_broker_that_does_not_listen_yet(
     later = fakes(port=world.broker.port)
     world.settle()
     assert [APIS[one.api_key] for one in later.requests] == ["LeaderAndIsr", "UpdateMetadata"]
+
+
+def channel_lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """Level and text of the channels' lines, without durations and sizes."""
+    return [
+        (record.levelname, re.sub(r"at most \d+", "at most N", re.sub(r"\d+\.\d{3} s", "T s", record.getMessage())))
+        for record in caplog.records
+        if record.name == CHANNEL
+    ]
+
+
+def test_a_cut_is_logged_once_with_its_queue_and_once_when_it_heals(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", CHANNEL)
+    world = make_world()
+    release = threading.Event()
+
+    def cut(connection: socket.socket, reply: bytes) -> None:
+        release.wait(30)
+        frame(0, b"")(connection, reply)
+
+    world.broker.script.extend([cut, closed, closed, closed, closed])
+    for _ in range(3):
+        world.stop(t=True)
+    assert world.broker.await_requests(1)
+    release.set()
+    world.settle()
+    node = f"127.0.0.1:{world.broker.port} (id: 1)"
+    own = "[RequestSendThread controllerId=1000] Controller 1000"
+    assert channel_lines(caplog) == [
+        (
+            "WARNING",
+            (
+                f"{own}'s connection to broker {node} is cut: a reply of 0 bytes, where at most N make sense "
+                "(WireError); 3 requests wait"
+            ),
+        ),
+        ("INFO", f"{own} connected to {node} again for sending state change requests, after T s; 2 requests wait"),
+    ]
+
+
+def test_a_cut_that_never_heals_ends_with_the_registration(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", CHANNEL)
+    world = make_world()
+    world.broker.close()
+    world.stop(t=True)
+    world.stop(u=True)
+    assert until(lambda: len(channel_lines(caplog)) == 1)
+    world.transport.disconnect(world.cluster, (0,))
+    node = f"127.0.0.1:{world.broker.port} (id: 1)"
+    assert channel_lines(caplog)[1:] == [
+        (
+            "INFO",
+            (
+                f"[RequestSendThread controllerId=1000] Controller 1000 gives up its connection to broker {node}, "
+                "T s after it was cut: 2 requests are dropped"
+            ),
+        )
+    ]
+
+
+def test_a_connection_that_was_idle_is_no_cut(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", CHANNEL)
+    world = make_world()
+    world.stop(t=True)
+    world.settle()
+    world.broker.script.append(closed)
+    world.stop(t=True)
+    world.settle()
+    assert len(world.broker.requests) == 3
+    assert channel_lines(caplog) == []
 
 
 def test_pauses_grow_to_a_second() -> None:
@@ -249,8 +353,9 @@ def test_what_a_registration_has_left_undone_is_dropped(make_world: Callable[...
     assert [getattr(one, "controller_epoch", 2) for one in world.heard] == [2, 2]
 
 
-def test_who_may_not_act_any_more_is_silent(make_world: Callable[..., World]) -> None:
-    """What waits is dropped, and what was sent is not sent again, though nobody has closed the transport yet."""
+@pytest.mark.parametrize("regained", [True, False])
+def test_who_may_not_act_any_more_is_silent(make_world: Callable[..., World], regained: bool) -> None:
+    """What waits leaves in order when the role is certain again. Where the role is lost the transport is closed."""
     world = make_world()
 
     def lost(connection: socket.socket, reply: bytes) -> None:
@@ -260,9 +365,17 @@ def test_who_may_not_act_any_more_is_silent(make_world: Callable[..., World]) ->
     world.broker.script.append(lost)
     world.send("t-0")
     world.send("u-0")
-    world.settle()
+    (channel,) = world.transport.channels.values()
+    until(lambda: not world.role and world.asked_for_role > 2)
     assert world.came == ["LeaderAndIsr"]
-    assert world.heard == []
+    if regained:
+        world.role = True
+        world.settle()
+        assert world.came == ["LeaderAndIsr", *(["LeaderAndIsr", "UpdateMetadata"] * 2)]
+    else:
+        world.transport.close()
+        assert channel.join(10.0)
+        assert (world.came, world.heard) == (["LeaderAndIsr"], [])
 
 
 def test_a_silent_broker_delays_nobody(fakes: Callable[..., FakeBroker], make_world: Callable[..., World]) -> None:

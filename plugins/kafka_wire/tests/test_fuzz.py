@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from kframe_kafka_wire.apis.table import OFFERED
+from kframe_kafka_wire.apis.versions import OFFERED
 from kframe_kafka_wire.client import verdict
 from kframe_kafka_wire.testing.fuzz.targets import CORPUS, targets
 from kframe_kafka_wire.testing.messages import every_version

@@ -29,7 +29,7 @@ def world() -> Iterator[Served]:
     (port,) = free_ports(1)
     endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
     brokers = [Registration(one, 100 * one, endpoint) for one in (1, 2, 3)]
-    with Served(TOPICS, brokers, {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "kframe.relay": "false"}) as world:
+    with Served(TOPICS, brokers, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}) as world:
         yield world
 
 

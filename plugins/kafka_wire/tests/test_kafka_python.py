@@ -24,7 +24,7 @@ def client() -> Iterator[Any]:
     (port,) = free_ports(1)
     endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
     brokers = [Registration(one, 100 * one, endpoint) for one in (1, 2, 3)]
-    config = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "kframe.relay": "false"}
+    config = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     with Served(TOPICS, brokers, config):
         client = kafka.KafkaAdminClient(bootstrap_servers=[f"127.0.0.1:{port}"])
         yield client

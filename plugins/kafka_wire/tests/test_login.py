@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 import pytest
+from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.sasl_server import (
     PlainExchange,
     SaslError,
@@ -167,7 +168,7 @@ def test_scram_proves_both_sides(mechanism: str, name: str) -> None:
     credential = make_credential(mechanism, "pencil", b"salt", 8192)
     exchange = ScramExchange(mechanism, lambda *_: credential)
     scram(exchange.answer, "us=3Der", "pencil", name)
-    assert exchange.user == "us=er"
+    assert exchange.principal == Principal("us=er")
 
 
 def lookup_of(iterations: int = 4096) -> Callable[[str, str], ScramCredential | None]:
@@ -206,7 +207,7 @@ def test_scram_refuses_final_tokens(final: str) -> None:
     exchange.answer(b"n,,n=carol,r=abc")
     with pytest.raises(SaslError):
         exchange.answer(final.encode())
-    assert exchange.user is None
+    assert exchange.principal is None
 
 
 @pytest.mark.parametrize("token", [b"", b"alice\0secret", b"\0alice\0secret\0more", b"\xff\0a\0b"])

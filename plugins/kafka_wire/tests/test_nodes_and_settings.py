@@ -203,12 +203,12 @@ ALTERATIONS: list[tuple[int, str, list[tuple[str, int, str | None]], int]] = [
     (2, "", [], 42),
     (2, "unknown", [("retention.ms", 0, "1")], 3),
     (4, "", [("log.retention.ms", 0, "1")], 0),
-    (4, "", [("unclean.leader.election.enable", 0, "perhaps")], 40),
-    (4, "", [("log.retention.ms", 0, "soon")], 40),
-    (4, "", [("num.io.threads", 0, "0")], 40),
-    (4, "", [("auto.create.topics.enable", 0, "false")], 40),  # read once, when a broker starts
-    (4, "", [("ssl.keystore.location", 0, "/k")], 40),  # each broker's own
-    (4, "", [("listener.name.secure.ssl.keystore.location", 0, "/k")], 40),
+    (4, "", [("unclean.leader.election.enable", 0, "perhaps")], 42),
+    (4, "", [("log.retention.ms", 0, "soon")], 42),
+    (4, "", [("num.io.threads", 0, "0")], 42),
+    (4, "", [("auto.create.topics.enable", 0, "false")], 42),  # read once, when a broker starts
+    (4, "", [("ssl.keystore.location", 0, "/k")], 42),  # each broker's own
+    (4, "", [("listener.name.secure.ssl.keystore.location", 0, "/k")], 42),
     (4, "", [("listener.name.secure.max.connections", 0, "7")], 0),
     (4, "", [("com.example.plugin.key", 0, "anything")], 0),  # none of Kafka's: some plugin's
     (4, "", [("log.cleanup.policy", 2, "compact")], 0),
@@ -266,7 +266,7 @@ def test_describe_configs_tells_where_a_value_comes_from(world: Served) -> None:
         found = described(client, "t")
         assert (found["retention.ms"]["value"], found["retention.ms"]["config_source"]) == ("7", 1)
         assert [(one["name"], one["value"], one["source"]) for one in found["retention.ms"]["synonyms"]] == [
-            ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.ms", "604800000", 5),
+            ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.hours", "168", 5),
         ]  # fmt: skip
         assert (found["segment.bytes"]["config_type"], found["segment.bytes"]["config_source"]) == (3, 5)
         old = described(client, "t", version=0)

@@ -7,8 +7,24 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from kframe_kafka_wire import plugin
-from kframe_kafka_wire.authorizer import Kind, Operation, read_acls
-from kframe_kafka_wire.records import Records, cluster_id, decode_record, settings_of_user
+from kframe_kafka_wire.acls import (
+    Acl,
+    Kind,
+    Operation,
+    PatternType,
+    ResourcePattern,
+    encode_acls,
+    read_acls,
+    update_acls,
+)
+from kframe_kafka_wire.records import (
+    Records,
+    RecordWriter,
+    change_settings,
+    cluster_id,
+    decode_record,
+    settings_of_user,
+)
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.server import WireServer
 from kframe_kafka_wire.testing.served import OURS, PLAIN, user_record
@@ -30,6 +46,39 @@ def test_records_in_memory() -> None:
     assert store.read_record("/brokers/ids/1") is not None
     assert store.read_record("/no/such") is None
     assert store.read_record_names("/no/such") == ()
+
+
+def test_records_are_written_in_memory() -> None:
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1,)))
+    store = ensemble.connect()
+    store.open(lambda _event: None)
+    _written_and_deleted(store)
+
+
+def _written_and_deleted(store: object) -> None:
+    """What RecordWriter promises, of any store."""
+    assert isinstance(store, RecordWriter)
+    assert isinstance(store, Records)
+    path = "/new/parent/record"
+    assert store.read_versioned_record(path) is None
+    assert not store.write_record(path, b"a", 0)  # there is none to replace
+    assert store.write_record(path, b"a", None)
+    assert not store.write_record(path, b"b", None)  # there is one already
+    assert store.read_versioned_record(path) == (b"a", 0)
+    assert not store.write_record(path, b"b", 7)
+    assert store.write_record(path, b"b", 0)
+    assert store.read_versioned_record(path) == (b"b", 1)
+    parent = store.read_versioned_record("/new/parent")
+    assert parent is not None
+    assert not store.delete_record("/new/parent", parent[1])  # it has a child
+    assert not store.delete_record(path, 0)
+    assert store.delete_record(path, 1)
+    assert not store.delete_record(path, 1)
+    for data in (b"x", b"y"):
+        store.append_record("/changes/change_", data)
+    assert [store.read_record(f"/changes/{name}") for name in sorted(store.read_record_names("/changes"))] == [
+        b"x", b"y",
+    ]  # fmt: skip
 
 
 def test_records_in_zookeeper(tmp_path: Path) -> None:
@@ -55,13 +104,19 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
         known = make_credential("SCRAM-SHA-256", "pencil", b"some-salt")
         assert scram_lookup(store)("SCRAM-SHA-256", "carol") == known
         assert scram_lookup(store)("SCRAM-SHA-256", "nobody") is None
-        store.write_user("new%20one", {"SCRAM-SHA-256": "x"})
+        change_settings(store, "users/new%20one", lambda _: {"SCRAM-SHA-256": "x"})
         assert settings_of_user(store, "new one") == {"SCRAM-SHA-256": "x"}
         (name,) = client.get_children("/x/config/changes")
         assert client.get(f"/x/config/changes/{name}")[0] == b'{"version":2,"entity_path":"users/new%20one"}'
+        _written_and_deleted(store)
+        added = Acl("User:b", allow=True, operation=Operation.WRITE, host="*")
+        update_acls(store, ResourcePattern(Kind.TOPIC, PatternType.LITERAL, "new"), lambda acls: acls | {added})
+        assert client.get("/x/kafka-acl/Topic/new")[0] == encode_acls({added})
+        (change,) = client.get_children("/x/kafka-acl-changes")
+        assert (change, client.get(f"/x/kafka-acl-changes/{change}")[0]) == ("acl_changes_0000000000", b"TOPIC:new")
         table = read_acls(store)
-        assert [one.operation for one in table.about(Kind.TOPIC, "t")] == [Operation.READ]
-        assert [one.principal for one in table.about(Kind.TOPIC, "u-1")] == ["User:a"]
+        assert [one.operation for one in table.entries_of(Kind.TOPIC, "t")] == [Operation.READ]
+        assert [one.principal for one in table.entries_of(Kind.TOPIC, "u-1")] == ["User:a"]
     finally:
         store.close()
         client.stop()
@@ -69,7 +124,7 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
         server.kill()
 
 
-@pytest.mark.parametrize("data", [None, b"", b"[]", b"no json", b"\xff"])
+@pytest.mark.parametrize("data", [None, b"", b"[]", b"no json", b"\xff", b"[" * 100_000])
 def test_what_is_no_record_is_empty(data: bytes | None) -> None:
     assert decode_record(data) == {}
 

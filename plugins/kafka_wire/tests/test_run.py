@@ -51,6 +51,9 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         first.await_ready(active=True)
         second = Instance(cluster.zookeeper, tmp_path / "second", 1001, "--insist")
         second.await_ready(active=False)
+        assert_it_is_seen(cluster, first, second)
+        assert_ids_are_kept(cluster)
+        assert "Broker 1000 has been elected as the controller, so stopping the election process." in second.log
 
         assert until(lambda: known_controller(cluster) == 1000, PATIENCE_S), first.log
         assert tool.ask("produce", topic="auto", partition=0, values=["a"]) == 1
@@ -99,6 +102,32 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         client.stop()
         client.close()
         tool.close()
+
+
+def kframe(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kframe", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+
+def assert_it_is_seen(cluster: Cluster, active: Instance, standby: Instance) -> None:
+    """``controller status`` says who leads, who stands by, and what waits for each of the real brokers."""
+    done = kframe("controller", "status", "--zookeeper", cluster.zookeeper, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["controller_id"], found["controller_kind"], found["controller_pid"]) == (1000, "kframe", active.pid)
+    assert [(one["id"], one["pid"]) for one in found["standbys"]] == [(1001, standby.pid)]
+    assert (found["brokers"], sorted(found["queues"])) == ([1, 2, 3], ["1", "2", "3"]), found["queues_unknown"]
+    assert found["offline_partitions"] == 0
+
+
+def assert_ids_are_kept(cluster: Cluster) -> None:
+    """Neither a registered broker nor a live instance loses its id to another instance."""
+    for number, holder in ((2, f"the registered broker at PLAINTEXT://{cluster.brokers[2].address}"),
+                           (1000, "the live instance on ")):  # fmt: skip
+        place = ("--zookeeper", cluster.zookeeper, "--id", str(number), "--transport", "recording:")
+        done = kframe("controller", "run", *place, "--takeover")
+        assert done.returncode == 2, done.stderr
+        assert f"found {number}, which is the id of {holder}" in done.stderr.splitlines()[-1]
 
 
 def known_controller(cluster: Cluster) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.apis.table import NEWEST
+from kframe_kafka_wire.apis.versions import NEWEST
 from kframe_kafka_wire.server import WireServer
 from kframe_kafka_wire.testing.messages import draw, request_class
 from kframe_kafka_wire.testing.served import PLAIN, FakeRecords, Served
@@ -25,7 +25,7 @@ PATIENCE_S: Final = 60.0
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[Served]:
-    with Served({"t": [healthy(1)]}, config={"kframe.relay": "false"}, standby=True) as world:
+    with Served({"t": [healthy(1)]}, standby=True) as world:
         assert not world.controller.status().active
         yield world
 

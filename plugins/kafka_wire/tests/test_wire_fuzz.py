@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.apis.table import NEWEST
+from kframe_kafka_wire.apis.versions import NEWEST
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.messages import draw, request_class
 from kframe_kafka_wire.testing.odd_frames import NEVER_WHOLE, WAYS, answers, odd_frames
@@ -23,7 +23,7 @@ MOST = 1_000_000
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[Served]:
-    config = {"socket.request.max.bytes": str(MOST), "auto.create.topics.enable": "false", "kframe.relay": "false"}
+    config = {"socket.request.max.bytes": str(MOST), "auto.create.topics.enable": "false"}
     with Served({"t": [healthy(1, 2), healthy(2, 1)]}, config=config) as world:
         yield world
 

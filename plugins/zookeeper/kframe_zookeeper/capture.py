@@ -23,7 +23,6 @@ from kframe.snapshot.files import Progress
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 from kframe_zookeeper import paths
 from kframe_zookeeper.multiread import NO_NODE, Node, PathNames, StateRows, read_children, read_nodes, read_states
-from kframe_zookeeper.presence import is_controller_only
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.znodes import (
     StoredTopic,
@@ -34,6 +33,7 @@ from kframe_zookeeper.znodes import (
     decode_controller_epoch,
     decode_state,
     decode_topic,
+    is_controller_only,
     table_of,
 )
 

@@ -17,6 +17,7 @@ import ssl
 import struct
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -31,7 +32,8 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.connection import DELETED_EVENT, ConnectionHandler
+from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
 from kazoo.security import ACL, Id
 
@@ -181,6 +183,12 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         except (struct.error, LookupError, RuntimeError, ValueError) as problem:
             raise ConnectionDropped(f"a reply that is none ({problem!r})") from problem
 
+    def _read_watch_event(self, buffer: bytes, offset: int) -> None:
+        event, _ = Watch.deserialize(buffer, offset)
+        if event.type == DELETED_EVENT:
+            self.client.on_deleted(event.path)
+        super()._read_watch_event(buffer, offset)
+
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         try:
             return super()._invoke(min(timeout, self.attempt_s), request, xid)
@@ -207,6 +215,9 @@ class _Client(KazooClient):  # type: ignore[misc]
     """Takes requests only while there is a connection."""
 
     def __init__(self, settings: ConnectSettings) -> None:
+        self.on_deleted: Callable[[str], None] = _ignore
+        """Called with the path (chroot included) of a watched node that was deleted, in the thread that reads answers,
+        before any watcher is. Must not block."""
         self._gate = threading.Lock()
         self._refusal: type[Exception] | None = ConnectionClosedError
         self._hosts = len(set(settings.hosts))
@@ -240,8 +251,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
             if self._hopeless or time.monotonic() >= end:
                 break
-        if self.connected:
-            super().start(timeout)  # which looks for the chroot now
+        if self.connected:  # kazoo would look for the chroot now, and warn on stderr; see ``chroot``
             return
         failure, told = self.handler.failure, "Connection time-out"
         if self._hopeless:
@@ -271,3 +281,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         with suppress(OSError, AttributeError):  # closed meanwhile; whoever closed it answers what is queued
             self._connection._write_sock.send(b"\0")
         return True
+
+
+def _ignore(_path: str) -> None:
+    """Called while no deletion is waited for."""

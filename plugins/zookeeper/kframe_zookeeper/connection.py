@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
 from kframe.errors import ControllerFenced, StoreError
+from kframe_zookeeper.contender import Contender
+from kframe_zookeeper.liveness import LivenessListener, LivenessWatch, encode_liveness, read_liveness
 from kframe_zookeeper.multiread import NODES_FIRST, Node, Results, read_children, read_nodes, read_results
 from kframe_zookeeper.multiwrite import Fates, Writes, require, write_all
-from kframe_zookeeper.paths import CONTROLLER, TOPICS
-from kframe_zookeeper.requests import create, delete
+from kframe_zookeeper.paths import CONTROLLER, LIVENESS, TOPICS, liveness_path
+from kframe_zookeeper.requests import EPHEMERAL, create, delete
 from kframe_zookeeper.role import Claim
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import StateWriter
 from kframe_zookeeper.watches import Listing, Watches
+
+_log = logging.getLogger("kframe.zookeeper")
 
 #: The ACL of new nodes, as create operations hold it, by path (below the chroot).
 AclOf = Callable[[str], bytes]
@@ -33,10 +40,18 @@ class Connection:
         self.session = session
         self.root: str = session.client.chroot
         self.watches = Watches(session, hear)
+        self.contender = Contender(session, self.root)
+        session.client.on_deleted = self.contender.on_deleted
         self.acl_of = acl_of
         self.claim: Claim | None = None
         self._writer: StateWriter | None = None
+        self._listener: LivenessListener | None = None
+        self._watch: LivenessWatch | None = None
+        self._watched_owner = 0
+        self._changing_watch = threading.Lock()
         self._changing_role = threading.Lock()
+        self._reconnects = self._checked_reconnects = 0
+        """Connections that were made anew, and how many there had been when the role was last checked."""
 
     @property
     def guard(self) -> bytes:
@@ -54,8 +69,63 @@ class Connection:
 
     @property
     def may_act(self) -> bool:
-        """Whether we have the role for all we know, in a session that is certain to live."""
-        return self.claim is not None and self.session.fence.is_open()
+        """Whether we have the role for all we know, in a session that is certain to live. Without a connection nothing
+        is known, so the role has to be checked after each reconnect."""
+        checked = self._checked_reconnects == self._reconnects
+        return self.claim is not None and checked and self.session.fence.is_open()
+
+    def reconnected(self) -> None:
+        """The connection is back; called in the client's own thread, before anything is sent on it."""
+        self._reconnects += 1
+        self.watches.lose()
+
+    def resume(self) -> None:
+        """Watch again all that was watched before a reconnect, and check the role. Raises StoreError."""
+        self.watches.rearm()
+        self.check_role()
+
+    def publish_liveness(self) -> None:
+        """Let standbys notice the end of this process; see ``liveness``. Once for each session. Raises StoreError."""
+        if self._listener is not None:
+            return
+        try:
+            listener = LivenessListener(self.session.local_host())
+        except OSError as problem:
+            _log.warning("standbys will not notice the end of this process: no port can be opened (%s)", problem)
+            return
+        self._listener = listener
+        self.create_missing([LIVENESS])
+        path = liveness_path(self.session.session_id)
+        self.write_freely([[self.create(path, encode_liveness(listener.record), EPHEMERAL)]], NODE_EXISTS)
+
+    def watch_holder(self) -> None:
+        """Replace the controller that a claim is prepared for when its process ends. Raises StoreError."""
+        owner = self.contender.holder()
+        if owner is None or owner == self._watched_owner:
+            return
+        path = liveness_path(owner)
+        node = self.node(path)
+        if node is None or node.owner != owner:
+            return  # a broker's, or not published yet
+        record = read_liveness(node.data, path)
+        with self._changing_watch:
+            if owner == self._watched_owner:
+                return
+            self._end_watch()
+            self._watched_owner = owner
+            if record is not None:
+                self._watch = LivenessWatch(record, partial(self.contender.replace, owner))
+
+    def retire(self) -> None:
+        """Close what this connection has opened beside its session."""
+        self._end_watch()
+        if self._listener is not None:
+            self._listener.close()
+
+    def _end_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
 
     def take_role(self, claim: Claim | None) -> None:
         """Write under this claim from now on; None: no more."""
@@ -65,14 +135,17 @@ class Connection:
     def check_role(self) -> None:
         """Something has happened to ``/controller``: if it is not ours any more, act no more, whatever waits to be done
         before that is handled (``reliability.md`` I3). Raises StoreError if it cannot be read."""
-        claim = self.claim
+        claim, reconnects = self.claim, self._reconnects
         if claim is None:
             return
+        if reconnects != self._checked_reconnects:
+            self.session.call(Sync(self.root + CONTROLLER))  # another server may lag behind the one before
         node = self.node(CONTROLLER)
         with self._changing_role:
             lost = node is None or node.owner != self.session.session_id
             if lost and self.claim is claim:
                 self._set_role(None)
+            self._checked_reconnects = max(self._checked_reconnects, reconnects)
 
     def _set_role(self, claim: Claim | None) -> None:
         self.claim = claim

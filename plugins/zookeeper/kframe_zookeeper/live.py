@@ -8,24 +8,25 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from kazoo.exceptions import KazooException
-from msgspec import UNSET
 
 from kframe.errors import ConfigError, ControllerFenced, StoreError, ZnodeError
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.snapshot.live import Resignation, Standing
+from kframe.snapshot.live import LiveCounts, Resignation, Standing
 from kframe.snapshot.snapshot import Snapshot
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import audit
 from kframe_zookeeper.capture import Reader, Sifted, capture
+from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import make_client
+from kframe_zookeeper.instances import read_instances
 from kframe_zookeeper.multiread import Node, read_children, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, write_once
-from kframe_zookeeper.presence import is_controller_only
 from kframe_zookeeper.requests import check, delete
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.settings import KEYS, PREFIX, ConnectSettings, settings_of_config, settings_of_url
+from kframe_zookeeper.standing import counts_of, role_of
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.znodes import decode_controller, decode_controller_epoch
+from kframe_zookeeper.znodes import decode_broker, decode_controller, decode_controller_epoch, is_controller_only
 
 #: Nodes open to the world that are told one by one.
 WARNINGS_MOST: Final = 50
@@ -68,21 +69,32 @@ class ZooKeeperCluster:
     def standing(self, progress: Progress = ignore_progress, *, quick: bool = False) -> Standing:
         """Read once; see ``LiveCluster.standing``."""
         with self._session() as session:
-            tree = Reader(session, self._name, progress).read(quick)
+            instances = read_instances(session)
+            tree = Reader(session, self._name, ignore_progress).read(quick=True)
             warnings = _warnings(session)
         snapshot, broken = Sifted(tree, self._name).snapshot()
-        holder = tree.nodes.get(paths.CONTROLLER)
-        elected = None if holder is None else _elected_ms(holder)
+        brokers = tuple(one.broker_id for one in snapshot.brokers if one.registered)
+        role = role_of(tree.nodes.get(paths.CONTROLLER), frozenset(brokers), instances)
+        counts = None if quick else self._counts()
+        known = {} if counts is None else counts.quarantined
+        topics, partitions = (
+            (tree.listed, None) if counts is None else (len(counts.cluster.topics), len(counts.cluster))
+        )
+        progress(partitions or 0, partitions or 0)
         return Standing(
             snapshot.controller_id,
             snapshot.controller_epoch,
-            elected,
+            role.elected_ms,
             snapshot.cluster_id,
-            tuple(one.broker_id for one in snapshot.brokers if one.registered),
-            tree.listed if quick else len(snapshot.topics),
-            None if quick else len(snapshot),
-            broken,
+            brokers,
+            topics,
+            partitions,
+            {path: reason for path, reason in broken.items() if path not in known},
             warnings,
+            role.kind,
+            role.instance,
+            role.standbys,
+            counts,
         )
 
     def audit(self) -> tuple[str, ...]:
@@ -90,16 +102,18 @@ class ZooKeeperCluster:
         with self._session() as session:
             return _warnings(session)
 
-    def broker_ids(self) -> tuple[int, ...]:
-        """See ``LiveCluster.broker_ids``; names that are no ids are left out, and controllers that are no brokers."""
+    def broker_addresses(self) -> dict[int, str]:
+        """See ``LiveCluster.broker_addresses``; names that are no ids are left out, and kframe's own records."""
         with self._session() as session:
             parent = session.client.chroot + paths.BROKER_IDS
             (names,) = read_children(session, [parent])
             ids = sorted(int(name) for name in names or () if name.isascii() and name.isdecimal())
             nodes = read_nodes(session, [f"{parent}/{one}" for one in ids])
-        return tuple(
-            one for one, node in zip(ids, nodes, strict=True) if node is None or not is_controller_only(node.data)
-        )
+        return {
+            broker_id: _addresses(broker_id, node)
+            for broker_id, node in zip(ids, nodes, strict=True)
+            if node is not None and not is_controller_only(node.data)
+        }
 
     def depose(self, controller_id: int | None = None) -> Resignation:
         """Delete ``/controller`` as it stands, under the controller epoch as it stands; see ``LiveCluster.depose``."""
@@ -123,6 +137,14 @@ class ZooKeeperCluster:
                 raise ControllerFenced("the controller has changed meanwhile; nothing was done")
         return found
 
+    def _counts(self) -> LiveCounts:
+        store = self.reader()
+        store.open(lambda event: None)
+        try:
+            return counts_of(store)
+        finally:
+            store.close()
+
     @property
     def _name(self) -> str:
         return f"zookeeper://{self._settings.connect_string}"
@@ -132,6 +154,8 @@ class ZooKeeperCluster:
         session = Session(make_client(self._settings))
         session.begin(self._settings.connection_timeout_ms / 1000)
         try:
+            if not self._settings.create_chroot:
+                require_cluster(session, self._settings)
             yield session
         except KazooException as error:
             raise StoreError(f"{self._name}: {error!r}") from error
@@ -145,10 +169,10 @@ def _warnings(session: Session) -> tuple[str, ...]:
     return (*said, f"and {len(exposed) - len(said)} more") if len(exposed) > len(said) else tuple(said)
 
 
-def _elected_ms(holder: Node) -> int | None:
-    """When a controller was elected, if its record says so."""
+def _addresses(broker_id: int, node: Node) -> str:
+    """Where a broker listens, by its registration."""
     try:
-        timestamp = decode_controller(holder.data).timestamp
-    except ZnodeError:
-        return None
-    return int(timestamp) if timestamp is not UNSET and timestamp.isascii() and timestamp.isdecimal() else None
+        endpoints = decode_broker(str(broker_id), node.data, node.czxid).endpoints
+    except ZnodeError as error:
+        return f"an unknown address ({error})"
+    return ", ".join(f"{endpoint.listener}://{endpoint.host}:{endpoint.port}" for endpoint in endpoints)

@@ -22,14 +22,14 @@ from kframe.model.columns import Int32, Int64, positions_within
 from kframe.model.ports import Met
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.foreign import warn_of_registrations
 from kframe_zookeeper.memory import Memory, SeenBroker
 from kframe_zookeeper.multiread import PathNames, Results, StateRead, state_reads, state_rows
-from kframe_zookeeper.presence import is_controller_only
 from kframe_zookeeper.states import stored_of, stored_states
 from kframe_zookeeper.topic_calls import begin_settings, settings_in
 from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_doubled
 from kframe_zookeeper.watches import Arming, Watched
-from kframe_zookeeper.znodes import decode_broker
+from kframe_zookeeper.znodes import decode_broker, is_controller_only
 
 #: Lists of children that a controller follows, watched before what they name is read.
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
@@ -159,13 +159,14 @@ def registrations(
 
     One that can be read no longer is taken as it was: its broker lives as long as the node does.
     """
-    there, now = [], dict[str, SeenBroker]()
+    there, now, owners = [], dict[str, SeenBroker](), dict[str, int]()
     nodes = (results.node(i) for _, results in answers for i in range(len(results.code)))
     for name, node in zip(broker_ids, nodes, strict=True):
         path = f"{paths.BROKER_IDS}/{name}"
         if node is None or is_controller_only(node.data):
             continue  # gone since we read the list, of which the watch on it tells, or no broker
         there.append(path)
+        owners[path] = node.owner
         known = memory.brokers.get(path)
         if known is not None and known.registration.broker_epoch == node.czxid:
             now[path] = known
@@ -178,7 +179,9 @@ def registrations(
         except ZnodeError as error:
             memory.quarantine(path, error, "is taken as it was" if path in now else "is left out")
     memory.brokers = now
-    return tuple(sorted((one.registration for one in now.values()), key=lambda one: one.broker_id)), there
+    found = tuple(sorted((one.registration for one in now.values()), key=lambda one: one.broker_id))
+    warn_of_registrations(memory, found, owners)
+    return found, there
 
 
 @contextmanager

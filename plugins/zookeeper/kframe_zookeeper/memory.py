@@ -44,6 +44,8 @@ class Memory:
         self.broken: dict[str, str] = {}
         """Nodes that cannot be read, by path, with the reason. Nothing is done about them but this."""
         self._changes_seen: set[str] = set()
+        self._warned: dict[str, str] = {}
+        """What was warned of last, by path."""
 
     def note_changes(self, names: Iterable[str]) -> list[str]:
         """Remember these notifications of changed settings; return those that are new, in order."""
@@ -58,6 +60,14 @@ class Memory:
         if self.broken.get(path) != reason:
             _log.error("%s %s: %s", path, becomes, reason)
         self.broken[path] = reason
+
+    def warn(self, path: str, problem: str | None) -> None:
+        """Warn once of what is wrong with a node that is acted on all the same; None: nothing is (any more)."""
+        if problem is None:
+            self._warned.pop(path, None)
+        elif self._warned.get(path) != problem:
+            self._warned[path] = problem
+            _log.warning("%s", problem)
 
     def mend(self, path: str) -> None:
         """A node can be read (again)."""

@@ -22,7 +22,7 @@ from kframe.model.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
 from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut, error_name
 from kframe_zookeeper.requests import MultiWrite, Reply
-from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session, SessionOver
+from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session
 
 #: Writes that share one check: more are not faster, and hold more up when one of them is refused.
 WRITES_MOST: Final = 500
@@ -35,7 +35,7 @@ ROUNDS_MOST: Final = 1000
 LOST: Final = 1
 """The connection broke: it may have been done."""
 UNTRIED: Final = 2
-"""Not done, because another write of its batch was refused."""
+"""Not done, because another write of its batch was refused, or because the session was not certain to live."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +137,10 @@ class Sending:
         except KazooException as error:
             raise StoreError(f"ZooKeeper refused {last - first} writes: {error!r}") from error
         fenced = bool(self._guard)
-        code, version, mzxid = _results(reply, int(operations.sum()) + fenced, fenced=fenced)
+        results = _results(reply, int(operations.sum()) + fenced, fenced=fenced)
+        if results is None:
+            return  # the request left empty; its answer proves that the session lives
+        code, version, mzxid = results
         ends = np.cumsum(operations) + fenced
         refused = np.flatnonzero(code)
         if len(refused) == 0:
@@ -156,12 +159,14 @@ def write_once(session: Session, guard: bytes, writes: Writes) -> Fates:
     return Sending(session, guard, writes).finish()
 
 
-def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, Int64]:
-    """Codes (0 where it is not this operation that was refused), versions and transactions of ``count`` operations."""
+def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, Int64] | None:
+    """Codes (0 where it is not this operation that was refused), versions and transactions of ``count`` operations.
+
+    None if the request was sent without operations (``MultiWrite``)."""
     code, version, mzxid = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64)
     found = split_results(reply.data, reply.start, code, version, mzxid)
     if found == 0 and count:
-        raise SessionOver("the session with ZooKeeper may be over: nothing was written")
+        return None
     if found != count:
         raise StoreError(f"ZooKeeper's answer to {count} writes has {found} results")
     code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = 0  # another one was refused

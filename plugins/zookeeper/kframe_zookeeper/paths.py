@@ -29,6 +29,11 @@ CONSUMERS: Final = "/consumers"
 #: Its presence means that a KRaft controller is taking over; never touched.
 MIGRATION: Final = "/migration"
 
+#: What instances of kframe tell each other; brokers do not know it.
+LIVENESS: Final = "/kframe/liveness"
+#: One ephemeral record for each instance of kframe, by its id. Kafka neither knows nor touches it.
+INSTANCES: Final = "/kframe/instances"
+
 #: The name that stands for all brokers, clients or users that have no settings of their own.
 DEFAULT_ENTITY: Final = "<default>"
 #: The kinds of things that have settings.
@@ -79,9 +84,19 @@ _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]{0,
 _SEQUENCE: Final = re.compile(r"-?[0-9]{10}")
 
 
+def liveness_path(session_id: int) -> str:
+    """Where the instance of kframe that owns a session says how the end of its process is noticed."""
+    return f"{LIVENESS}/{session_id & 0xFFFF_FFFF_FFFF_FFFF:x}"
+
+
 def broker_path(broker_id: int) -> str:
     """A broker's registration."""
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def instance_path(controller_id: int) -> str:
+    """The record of the instance that has an id."""
+    return f"{INSTANCES}/{controller_id}"
 
 
 def topic_path(topic: str) -> str:

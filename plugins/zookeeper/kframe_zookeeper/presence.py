@@ -9,7 +9,6 @@ controllers never load it. It has a field that no broker writes, by which kframe
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 import msgspec
 
@@ -18,18 +17,9 @@ from kframe.model.brokers import Registration
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.requests import EPHEMERAL, delete
-from kframe_zookeeper.znodes import encode_broker
+from kframe_zookeeper.znodes import CONTROLLER_FIELD, encode_broker
 
 _log = logging.getLogger("kframe.zookeeper")
-
-_FIELD: Final = "kframe_controller"
-#: In no string of JSON: there its quotes would be escaped.
-_MARK: Final = f'"{_FIELD}":true'.encode()
-
-
-def is_controller_only(data: bytes | None) -> bool:
-    """Whether a registration is that of a controller which is no broker."""
-    return data is not None and _MARK in data
 
 
 class Presence:
@@ -37,7 +27,7 @@ class Presence:
 
     def __init__(self, registration: Registration, now_ms: int) -> None:
         self._path = paths.broker_path(registration.broker_id)
-        self._data = encode_broker(registration, now_ms, extra={_FIELD: msgspec.Raw(b"true")})
+        self._data = encode_broker(registration, now_ms, extra={CONTROLLER_FIELD: msgspec.Raw(b"true")})
 
     def appear(self, connection: Connection) -> None:
         """Stand there from now on, unless a broker does."""

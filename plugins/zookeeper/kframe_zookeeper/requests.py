@@ -80,7 +80,8 @@ class MultiRead(MultiRequest):
 class MultiWrite(MultiRequest):
     """Writes of which all are done or none.
 
-    Once the fence is shut they are not sent: an empty multi goes out in their place, and its answer has no results.
+    While the fence is shut they are not sent: an empty multi goes out in their place. Its answer has no results, and
+    opens the fence if the session lives.
     """
 
     type = 14

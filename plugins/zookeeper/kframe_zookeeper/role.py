@@ -14,11 +14,17 @@ from kazoo.protocol.serialization import Sync
 
 from kframe.errors import StoreError, ZnodeError
 from kframe_zookeeper.multiread import Node, error_name, read_nodes
-from kframe_zookeeper.multiwrite import LOST, Writes, require, write_all, write_once
-from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH
+from kframe_zookeeper.multiwrite import LOST, UNTRIED, Writes, require, write_all, write_once
+from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from kframe_zookeeper.requests import EPHEMERAL, check, create, delete, set_data
 from kframe_zookeeper.session import RequestLost, Session
-from kframe_zookeeper.znodes import decode_controller_epoch, encode_controller, encode_controller_epoch
+from kframe_zookeeper.znodes import (
+    decode_controller,
+    decode_controller_epoch,
+    encode_controller,
+    encode_controller_epoch,
+    is_controller_only,
+)
 
 #: Controller epochs are int32 on the wire; the last ones are left for whoever mends the record.
 EPOCH_MOST: Final = 2**31 - 2
@@ -58,13 +64,27 @@ class Candidate:
     now_ms: int
     highest: int = 0
 
-    def claim(self, *, takeover: bool = False) -> Claim | None:
-        """Become controller; None if the role is taken or somebody else was faster.
+    def next_claim(self, epoch: Node) -> Claim:
+        """The claim that follows this record of the controller epoch. Raises StoreError where none can."""
+        claim = Claim(max(_decoded(epoch), self.highest) + 1, epoch.version + 1)
+        if claim.controller_epoch > EPOCH_MOST:
+            raise StoreError(f"{CONTROLLER_EPOCH} holds {_decoded(epoch)}: no higher controller epoch can be sent")
+        return claim
 
-        ``takeover`` takes the role from the controller that holds it now, too: it is told by the deletion of its
-        record. Not from one that comes while we try: who is late, or was asleep, has lost.
+    def claim(
+        self, *, takeover: bool = False, brokers_only: bool = False, early: Claim | None = None
+    ) -> Claim | None:  # fmt: skip
+        """Become controller; None if the role is taken or another contender was faster. ``early`` is a claim of this
+        session that was sent already: it counts if the records say that it was done and still holds.
+
+        ``takeover`` takes the role also from the controller that holds it now, with ``brokers_only`` only if that is a
+        broker; the deletion of its record notifies it. A controller that is elected while this runs keeps the role. The
+        write names the version of the controller epoch that was read before the record of that controller. Each
+        election raises it, so the record that is deleted is the one that was read.
         Raises RequestLost where that cannot be found out, StoreError where the records make no sense.
         """
+        if early is not None and self._is_ours(*self._read(), early):
+            return early
         claim: Claim | None = None
         deposed: Node | None = None
         code = 0
@@ -72,20 +92,18 @@ class Candidate:
             epoch, holder = self._read()
             if claim is not None and self._is_ours(epoch, holder, claim):
                 return claim
-            if claim is None and takeover:
+            if claim is None and takeover and not (brokers_only and not self._is_broker(holder)):
                 deposed = holder
             if holder is not None and (deposed is None or holder.czxid != deposed.czxid):
                 return None
-            claim = Claim(max(_decoded(epoch), self.highest) + 1, epoch.version + 1)
-            if claim.controller_epoch > EPOCH_MOST:
-                raise StoreError(f"{CONTROLLER_EPOCH} holds {_decoded(epoch)}: no higher controller epoch can be sent")
-            writes = Writes.of([self._operations(claim, holder)])
+            claim = self.next_claim(epoch)
+            writes = Writes.of([self.operations(claim, holder)])
             code = int(write_once(self.session, b"", writes).code[0])
             if code == 0:
                 return claim
             if code == LOST:
                 self.session.await_connection()
-            elif code not in _REFUSED:
+            elif code not in (*_REFUSED, UNTRIED):
                 raise StoreError(f"ZooKeeper refused the claim: {error_name(code)}")
         if code == LOST:
             raise RequestLost("whether the role was won is not known")
@@ -112,7 +130,24 @@ class Candidate:
         ours = holder is not None and holder.owner == self.session.session_id
         return ours and epoch.version == claim.epoch_version and _decoded(epoch) == claim.controller_epoch
 
-    def _operations(self, claim: Claim, holder: Node | None) -> list[bytes]:
+    def _is_broker(self, holder: Node | None) -> bool:
+        """Whether the session of this controller record owns the registration of that broker id, too.
+
+        Kafka's brokers register and stand for election in one session (3.9 ``KafkaServer.startup``); an instance of
+        kframe has no registration, or one that is marked (``presence``).
+        """
+        if holder is None:
+            return False
+        try:
+            path = broker_path(decode_controller(holder.data).brokerid)
+        except ZnodeError:
+            return False
+        (registration,) = read_nodes(self.session, [self.root + path])
+        same_session = registration is not None and registration.owner == holder.owner
+        return same_session and registration is not None and not is_controller_only(registration.data)
+
+    def operations(self, claim: Claim, holder: Node | None) -> list[bytes]:
+        """The transaction that claims the role; it deletes the record of ``holder`` if there is one."""
         raised = set_data(
             self.root + CONTROLLER_EPOCH, encode_controller_epoch(claim.controller_epoch), claim.epoch_version - 1
         )

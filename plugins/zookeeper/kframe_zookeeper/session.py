@@ -80,6 +80,9 @@ class Session:
     def __init__(self, client: KazooClient, fence: Fence | None = None) -> None:
         self.client = client
         self.fence = Fence() if fence is None else fence
+        self.waits_for_server = False
+        """Whether who waits for a connection waits until the server says that the session has ended. Else the wait ends
+        when it may have ended by our own clock."""
         self.has_multi_read = True
         """Whether the server knows multiRead (3.6 and later)."""
         self.on_end: Callable[[], None] = _nothing
@@ -108,6 +111,13 @@ class Session:
         """The number that the server gave the session; the owner of what is ephemeral in it."""
         return int(self.client._session_id or 0)
 
+    def local_host(self) -> str:
+        """The address of this machine that the server is reached from. Raises OSError without a connection."""
+        connected = self.client._connection._socket
+        if connected is None:
+            raise ConnectionError("no connection to ZooKeeper")
+        return str(connected.getsockname()[0])
+
     @property
     def over(self) -> bool:
         """Whether the session has ended."""
@@ -119,7 +129,7 @@ class Session:
             self.client.start(timeout_s)
             self._begun = True
             self._probe()
-        except (KazooException, KazooTimeoutError) as error:
+        except (KazooException, KazooTimeoutError, SessionOver, RequestLost) as error:
             self.close()
             raise StoreError(f"no session with ZooKeeper at {self.client.hosts}: {error}") from error
 
@@ -169,7 +179,9 @@ class Session:
             except KazooTimeoutError:
                 if self.over:
                     raise SessionOver("the session with ZooKeeper is over") from None
-            except (SessionExpiredError, AuthFailedError) as error:
+            except AuthFailedError as error:
+                raise SessionOver("ZooKeeper has refused the login, so the session is over") from error
+            except SessionExpiredError as error:
                 raise SessionOver(f"the session with ZooKeeper is over: {error!r}") from error
             except (ConnectionLoss, ConnectionClosedError) as error:
                 if self.over:
@@ -177,12 +189,19 @@ class Session:
                 raise RequestLost("the connection to ZooKeeper broke") from error
 
     def await_connection(self) -> None:
-        """Return when there is a connection. Raises SessionOver, at the latest when the session may have expired."""
-        while not self._connected.wait(min(_LOOK_S, max(self.fence.left_s(), 0.0))):
-            if self.over or not self.fence.is_open():
+        """Return when there is a connection. Raises SessionOver; see ``waits_for_server``.
+
+        A server that was down gives every session its full timeout when it is back, so our own clock cannot tell that
+        a session has ended (ZooKeeper 3.8 ``ZooKeeperServer.startup``).
+        """
+        while not self._connected.wait(_LOOK_S if self.waits_for_server else self._look_s()):
+            if self.over or not (self.waits_for_server or self.fence.is_open()):
                 raise SessionOver("the session with ZooKeeper is over, or may be")
         if self.over:
             raise SessionOver("the session with ZooKeeper is over")
+
+    def _look_s(self) -> float:
+        return min(_LOOK_S, max(self.fence.left_s(), 0.0))
 
     def ask(
         self, requests: Iterable[Sent], in_flight: int = IN_FLIGHT, absent: type[KazooException] | None = None

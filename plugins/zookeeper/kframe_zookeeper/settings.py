@@ -31,6 +31,7 @@ DEFAULT_PORT: Final = 2181
 REPLY_BYTES_MAX: Final = 16 * 2**20
 
 _CONNECT: Final = "zookeeper.connect"
+_CREATE_CHROOT: Final = "kframe.create.chroot"
 _JAAS: Final = "java.security.auth.login.config"
 _HOST_PORT: Final = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/?#@\s]+))(?::([0-9]{1,5}))?")
 
@@ -86,6 +87,7 @@ KEYS: Final[Mapping[str, Key]] = {
         Key("zookeeper.sasl.client", boolean, "true", "Log in by SASL where the JAAS file says how."),
         Key("zookeeper.sasl.clientconfig", text, "Client", "Section of the JAAS file that is ours."),
         Key(_JAAS, _any_text, "", "JAAS file with user name and password for SASL DIGEST-MD5."),
+        Key(_CREATE_CHROOT, boolean, "false", "Create the chroot of a cluster whose brokers have not started yet."),
     )
 }
 #: Those, and what else Kafka itself knows about ZooKeeper.
@@ -127,6 +129,8 @@ class ConnectSettings:
     tls: TlsSettings | None = None
     sasl: SaslLogin | None = None
     reply_bytes_max: int = REPLY_BYTES_MAX
+    create_chroot: bool = False
+    """Whether a store may create the chroot, and use one that holds no cluster yet."""
 
     @property
     def connect_string(self) -> str:
@@ -182,6 +186,7 @@ def settings_of_config(values: Mapping[str, object], source: str = "config") -> 
         read["zookeeper.set.acl"],
         _tls(read),
         _sasl(read),
+        create_chroot=read[_CREATE_CHROOT],
     )
     if settings.secure_acl and settings.sasl is None and (settings.tls is None or not settings.tls.key_and_certificate):
         raise ConfigError(f"{source} key zookeeper.set.acl", "true, but nothing that says who we are",

@@ -19,7 +19,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
-from kframe.errors import ControllerFenced, KframeError, StoreError, ZnodeError
+from kframe.errors import ConfigError, KframeError, StoreError, ZnodeError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
@@ -28,34 +28,36 @@ from kframe.model.events import Elect, Event, SessionExpired
 from kframe.model.ports import Met, Notify
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import acl_of
+from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.hearing import Hearing
+from kframe_zookeeper.identity_calls import IdentityCalls
+from kframe_zookeeper.instances import IdInUse, InstanceRecord
 from kframe_zookeeper.loading import load_cluster, reread_registrations
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
+from kframe_zookeeper.record_calls import RecordCalls
 from kframe_zookeeper.request_calls import RequestCalls
 from kframe_zookeeper.requests import delete, encode_acl
-from kframe_zookeeper.role import EPOCH_MOST, Candidate
+from kframe_zookeeper.role_calls import RoleCalls, remember
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
 from kframe_zookeeper.topic_calls import TopicCalls
 from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.worker import Worker
-from kframe_zookeeper.znodes import decode_controller, decode_controller_epoch, encode_features
+from kframe_zookeeper.znodes import decode_controller_epoch, encode_features
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: The id of a controller that there is not, or whose record nobody can read.
-NO_CONTROLLER: Final = -1
 #: How often the server is asked for a sign of life, in parts of the session timeout.
 HEARTBEATS: Final = 6
 #: How long to wait before the next try to get a new session (Kafka 3.9 ``ZooKeeperClient.RetryBackoffMs``).
 RETRY_S: Final = 1.0
 
 
-class ZooKeeperStore(TopicCalls, RequestCalls):
+class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityCalls):
     """Implements ``kframe.model.ports.Store``.
 
     When its session expires it goes on in a new one; a claim does not survive that.
@@ -71,21 +73,31 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         self._worker: Worker | None = None
         self._changing = threading.Lock()
         self._presence: Presence | None = None
+        self._instance: InstanceRecord | None = None
         self._highest_epoch = 0
         self._met: Met = _nobody_waits
+        self._cluster_checked = True
+        """False from ``open`` until the chroot was found to hold a cluster."""
 
     def open(self, notify: Notify) -> None:
         """Connect, create the nodes that every broker creates unless told not to, and watch who is controller.
 
-        Raises StoreError, and ConfigError where a TLS file cannot be used.
+        Raises StoreError, and ConfigError where a TLS file cannot be used, the chroot holds no cluster, or another
+        instance has our id.
         """
         if self._worker is not None:
             raise StoreError("the store is open already")
         self._worker = Worker(self._beat, self._beat_s)
         try:
-            if self._creates:
+            if self._creates and self._settings.create_chroot:
                 ensure_chroot(self._settings)
-            self._begin_session()
+            else:
+                self._cluster_checked = False
+            self._begin_session(first=True)
+        except IdInUse as error:
+            self.close()
+            raise ConfigError("config key broker.id", f"{error.controller_id}, which is the id of {error.holder}",
+                              "an id that no live instance has, or --allow-duplicate-id") from error  # fmt: skip
         except (KazooException, KazooTimeoutError) as error:
             self.close()
             raise StoreError(f"{self._settings.connect_string} cannot be reached: {error}") from error
@@ -102,32 +114,9 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.session.close()
+            connection.retire()
         if worker is not None:
             worker.stop()
-
-    def read_record(self, path: str) -> bytes | None:
-        """What stands in a node below the chroot, None if there is none. Callable from any thread."""
-        node = self._connected().node(path)
-        return None if node is None else node.data
-
-    def read_record_names(self, path: str) -> tuple[str, ...]:
-        """Names of a node's children, none if there is no such node. Callable from any thread."""
-        return self._connected().children([path])[0]
-
-    def announce(self, registration: Registration) -> None:
-        """Stand in ``/brokers/ids`` as this while we have the role; see ``presence``. Callable from any thread."""
-        self._presence = Presence(registration, time.time_ns() // 1_000_000)
-        self._put(self._show)
-
-    def _show(self) -> None:
-        """Stand there if we have the role, else not. In the worker."""
-        connection, presence = self._connection, self._presence
-        if connection is None or presence is None:
-            return
-        if connection.claim is not None:
-            presence.appear(connection)
-        else:
-            presence.disappear(connection)
 
     def connected(self) -> bool:
         """Whether our session lives: the fence is open, that is, the server was heard of late."""
@@ -137,41 +126,6 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
     def quarantined(self) -> dict[str, str]:
         """Nodes that are left out because they cannot be read, by path, with the reason."""
         return dict(self._memory.broken)
-
-    def claim(self, controller_id: int) -> int | None:
-        """Take the role if it is free, and return the controller epoch: one more than the last."""
-        return self._claim(controller_id, takeover=False)
-
-    def take_over(self, controller_id: int) -> int | None:
-        """Take the role also from a controller that holds it; None if yet another one was faster."""
-        return self._claim(controller_id, takeover=True)
-
-    def controller(self) -> int:
-        """Id of the present controller; -1 if there is none, or none that anybody can read."""
-        connection = self._connected()
-        connection.watches.exists(paths.CONTROLLER)
-        node = connection.node(paths.CONTROLLER)
-        if node is None:
-            self._memory.mend(paths.CONTROLLER)
-            return NO_CONTROLLER
-        try:
-            controller_id = decode_controller(node.data).brokerid
-        except ZnodeError as error:
-            self._memory.quarantine(paths.CONTROLLER, error)
-            return NO_CONTROLLER
-        self._memory.mend(paths.CONTROLLER)
-        return controller_id
-
-    def owns_role(self) -> bool:
-        """Whether ``/controller`` is an ephemeral record of our own session."""
-        connection = self._connected()
-        node = connection.node(paths.CONTROLLER)
-        return node is not None and node.owner == connection.session.session_id
-
-    def may_act(self) -> bool:
-        """Whether the role was claimed, not heard to be lost, and our session is certain to live by our own clock."""
-        connection = self._connection
-        return connection is not None and connection.may_act
 
     def prepare(self) -> None:
         """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications.
@@ -225,49 +179,6 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         """Read the states of these rows; a stored broker that ``cluster`` has not met gets an index in it."""
         return stored_states(self._connected(), self._memory, cluster, rows)
 
-    def release(self) -> None:
-        """Delete ``/controller`` if the role is still ours; registrations are not followed any more.
-
-        If that cannot be told from lost, the session ends: nobody else can be controller as long as it lives.
-        """
-        self._memory.follows = False
-        connection = self._connection
-        if connection is None or connection.claim is None:
-            return
-        if self._presence is not None:
-            self._presence.disappear(connection)
-        try:
-            connection.write([[delete(connection.root + paths.CONTROLLER)]], NO_NODE)
-        except ControllerFenced:
-            pass  # taken over: there is nothing of ours to give up
-        except StoreError as error:
-            _log.warning("the role could not be given up, so the session is: %s", error)
-            self._put(partial(self._expire, connection))
-        connection.take_role(None)
-
-    def _claim(self, controller_id: int, *, takeover: bool) -> int | None:
-        connection = self._connected()
-        connection.take_role(None)  # an old claim is not to be taken for the new one
-        acl = connection.acl_of(paths.CONTROLLER)
-        now_ms = time.time_ns() // 1_000_000
-        candidate = Candidate(
-            connection.session, connection.root, acl, controller_id, now_ms, self._highest_epoch
-        )  # fmt: skip
-        try:
-            claim = candidate.claim(takeover=takeover)
-        except RequestLost:
-            # The record may be ours, and nobody would ever know: it goes with the session.
-            self._put(partial(self._expire, connection))
-            raise
-        connection.watches.exists(paths.CONTROLLER)
-        if claim is None:
-            return None
-        self._remember(claim.controller_epoch)
-        connection.take_role(claim)
-        if self._presence is not None:
-            self._presence.appear(connection)
-        return claim.controller_epoch
-
     def _acl_of(self, path: str) -> bytes:
         """The ACL of a new node, as create operations hold it."""
         return encode_acl(acl_of(path, self._settings.secure_acl))
@@ -284,8 +195,8 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         if worker is not None:
             worker.put(task)
 
-    def _begin_session(self) -> None:
-        """Connect in a new session, and watch who is controller. Raises StoreError."""
+    def _begin_session(self, *, first: bool = False) -> None:
+        """Connect in a new session, and watch who is controller. Raises StoreError, first ConfigError too."""
         session, memory = Session(make_client(self._settings)), Memory()
         connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(hear, what, path)))
         hearing = Hearing(connection, memory, self._tell)
@@ -298,18 +209,24 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         session.on_end = lambda: self._put(partial(self._expire, connection))
 
         def reconnected() -> None:
-            connection.watches.lose()
-            self._put(connection.watches.rearm)
+            connection.reconnected()
+            self._put(connection.resume)
 
         session.on_reconnect = reconnected
         session.begin(self._settings.connection_timeout_ms / 1000)
         try:
+            if not self._cluster_checked:
+                require_cluster(session, self._settings)
+                self._cluster_checked = True
             if self._creates:
                 connection.create_missing(paths.PERSISTENT)
+            if self._instance is not None:
+                self._instance.appear(connection, wait=first)
             connection.watches.exists(paths.CONTROLLER)
-        except StoreError:
+        except KframeError:
             session.close()
             raise
+        session.waits_for_server = True  # from now on there may be something to lose
         with self._changing:
             self._memory, self._connection = memory, connection
         if self._worker is None:  # closed while we connected
@@ -333,23 +250,22 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         claim = connection.claim
         try:
             epoch, holder = connection.nodes([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
-            connection.watches.rearm()
+            connection.resume()
+            connection.watch_holder()
         except SessionOver:
             self._expire(connection)
         except RequestLost:
             _log.info("ZooKeeper did not answer; the session lives for %.1f s more", connection.session.fence.left_s())
         else:
             with suppress(ZnodeError):
-                self._remember(0 if epoch is None else decode_controller_epoch(epoch.data))
+                remember(self, 0 if epoch is None else decode_controller_epoch(epoch.data))
             ours = holder is not None and holder.owner == connection.session.session_id
             if ours and claim is not None and claim is connection.claim and not claim.stands(epoch):
                 _log.error("somebody who is not controller has written %s; we resign", paths.CONTROLLER_EPOCH)
                 self._expire(connection)
-
-    def _remember(self, controller_epoch: int) -> None:
-        """There has been this controller epoch: none that falls is followed, but where none can follow."""
-        if controller_epoch < EPOCH_MOST:
-            self._highest_epoch = max(self._highest_epoch, controller_epoch)
+            elif connection.contender.overdue(connection.session.fence.timeout_s):
+                _log.error("the role was won but the controller does not take it; ending the session")
+                self._expire(connection)
 
     def _expire(self, connection: Connection) -> None:
         """The session is over or may be: say so, and get another one. In the worker."""
@@ -358,6 +274,7 @@ class ZooKeeperStore(TopicCalls, RequestCalls):
         self._memory.follows = False
         connection.take_role(None)
         connection.session.expire()
+        connection.retire()
         self._tell(SessionExpired())
         connection.session.dispose()
         while self._connection is connection and self._worker is not None:

@@ -122,10 +122,6 @@ class TopicCalls:
         kind, name = ("brokers", paths.DEFAULT_ENTITY) if topic is None else ("topics", topic)
         _write_settings(self._connected(), kind, name, config)
 
-    def write_user(self: Calls, user: str, config: Mapping[str, str]) -> None:
-        """The same for a user, whose name is written as Kafka's Sanitizer writes it."""
-        _write_settings(self._connected(), "users", user, config)
-
     def delete_topics(self: Calls, names: tuple[str, ...]) -> None:
         """Delete topics, then their settings, then their marks: until the last is gone it can be done again."""
         connection = self._connected()

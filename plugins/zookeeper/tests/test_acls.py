@@ -103,6 +103,7 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
         settings_of_url(f"zookeeper://{sasl_zookeeper.address}/all-that-is-created"),
         secure_acl=True,
         sasl=SaslLogin("kafka", "its secret"),
+        create_chroot=True,
     )
     controller, loop = build(ONE, ZooKeeperStore(settings))
     controller.open()

@@ -9,13 +9,15 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.role import EPOCH_MOST
+from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import opened, until
 from kframe_zookeeper.testing.victims import build
+from kframe_zookeeper.znodes import decode_controller, encode_controller
 
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import Elect, Event, SessionExpired
-from kframe.testing.clusters import StateSpec, change_of
+from kframe.testing.clusters import StateSpec, change_of, registration
 from kframe.testing.store_world import ONE, TWO, small_cluster
 
 
@@ -129,3 +131,109 @@ def test_a_controller_stops_and_says_so_where_the_controller_epochs_end(
         controller.stop()
     assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == str(EPOCH_MOST).encode()
     assert world.operator.exists(paths.CONTROLLER) is None
+
+
+def elect_broker(operator: KazooClient, broker_id: int) -> None:
+    """Have a registered broker claim the role, in the session that owns its registration, as brokers do."""
+    operator.ensure_path(paths.CONTROLLER_EPOCH)
+    epoch, stat = operator.get(paths.CONTROLLER_EPOCH)
+    transaction = operator.transaction()
+    transaction.create(paths.CONTROLLER, encode_controller(broker_id, 0), ephemeral=True)
+    transaction.set_data(paths.CONTROLLER_EPOCH, str(int(epoch or b"0") + 1).encode(), version=stat.version)
+    assert not [one for one in transaction.commit() if isinstance(one, Exception)]
+
+
+def test_a_standby_claims_at_the_notification_and_hands_the_claim_out_once(
+    worlds: Callable[..., ZooKeeperWorld],
+) -> None:
+    world, heard = worlds(small_cluster()), list[Event]()
+    active, standby = opened(world), opened(world, heard=heard)
+    assert active.claim(ONE) == 1
+    assert standby.controller() == ONE
+    standby.contend(TWO)
+    active.release()
+    until(lambda: Elect() in heard)
+    # Nobody has called claim.
+    assert decode_controller(world.operator.get(paths.CONTROLLER)[0]).brokerid == TWO
+    assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+    assert (standby.controller(), standby.owns_role(), standby.may_act()) == (-1, False, False)
+    assert standby.claim(TWO) == 2
+    assert (standby.controller(), standby.owns_role(), standby.may_act()) == (TWO, True, True)
+    standby.prepare()
+    assert active.claim(ONE) is None
+
+
+def test_of_two_standbys_one_claims_at_one_epoch(worlds: Callable[..., ZooKeeperWorld]) -> None:
+    world = worlds(small_cluster())
+    heard = [list[Event]() for _ in range(3)]
+    active, *standbys = (opened(world, heard=events) for events in heard)
+    assert active.claim(ONE) == 1
+    for number, store in enumerate(standbys):
+        assert store.controller() == ONE
+        store.contend(TWO + number)
+    world.drop_controller()
+    until(lambda: all(Elect() in events for events in heard))
+    assert sorted(str(store.claim(TWO + number)) for number, store in enumerate(standbys)) == ["2", "None"]
+    assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+
+
+def test_an_early_claim_that_lost_leaves_no_trace(worlds: Callable[..., ZooKeeperWorld]) -> None:
+    """The epoch that was known is not that of the broker that was first; the next election is contended for anew."""
+    world, heard = worlds(small_cluster()), list[Event]()
+    active, standby = opened(world), opened(world, heard=heard)
+    assert active.claim(ONE) == 1
+    assert standby.controller() == ONE
+    standby.contend(TWO)
+    world.operator.set(paths.CONTROLLER_EPOCH, b"7")
+    world.drop_controller()
+    until(lambda: Elect() in heard)
+    assert world.operator.exists(paths.CONTROLLER) is None
+    assert (standby.controller(), standby.owns_role()) == (-1, False)
+    assert standby.claim(TWO) == 8
+
+
+def test_a_role_that_was_won_and_is_not_taken_goes_with_the_session(worlds: Callable[..., ZooKeeperWorld]) -> None:
+    world, heard = worlds(small_cluster(), session_timeout_ms=2000), list[Event]()
+    active, standby = opened(world), opened(world, heard=heard)
+    assert active.claim(ONE) == 1
+    assert standby.controller() == ONE
+    standby.contend(TWO)
+    world.drop_controller()
+    until(lambda: heard[-2:] == [SessionExpired(), Elect()])
+    assert world.operator.exists(paths.CONTROLLER) is None
+    assert standby.claim(TWO) == 3
+
+
+def test_a_takeover_from_brokers_spares_other_instances(worlds: Callable[..., ZooKeeperWorld]) -> None:
+    world = worlds(small_cluster())
+    first, second = opened(world), opened(world)
+    assert first.claim(ONE) == 1
+    assert second.take_over(TWO, brokers_only=True) is None
+    first.announce(registration(ONE))
+    until(lambda: world.operator.exists(paths.broker_path(ONE)) is not None)
+    assert second.take_over(TWO, brokers_only=True) is None
+    assert (first.owns_role(), world.operator.get(paths.CONTROLLER_EPOCH)[0]) == (True, b"1")
+    first.release()
+    assert first.claim(1) == 2, "under the id of a broker that another session has registered"
+    assert second.take_over(TWO, brokers_only=True) is None
+    first.release()
+    elect_broker(world.operator, 1)
+    assert second.take_over(TWO, brokers_only=True) == 4
+    assert second.owns_role()
+
+
+def test_a_takeover_from_a_broker_that_has_just_gone_spares_its_successor(
+    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy
+) -> None:
+    """The instance that follows the broker claims between the read and the write of the takeover."""
+    world = worlds(small_cluster())
+    successor, late = opened(world), opened(world, proxy)
+    elect_broker(world.operator, 1)
+
+    def succeed(_: Link) -> None:
+        world.drop_controller()
+        assert successor.claim(ONE) == 2
+
+    proxy.script(Break(Moment.BEFORE_REQUEST, 1, MULTI, succeed))
+    assert late.take_over(TWO, brokers_only=True) is None
+    assert (successor.owns_role(), world.operator.get(paths.CONTROLLER_EPOCH)[0]) == (True, b"2")

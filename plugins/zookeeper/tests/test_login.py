@@ -55,7 +55,7 @@ def test_a_wrong_password_is_told_and_not_tried_again(sasl_zookeeper: ServerHand
 def test_a_login_that_is_refused_later_ends_the_session_and_is_tried_again(own_sasl: ServerHandle) -> None:
     """As when an operator changes passwords in two steps, whichever comes first."""
     heard = list[Event]()
-    store = ZooKeeperStore(settings_for(own_sasl, "its secret"))
+    store = ZooKeeperStore(replace(settings_for(own_sasl, "its secret"), create_chroot=True))
     store.open(heard.append)
     try:
         assert store.claim(ONE) == 1

@@ -60,7 +60,7 @@ def test_nobody_of_ours_takes_it_for_a_broker(worlds: Callable[..., ZooKeeperWor
     assert world.operator.exists(OURS) is not None
     assert (ids(store), ids(other)) == (before, before)
     cluster = ZooKeeperCluster(world.settings())
-    assert list(cluster.broker_ids()) == before
+    assert list(cluster.broker_addresses()) == before
     assert ONE not in cluster.capture().to_cluster().brokers.ids.tolist()
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from kframe_zookeeper import paths
 from kframe_zookeeper.testing.proxy import MULTI, Break, Direction, Link, Moment, Proxy
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import MOMENTS, PATIENCE_S, big_cluster, controller, every_row, until
@@ -45,22 +46,35 @@ def test_a_session_that_ends_in_the_middle_of_a_write_writes_nothing_more(
     assert described(store.load()) == left, "nothing of the old session arrives in the new one"
 
 
-def test_a_session_that_hears_nothing_ends_by_our_own_clock(
+def test_a_session_that_hears_nothing_waits_for_the_word_of_the_server(
     worlds: Callable[..., ZooKeeperWorld], proxy: Proxy
 ) -> None:
+    """The session may have ended by our own clock, so the controller does not act; only the server ends the session."""
     world, heard = worlds(small_cluster(), session_timeout_ms=3000), list[Event]()
     store, cluster = controller(world, proxy, heard)
     before = store._connection
     assert before is not None
     heard.clear()
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
+        except (ControllerFenced, StoreError) as error:
+            failures.append(error)
+
     proxy.drop(*Direction)
-    with pytest.raises((ControllerFenced, StoreError)):
-        store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
-    until(lambda: heard[:1] == [SessionExpired()])
+    thread = threading.Thread(target=write)
+    thread.start()
+    until(lambda: world.operator.exists(paths.CONTROLLER) is None)
     assert not before.session.fence.is_open()
+    assert (store.may_act(), heard, failures) == (False, [], [])
     proxy.drop()
     proxy.cut()
+    thread.join(PATIENCE_S)
+    assert len(failures) == 1
     until(lambda: heard[-1:] == [Elect()])
+    assert heard[0] == SessionExpired()
     assert described(store.load()) == described(cluster)
 
 

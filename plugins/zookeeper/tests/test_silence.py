@@ -49,7 +49,10 @@ def until(holds: Callable[[], bool]) -> None:
 class Sleepy(ZooKeeperStore):
     """Falls asleep for ``nap_s`` seconds once it has written states, and so does its clock's owner."""
 
+    world: ZooKeeperWorld
     nap_s = 0.0
+    ends = False
+    """Whether the server ends the session meanwhile."""
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         result = super().write_states(cluster, change)
@@ -63,17 +66,25 @@ class Sleepy(ZooKeeperStore):
 
     def _sleep(self) -> None:
         assert self._connection is not None
-        fence, nap_s = self._connection.session.fence, self.nap_s
-        awake_s = fence.now_s
-        fence.now_s = lambda: awake_s() + nap_s
+        session, nap_s = self._connection.session, self.nap_s
+        if self.ends:
+            ending, self.ends = session.client.client_id, False
+            self.world.end_session(ending)
+        awake_s = session.fence.now_s
+        session.fence.now_s = lambda: awake_s() + nap_s
 
 
-@pytest.mark.parametrize("nap_s, silent", [(5.0, False), (25.0, True)])
+@pytest.mark.parametrize(
+    ("nap_s", "ends", "silent"),
+    [(5.0, False, False), (25.0, False, False), (25.0, True, True)],
+    ids=["short", "long, and the session lives", "long, and the session has ended"],
+)
 def test_what_was_stored_is_told_only_while_the_session_is_certain_to_live(
-    world: ZooKeeperWorld, nap_s: float, silent: bool
+    world: ZooKeeperWorld, nap_s: float, ends: bool, silent: bool
 ) -> None:
-    """The timeout is 20 seconds. No event tells of the nap: the fence alone knows."""
+    """The timeout is 20 seconds. No event tells of the nap: the fence alone knows, and then the server is asked."""
     store = Sleepy(world.settings())
+    store.world = world
     world.stores.append(store)
     transport = RecordingTransport()
     loop = ControllerLoop(Core(ONE, ControllerConfig(), Selection({})), store, transport, SystemClock())
@@ -82,7 +93,7 @@ def test_what_was_stored_is_told_only_while_the_session_is_certain_to_live(
     assert loop.controller.active
     before = read_tree(world.operator)
     transport.take()
-    store.nap_s = nap_s
+    store.nap_s, store.ends = nap_s, ends
     world.unregister_brokers([1])
     world.settle()
     event = loop.queue.take()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kframe import ErrorCode
 from kframe.model.admin import FeatureUpdate
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe_kafka_wire.authorizer import Kind, Operation
+from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.calls import Call
 
 Fields = Mapping[str, Any]
@@ -41,7 +41,7 @@ async def init_producer_id(call: Call) -> Fields:
     """An id for an idempotent producer, from a block of our own; transactions belong to a coordinator."""
     if call.body["transactional_id"] is not None:
         return _no_producer(ErrorCode.NOT_COORDINATOR)
-    if not call.may(Operation.IDEMPOTENT_WRITE) and not _writes_somewhere(call):
+    if not call.may(Operation.IDEMPOTENT_WRITE) and not call.may_some(Operation.WRITE, Kind.TOPIC):
         return _no_producer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if call.body.get("producer_id", -1) >= 0 and call.body.get("producer_epoch", -1) < 0:
         return _no_producer(ErrorCode.INVALID_REQUEST)
@@ -60,21 +60,16 @@ def _no_producer(code: int) -> Fields:
     return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
 
 
-def _writes_somewhere(call: Call) -> bool:
-    """Whether any topic is open to whoever asks; only topics that anybody may write to can be told without a look at
-    the rules of each (Kafka ``authorizeByResourceType``)."""
-    return call.may(Operation.WRITE, Kind.TOPIC, "*")
-
-
 async def stale_controller(call: Call) -> Fields:
     """LeaderAndIsr, StopReplica and UpdateMetadata: we host nothing, and obey no other controller."""
+    call.require(Operation.CLUSTER_ACTION)
     return {"error_code": ErrorCode.STALE_CONTROLLER_EPOCH}
 
 
 async def update_features(call: Call) -> Fields:
     """Brokers in ZooKeeper mode support no feature, so that nothing can be finalised."""
     if not call.may(Operation.ALTER):
-        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "not allowed"}
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "Cluster authorization failed."}
     updates = tuple(
         FeatureUpdate(
             one["feature"], one["max_version_level"],
@@ -84,11 +79,11 @@ async def update_features(call: Call) -> Fields:
     )  # fmt: skip
     answer = await call.desk.wait(call.desk.controller.update_features(updates))
     results = [
-        {"feature": name, "error_code": code, "error_message": _UNSUPPORTED.format(name) if code else None}
+        {"feature": name, "error_code": code, "error_message": _UNSUPPORTED if code else None}
         for name, code in answer.codes.items()
     ]
     message = None if answer.error is ErrorCode.NONE else answer.error.name
     return {"error_code": answer.error, "error_message": message, "results": results}
 
 
-_UNSUPPORTED: Final = "{!r}: brokers in ZooKeeper mode support no level of any feature"
+_UNSUPPORTED: Final = "Could not apply finalized feature update because the provided feature is not supported."

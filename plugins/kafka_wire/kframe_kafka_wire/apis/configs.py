@@ -11,8 +11,8 @@ from typing import Any, Final
 from kframe import ClusterState, ErrorCode, KframeError
 from kframe.model.admin import ConfigChange, ConfigOperation
 from kframe.model.topics import topic_name_problem
-from kframe_kafka_wire.apis.topic_settings import TOPIC_SETTINGS, Type, of_broker
-from kframe_kafka_wire.authorizer import Kind, Operation
+from kframe_kafka_wire.acls import Kind, Operation
+from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, of_broker
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.records import NoRecords, Records, settings_at
 
@@ -53,6 +53,8 @@ async def _alter(call: Call, *, replace: bool) -> Fields:
         code, message = _refusal(call, *key)
         if listed[key] > 1:
             code, message = ErrorCode.INVALID_REQUEST, "each resource may be named once in a request"
+        elif code == 0 and (malformed := _malformed(one["configs"])) is not None:
+            code, message = ErrorCode.INVALID_REQUEST, malformed
         elif code == 0 and operations is None:
             code, message = ErrorCode.INVALID_REQUEST, "an operation is none of SET, DELETE, APPEND and SUBTRACT"
         codes[key] = code, message
@@ -65,7 +67,8 @@ async def _alter(call: Call, *, replace: bool) -> Fields:
         answer = await call.desk.wait(future)
         for key, change in changes.items():
             code = answer[change.topic]
-            codes[key] = code, reason(call, code, key[1] or "all brokers")
+            message = answer.messages.get(change.topic)
+            codes[key] = code, message or reason(call, code, key[1] or "all brokers")
     told = [
         {"error_code": code, "error_message": message, "resource_type": key[0], "resource_name": key[1]}
         for key, (code, message) in codes.items()
@@ -78,6 +81,16 @@ def _operations(configs: list[Fields]) -> tuple[tuple[ConfigOperation, str, str 
     if not set(kinds) <= set(ConfigOperation):
         return None
     return tuple((ConfigOperation(kind), one["name"], one["value"]) for kind, one in zip(kinds, configs, strict=True))
+
+
+def _malformed(configs: list[Fields]) -> str | None:
+    """Kafka's words for settings that are named twice or have no value; None if there are none."""
+    names = [config["name"] for config in configs]
+    if len(set(names)) < len(names):
+        return "Error due to duplicate config keys"
+    deletes = ConfigOperation.DELETE
+    nulls = [one["name"] for one in configs if one["value"] is None and one.get("config_operation") != deletes]
+    return f"Null value not supported for : {', '.join(nulls)}" if nulls else None
 
 
 def _refusal(
@@ -112,9 +125,9 @@ async def describe_configs(call: Call) -> Fields:
         entries: list[Fields] = []
         if code == 0:
             code, entries = await _described(call, kind, name)
-            message = reason(call, code, name)
+            message = "" if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else reason(call, code, name)
         keys = one["configuration_keys"]
-        wanted = None if keys is None or (call.version == 0 and not keys) else set(keys)
+        wanted = set(keys) if keys else None  # none listed means all of them, as in Kafka
         results.append(
             {
                 "error_code": code,
@@ -153,7 +166,8 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
         return code, []
     if kind == BROKER:
         return code, [_entry(call, key, value, _OF_ALL_BROKERS) for key, value in sorted(of_brokers.items())]
-    return code, [_topic_entry(call, key, of_topic, of_brokers) for key in TOPIC_SETTINGS]
+    static = await call.desk.static_settings(BROKER_KEYS)
+    return code, [_topic_entry(call, key, of_topic, of_brokers, static) for key in TOPIC_SETTINGS]
 
 
 def _looked_up(records: Records, kind: int, name: str) -> _Stored:
@@ -174,27 +188,34 @@ async def configs_of(call: Call, given: Mapping[str, Mapping[str, str]]) -> tupl
         of_brokers = await call.desk.look(lambda _cluster: store.read_configs(None))
     except KframeError:
         return ErrorCode.UNKNOWN_SERVER_ERROR, {}
+    static = await call.desk.static_settings(BROKER_KEYS)
     found: dict[str, list[Fields]] = {}
     for name, own in given.items():
-        entries = [_topic_entry(call, key, own, of_brokers) for key in TOPIC_SETTINGS]
+        entries = [_topic_entry(call, key, own, of_brokers, static) for key in TOPIC_SETTINGS]
         found[name] = [{key: entry[key] for key in _TOLD_OF_NEW} for entry in entries]
     return ErrorCode.NONE, found
 
 
-def _topic_entry(call: Call, key: str, of_topic: Mapping[str, str], of_brokers: Mapping[str, str]) -> Fields:
-    """The value that counts, and behind it all others that would count without it."""
+def _topic_entry(
+    call: Call, key: str, of_topic: Mapping[str, str], of_brokers: Mapping[str, str], static: Mapping[str, str]
+) -> Fields:
+    """The value in effect, and all that would be in effect without it (Kafka ``ConfigHelper.createTopicConfigEntry``).
+
+    ``of_brokers`` is set for all brokers, ``static`` in the server.properties of a broker; our own settings say nothing
+    of the cluster.
+    """
     setting = TOPIC_SETTINGS[key]
-    known = [] if key not in of_topic else [(key, of_topic[key], _OF_TOPIC)]
-    for config, source in ((of_brokers, _OF_ALL_BROKERS), (call.desk.config, _STATIC)):
-        found = of_broker(setting, config)
-        if found is not None:
-            known.append((*found, source))
-    known.append((setting.broker_keys[0][0] if setting.broker_keys else key, setting.default, _DEFAULT))
-    _, value, source = known[0]
-    synonyms = [
-        {"name": name, "value": text, "source": at} for name, text, at in known if setting.broker_keys or at != _DEFAULT
-    ]
-    return _entry(call, key, value, source, setting.type, synonyms)
+    configs = [(of_brokers, _OF_ALL_BROKERS), (static, _STATIC)]
+    synonyms = broker_synonyms(setting, configs, _DEFAULT)
+    if key in of_topic:
+        value = of_topic[key]
+        synonyms.insert(0, (key, value, _OF_TOPIC))
+    else:
+        found = (of_broker(setting, config) for config, _ in configs)
+        value = next((each[1] for each in found if each is not None), setting.default)
+    source = synonyms[0][2] if synonyms else _DEFAULT
+    shown = [{"name": name, "value": text, "source": at} for name, text, at in synonyms]
+    return _entry(call, key, value, source, setting.type, shown)
 
 
 def _entry(

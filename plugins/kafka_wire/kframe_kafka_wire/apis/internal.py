@@ -12,11 +12,10 @@ from typing import Any, Final
 from kframe import ClusterState, ErrorCode, NewTopic
 from kframe.model.brokers import Endpoint
 from kframe.model.ids import NO_STATE
-from kframe_kafka_wire.authorizer import Kind, Operation
+from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.calls import Call
 
 Fields = Mapping[str, Any]
-FIND_COORDINATOR: Final = 10
 OFFSETS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 INTERNAL: Final = frozenset({OFFSETS, TRANSACTIONS})
@@ -57,12 +56,12 @@ async def creation(call: Call, name: str) -> NewTopic | None:
     """An internal topic with the settings that Kafka gives it; None where nobody says how many partitions it has.
 
     Brokers reckon with the number in their own settings from their start on: with any other number of partitions they
-    would find no coordinator until they are restarted. So it is theirs, if our own settings do not have it; where
-    nothing is passed on to brokers in a client's name, one of them is asked for it in ours.
+    would find no coordinator until they are restarted. So it is theirs, if our own settings do not have it: one of them
+    is asked for it in our name.
     """
     desk = call.desk
     known = {key: value for key in _SIZES[name] if (value := desk.setting(key, ""))}
-    if call.ask is None and _SIZES[name][0] not in known:
+    if _SIZES[name][0] not in known:
         known = await desk.broker_settings(_SIZES[name])
     return _creation(name, known)
 
@@ -121,9 +120,6 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
     wanted = await creation(call, topic)
     if wanted is None:
-        if call.ask is not None:
-            # Who asks may ask nobody else. The answer is left for the next time: by then the topic may be ours to tell.
-            await call.ask(FIND_COORDINATOR, 1, {"key": key, "key_type": kind})
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it")
     codes = await call.desk.wait(call.desk.controller.create_topics([wanted], timeout_ms=0))
     return _nobody(

@@ -15,8 +15,9 @@ from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
 from kframe.model.topics import topic_name_problem
+from kframe_kafka_wire.acls import CLUSTER, Kind, Operation
 from kframe_kafka_wire.apis.internal import INTERNAL, creation
-from kframe_kafka_wire.authorizer import CLUSTER, Kind, Operation
+from kframe_kafka_wire.apis.versions import OFFERED
 from kframe_kafka_wire.calls import NOT_ASKED, Call
 from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.shapes import ZERO_ID
@@ -35,7 +36,7 @@ async def api_versions(call: Call) -> Fields:
     for name in ("client_software_name", "client_software_version"):
         if name in call.body and _SOFTWARE.fullmatch(call.body[name]) is None:
             return {"error_code": ErrorCode.INVALID_REQUEST}
-    return {"api_keys": offered_keys(call.offered)}
+    return {"api_keys": offered_keys(OFFERED)}
 
 
 def offered_keys(offered: Mapping[int, tuple[int, int]]) -> list[Fields]:
@@ -156,14 +157,19 @@ async def metadata(call: Call) -> Fields:
         by_id = {one.topic_id: one for one in view.topics.values()}
         told = [await _by_name(call, view, name) for name in dict.fromkeys(names)]
         told += [_by_id(call, view, by_id.get(one), one) for one in dict.fromkeys(ids)]
-    operations = NOT_ASKED
-    if call.body.get("include_cluster_authorized_operations") and call.may(Operation.DESCRIBE):
-        operations = call.operations(Kind.CLUSTER, CLUSTER)
+    operations = _cluster_operations(call)
     brokers, controller_id = nodes(call, view)
     return {
         "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.desk.cluster_id(),
         "topics": told, "cluster_authorized_operations": operations,
     }  # fmt: skip
+
+
+def _cluster_operations(call: Call) -> int:
+    """What the client may do to the cluster if it asks for that; 0 unless it may describe the cluster."""
+    if not call.body.get("include_cluster_authorized_operations"):
+        return NOT_ASKED
+    return call.operations(Kind.CLUSTER, CLUSTER) if call.may(Operation.DESCRIBE) else 0
 
 
 def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
@@ -257,13 +263,12 @@ async def describe_cluster(call: Call) -> Fields:
     kind = call.body.get("endpoint_type", _BROKERS)
     if kind != _BROKERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if kind == _CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        code = code if call.version else ErrorCode.INVALID_REQUEST
         message = f"this listener serves clients of brokers (endpoint type {_BROKERS}), not type {kind}"
         return {"error_code": code, "error_message": message, "endpoint_type": kind, "controller_id": -1}
     view = await look(call, lambda _: ())
     brokers, controller_id = nodes(call, view)
-    operations = NOT_ASKED
-    if call.body.get("include_cluster_authorized_operations") and call.may(Operation.DESCRIBE):
-        operations = call.operations(Kind.CLUSTER, CLUSTER)
+    operations = _cluster_operations(call)
     return {
         "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.desk.cluster_id() or "",
         "cluster_authorized_operations": operations,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kframe import ElectionType, ErrorCode, IsrProposal
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
-from kframe_kafka_wire.authorizer import Operation
+from kframe_kafka_wire.acls import Operation
 from kframe_kafka_wire.calls import Call, reason
 
 Fields = Mapping[str, Any]
@@ -25,8 +25,7 @@ def _grouped(partitions: Iterable[tuple[str, Fields]]) -> Iterator[tuple[str, li
 
 async def alter_reassignments(call: Call) -> Fields:
     """Answered when the moves have begun."""
-    if not call.may(Operation.ALTER):
-        return {"error_code": _DENIED, "error_message": reason(call, _DENIED, "")}
+    call.require(Operation.ALTER)
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
     ours = []
     for topic in call.body["topics"]:
@@ -53,8 +52,7 @@ async def alter_reassignments(call: Call) -> Fields:
 
 async def list_reassignments(call: Call) -> Fields:
     """What is being moved, of what was asked about."""
-    if not call.may(Operation.DESCRIBE):
-        return {"error_code": _DENIED, "error_message": reason(call, _DENIED, "")}
+    call.require(Operation.DESCRIBE)
     topics = call.body["topics"]
     chosen = None
     if topics is not None:

@@ -1,18 +1,13 @@
-"""Which API is answered by what, and in which versions: the table of a 3.9 broker in ZooKeeper mode."""
+"""Which API is answered by what."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from kframe_kafka_wire.apis import brokers, configs, internal, metadata, partitions, topics, users
+from kframe_kafka_wire.apis import acls, brokers, configs, internal, metadata, partitions, quotas, tokens, topics, users
 from kframe_kafka_wire.apis.strangers import STRANGERS, Handler
-
-API_VERSIONS: Final = 18
-SASL_HANDSHAKE: Final = 17
-SASL_AUTHENTICATE: Final = 36
-METADATA: Final = 3
-PRODUCE: Final = 0
+from kframe_kafka_wire.apis.versions import API_VERSIONS, METADATA
 
 #: What we answer ourselves.
 OWN: Final[Mapping[int, Handler]] = {
@@ -26,13 +21,23 @@ OWN: Final[Mapping[int, Handler]] = {
     19: topics.create_topics,
     20: topics.delete_topics,
     22: brokers.init_producer_id,
+    29: acls.describe_acls,
+    30: acls.create_acls,
+    31: acls.delete_acls,
     32: configs.describe_configs,
     33: configs.alter_configs,
     37: topics.create_partitions,
+    38: tokens.create_token,
+    39: tokens.renew_token,
+    40: tokens.expire_token,
+    41: tokens.describe_tokens,
     43: partitions.elect_leaders,
     44: configs.incremental_alter_configs,
     45: partitions.alter_reassignments,
     46: partitions.list_reassignments,
+    48: quotas.describe_quotas,
+    49: quotas.alter_quotas,
+    50: users.describe_credentials,
     51: users.alter_credentials,
     56: partitions.alter_partition,
     57: brokers.update_features,
@@ -40,21 +45,7 @@ OWN: Final[Mapping[int, Handler]] = {
     67: brokers.allocate_producer_ids,
 }
 
-#: What any broker would answer as well as any other, and we cannot: passed on where that lends nobody our rights.
-RELAYED: Final = frozenset({29, 30, 31, 38, 39, 40, 41, 48, 49, 50})
-
-#: Newest versions (``spec/wire.md`` section 18.1). Forwarding and the new group protocol (58, 68, 69) are left out.
-NEWEST: Final[Mapping[int, int]] = {
-    0: 11, 1: 17, 2: 9, 3: 12, 4: 7, 5: 4, 6: 8, 7: 3, 8: 9, 9: 9, 10: 6, 11: 9, 12: 4, 13: 5, 14: 5, 15: 5, 16: 5,
-    17: 1, 18: 4, 19: 7, 20: 6, 21: 2, 22: 5, 23: 4, 24: 5, 25: 4, 26: 4, 27: 1, 28: 4, 29: 3, 30: 3, 31: 3, 32: 4,
-    33: 2, 34: 2, 35: 4, 36: 2, 37: 3, 38: 3, 39: 2, 40: 2, 41: 3, 42: 2, 43: 2, 44: 1, 45: 0, 46: 0, 47: 0, 48: 1,
-    49: 1, 50: 0, 51: 0, 56: 3, 57: 1, 60: 1, 61: 0, 65: 0, 66: 1, 67: 0,
-}  # fmt: skip
-
-#: Every API on offer and its range of versions.
-OFFERED: Final[Mapping[int, tuple[int, int]]] = {key: (0, newest) for key, newest in NEWEST.items()}
-
 
 def handler_of(api_key: int) -> Handler:
-    """What answers an API on offer, if it is not relayed."""
+    """What answers an API on offer."""
     return OWN[api_key] if api_key in OWN else STRANGERS[api_key]

@@ -5,9 +5,10 @@ Kafka 3.9 ``LogConfig`` and ``ServerTopicConfigSynonyms``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import dropwhile
 from typing import Final
 
 _MOST: Final = str(2**63 - 1)
@@ -27,11 +28,14 @@ class Type(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One setting. ``broker_keys`` are the keys of a broker that stand for it, by precedence, each with the factor that
-    makes its value one of the setting (hours to milliseconds)."""
+    makes its value one of the setting (hours to milliseconds).
+    """
 
     type: Type
     default: str
     broker_keys: tuple[tuple[str, int], ...] = ()
+    broker_default: tuple[str, str] | None = None
+    """The broker key that has a default, and that default, where it is not the first of ``broker_keys``."""
 
 
 def _same(type_: Type, default: str, *keys: str) -> Setting:
@@ -49,7 +53,10 @@ TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
     "delete.retention.ms": _same(Type.LONG, "86400000", "log.cleaner.delete.retention.ms"),
     "file.delete.delay.ms": _same(Type.LONG, "60000", "log.segment.delete.delay.ms"),
     "flush.messages": _same(Type.LONG, _MOST, "log.flush.interval.messages"),
-    "flush.ms": _same(Type.LONG, _MOST, "log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    "flush.ms": Setting(
+        Type.LONG, _MOST, (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+        ("log.flush.scheduler.interval.ms", _MOST),
+    ),
     "follower.replication.throttled.replicas": _same(Type.LIST, ""),
     "index.interval.bytes": _same(Type.INT, "4096", "log.index.interval.bytes"),
     "leader.replication.throttled.replicas": _same(Type.LIST, ""),
@@ -74,13 +81,44 @@ TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
     "retention.ms": Setting(
         Type.LONG, "604800000",
         (("log.retention.ms", 1), ("log.retention.minutes", _MINUTE), ("log.retention.hours", _HOUR)),
+        ("log.retention.hours", "168"),
     ),
     "segment.bytes": _same(Type.INT, "1073741824", "log.segment.bytes"),
     "segment.index.bytes": _same(Type.INT, "10485760", "log.index.size.max.bytes"),
-    "segment.jitter.ms": Setting(Type.LONG, "0", (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR))),
-    "segment.ms": Setting(Type.LONG, "604800000", (("log.roll.ms", 1), ("log.roll.hours", _HOUR))),
+    "segment.jitter.ms": Setting(
+        Type.LONG, "0", (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR)), ("log.roll.jitter.hours", "0")
+    ),
+    "segment.ms": Setting(
+        Type.LONG, "604800000", (("log.roll.ms", 1), ("log.roll.hours", _HOUR)), ("log.roll.hours", "168")
+    ),
     "unclean.leader.election.enable": _same(Type.BOOLEAN, "false", "unclean.leader.election.enable"),
 }  # fmt: skip
+
+
+#: The keys of brokers that set defaults for topics.
+BROKER_KEYS: Final = tuple(dict.fromkeys(key for one in TOPIC_SETTINGS.values() for key, _ in one.broker_keys))
+
+
+def broker_synonyms(
+    setting: Setting, configs: Sequence[tuple[Mapping[str, str], int]], default_source: int
+) -> list[tuple[str, str, int]]:
+    """The broker keys that stand for a setting, with their values and sources, by precedence of the sources.
+
+    ``configs`` are settings of brokers, each with its source. As in Kafka the list begins with the first key by name:
+    what is set by another one before it is not shown (Kafka 3.9 ``ConfigHelper.configSynonyms``).
+    """
+    if not setting.broker_keys:
+        return []
+    first = setting.broker_keys[0][0]
+    default_key, default = setting.broker_default or (first, setting.default)
+    sources = [*configs, ({default_key: default}, default_source)]
+    synonyms = [
+        (key, config[key].strip(), source)
+        for config, source in sources
+        for key, _ in setting.broker_keys
+        if config.get(key, "").strip()
+    ]
+    return list(dropwhile(lambda synonym: synonym[0] != first, synonyms))
 
 
 def of_broker(setting: Setting, config: Mapping[str, str]) -> tuple[str, str] | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kframe import ClusterState, ErrorCode, NewPartitions, NewTopic
+from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.apis.configs import configs_of
-from kframe_kafka_wire.authorizer import Kind, Operation
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.shapes import ZERO_ID
 
@@ -28,6 +28,7 @@ async def create_topics(call: Call) -> Fields:
     listed = Counter(topic["name"] for topic in topics)
     everywhere = call.desk.controller.status().active and call.may(Operation.CREATE)
     codes: dict[str, ErrorCode] = {}
+    messages: dict[str, str] = {}
     wanted: list[NewTopic] = []
     room = REPLICAS_MOST
     for name, topic in {topic["name"]: topic for topic in topics}.items():
@@ -39,8 +40,6 @@ async def create_topics(call: Call) -> Fields:
             code = ErrorCode.INVALID_REQUEST
         elif not everywhere and not call.may(Operation.CREATE, Kind.TOPIC, name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif any(one["value"] is None for one in topic["configs"]):
-            code = ErrorCode.INVALID_CONFIG
         elif room < 0:
             code = ErrorCode.INVALID_PARTITIONS
         if code is ErrorCode.NONE:
@@ -51,10 +50,11 @@ async def create_topics(call: Call) -> Fields:
         future = call.desk.controller.create_topics(wanted, timeout_ms=call.timeout_ms, validate_only=validate_only)
         answer = await call.desk.wait(future)
         codes |= answer
+        messages |= answer.messages
     shown: dict[str, Fields] = {}
     if call.version >= _DESCRIBED_SINCE:
         shown = await _shown(call, [topic for topic in wanted if not codes[topic.name]])
-    return {"topics": [_created(call, name, code, shown.get(name)) for name, code in codes.items()]}
+    return {"topics": [_created(call, name, code, messages.get(name), shown.get(name)) for name, code in codes.items()]}
 
 
 async def _shown(call: Call, made: list[NewTopic]) -> dict[str, Fields]:
@@ -109,9 +109,12 @@ def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, t
     return found
 
 
-def _created(call: Call, name: str, code: int, shown: Fields | None) -> Fields:
+def _created(call: Call, name: str, code: int, message: str | None, shown: Fields | None) -> Fields:
     if code:
-        return {"name": name, "error_code": code, "error_message": reason(call, code, name), "configs": ()}
+        if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            message = "Authorization failed."  # Kafka's own words
+        message = message or reason(call, code, name)
+        return {"name": name, "error_code": code, "error_message": message, "configs": ()}
     hidden = {
         "topic_id": ZERO_ID, "num_partitions": -1, "replication_factor": -1, "configs": (),
         "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -1,4 +1,7 @@
-"""AlterUserScramCredentials: what is kept of users' passwords (Kafka 3.9 ``ZkAdminManager``, KIP-554)."""
+"""What is kept of users' passwords: DescribeUserScramCredentials and AlterUserScramCredentials.
+
+Kafka 3.9 ``ZkAdminManager``, KIP-554.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,20 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kframe import ClusterState, ErrorCode, KframeError
-from kframe_kafka_wire.authorizer import Operation
-from kframe_kafka_wire.calls import Call, reason
-from kframe_kafka_wire.records import UserWriter, sanitized, settings_of_user
-from kframe_kafka_wire.sasl_server import ITERATIONS_LEAST, ITERATIONS_MOST, credential_of, credential_text
+from kframe import ErrorCode, KframeError
+from kframe_kafka_wire.acls import Operation
+from kframe_kafka_wire.calls import Call, RequestError, reason
+from kframe_kafka_wire.records import Records, change_settings, desanitized, sanitized, settings_of_user
+from kframe_kafka_wire.sasl_server import (
+    ITERATIONS_LEAST,
+    ITERATIONS_MOST,
+    credential_of,
+    credential_text,
+    parse_credential,
+)
 
 Fields = Mapping[str, Any]
-_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 async def alter_credentials(call: Call) -> Fields:
@@ -41,7 +50,7 @@ def _refusal(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | N
     if any(count > 1 for count in Counter(one["mechanism"] for one in changes).values()):
         return ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
     for one in changes:
-        if one["mechanism"] not in _MECHANISMS:
+        if one["mechanism"] not in MECHANISMS:
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"Unknown SCRAM mechanism {one['mechanism']}"
         if "iterations" in one and not ITERATIONS_LEAST <= one["iterations"] <= ITERATIONS_MOST:
             message = f"{one['iterations']} iterations, expected {ITERATIONS_LEAST} to {ITERATIONS_MOST}"
@@ -52,32 +61,68 @@ def _refusal(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | N
 
 
 async def _alter(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | None]:
-    """In the controller's thread, so that nobody else of ours writes meanwhile."""
-    desk = call.desk
-    store: object = desk.controller.store
-    if not isinstance(store, UserWriter):
-        return ErrorCode.UNSUPPORTED_VERSION, "the store keeps no users"
-    writer = store
-
-    def write(cluster: ClusterState | None) -> int:
-        if cluster is None:
-            return ErrorCode.NOT_CONTROLLER
-        config = settings_of_user(desk.records, user)
-        for one in changes:
-            mechanism = _MECHANISMS[one["mechanism"]]
-            if "iterations" not in one and mechanism not in config:
-                return ErrorCode.RESOURCE_NOT_FOUND
-            config.pop(mechanism, None)
-            if "iterations" in one:
-                made = credential_of(mechanism, one["salted_password"], one["salt"], one["iterations"])
-                config[mechanism] = credential_text(made)
-        writer.write_user(sanitized(user), config)
-        return ErrorCode.NONE
+    def change(settings: dict[str, str]) -> dict[str, str]:
+        for each in changes:
+            mechanism = MECHANISMS[each["mechanism"]]
+            if "iterations" not in each and mechanism not in settings:
+                message = "Attempt to delete a user credential that does not exist"
+                raise RequestError(ErrorCode.RESOURCE_NOT_FOUND, message)
+            settings.pop(mechanism, None)
+            if "iterations" in each:
+                made = credential_of(mechanism, each["salted_password"], each["salt"], each["iterations"])
+                settings[mechanism] = credential_text(made)
+        return settings
 
     try:
-        code = await desk.look(write)
+        await call.desk.write(lambda writer: change_settings(writer, f"users/{sanitized(user)}", change))
+    except RequestError as error:
+        return error.code, error.message
     except KframeError:
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-    if code == ErrorCode.RESOURCE_NOT_FOUND:
-        return code, "Attempt to delete a user credential that does not exist"
-    return code, reason(call, code, user)
+        return ErrorCode.UNKNOWN_SERVER_ERROR, reason(call, ErrorCode.UNKNOWN_SERVER_ERROR, user)
+    return ErrorCode.NONE, None
+
+
+async def describe_credentials(call: Call) -> Fields:
+    """Which credentials users have, not what is in them; without a list, of all users that have any."""
+    if not call.may(Operation.DESCRIBE):
+        raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    asked = [each["name"] for each in call.body["users"] or ()]
+    if not asked:
+        names = await call.desk.read(lambda records: records.read_record_names("/config/users"))
+        users = sorted(user for name in names if (user := desanitized(name)) is not None)
+        described = await call.desk.read(lambda records: [_credentials(records, user) for user in users])
+        return {"results": [each for each in described if "credential_infos" in each or each.get("error_code") == _BAD]}
+    counts = Counter(asked)
+    return {"results": [await _asked(call, user, count) for user, count in counts.items()]}
+
+
+async def _asked(call: Call, user: str, count: int) -> Fields:
+    if not user:
+        return _no_user(user, ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty")
+    if count > 1:
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+        return _no_user(user, ErrorCode.DUPLICATE_RESOURCE, message)
+    return await call.desk.read(lambda records: _credentials(records, user))
+
+
+def _credentials(records: Records, user: str) -> Fields:
+    """The credentials of one user. A user without any is an error."""
+    settings = settings_of_user(records, user)
+    texts = {number: settings[name] for number, name in MECHANISMS.items() if name in settings}
+    if not texts:
+        message = f"Attempt to describe a user credential that does not exist: {user}"
+        return _no_user(user, ErrorCode.RESOURCE_NOT_FOUND, message)
+    infos = []
+    for number, text in texts.items():
+        credential = parse_credential(text)
+        if credential is None:
+            return _no_user(user, _BAD, f"the credential of {user} for {MECHANISMS[number]} cannot be read")
+        infos.append({"mechanism": number, "iterations": credential.iterations})
+    return {"user": user, "credential_infos": infos}
+
+
+def _no_user(user: str, code: int, message: str) -> Fields:
+    return {"user": user, "error_code": code, "error_message": message}
+
+
+_BAD: Final = ErrorCode.UNKNOWN_SERVER_ERROR

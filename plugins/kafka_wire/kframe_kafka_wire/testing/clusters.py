@@ -51,7 +51,7 @@ class LiveCluster:
             key: value.replace("{port}", str(ports[0])).replace("{other_port}", str(ports[1]))
             for key, value in given.items()
         }
-        url = f"zookeeper://{zookeeper}?session.timeout.ms=30000"
+        url = f"zookeeper://{zookeeper}?session.timeout.ms=30000&kframe.create.chroot=true"
         self.controller = kframe.ControllerBuilder(
             US, url, "kafka:", {key: value for key, value in self.config.items() if key.startswith("inter.broker.pro")},
             settings=self.config, registry=kframe.build_registry(extra=[plugin, zookeeper_plugin], allowed=()),

@@ -21,7 +21,9 @@ from kio.schema.errors import ErrorCode as KioError
 from kio.serial import entity_reader, entity_writer
 
 from kframe.embedded.describe import Request
+from kframe_kafka_wire.codec import encode_response
 
+API_VERSIONS: Final = 18
 APIS: Final = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata"}
 #: The id of the controller in tests.
 US: Final = 1000
@@ -85,6 +87,8 @@ class FakeBroker:
         self.top: dict[int, int] = {}
         """Error for a whole api: no partition is answered for then."""
         self.connections = 0
+        self.kraft = False
+        """Whether it is in KRaft mode: it serves no controller, and closes the connection on what one sends."""
         self._wrap = wrap
         self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
@@ -127,14 +131,26 @@ class FakeBroker:
                     self._take(used, frame)
 
     def _take(self, connection: socket.socket, frame: bytes) -> None:
+        if int.from_bytes(frame[:2], "big") == API_VERSIONS:
+            answered(connection, self._api_versions(frame))
+            return
         received = decode(frame)
         self.raw.append(frame)
         reply = self._reply(received)
         deed = self.script.popleft() if self.script else self.usual
         self.requests.append(received)
+        if self.kraft:
+            connection.shutdown(socket.SHUT_RDWR)
+            return
         deed(connection, reply)
         if connection.fileno() < 0:
             self.unanswered.append(received)
+
+    def _api_versions(self, frame: bytes) -> bytes:
+        served = (API_VERSIONS,) if self.kraft else (API_VERSIONS, *APIS)
+        keys = [{"api_key": key, "min_version": 0, "max_version": 0} for key in served]
+        correlation_id = int.from_bytes(frame[4:8], "big")
+        return encode_response(API_VERSIONS, 0, correlation_id, {"error_code": 0, "api_keys": keys})[4:]
 
     def _reply(self, received: Received) -> bytes:
         top = self.top.get(received.api_key, 0)

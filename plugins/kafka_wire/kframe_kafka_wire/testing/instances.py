@@ -33,14 +33,14 @@ class Instance(Process):
         folder.mkdir(parents=True)
         self.folder = folder
         self.number = number
-        self.address, other = (f"{HOST}:{port}" for port in free_ports(2))
+        self.address, self.other_address = (f"{HOST}:{port}" for port in free_ports(2))
         keys = {
             "zookeeper.connect": place, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
             "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
         }  # fmt: skip
         lines = "".join(f"{key}={value}\n" for key, value in keys.items())
         (folder / "server.properties").write_text(
-            lines.replace("{address}", self.address).replace("{other_address}", other)
+            lines.replace("{address}", self.address).replace("{other_address}", self.other_address)
         )
         self._launch(
             [sys.executable, "-m", "kframe", "controller", "run", "--config", str(folder / "server.properties"),

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.apis.table import NEWEST
+from kframe_kafka_wire.apis.versions import NEWEST
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.messages import draw, request_class
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -31,6 +32,11 @@ class ObedientBrokers(RecordingTransport):
         """Remember whom to tell."""
         self._notify = notify
 
+    @property
+    def acknowledges(self) -> bool:
+        """Answers to UpdateMetadata name the batch."""
+        return True
+
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Record a batch, and answer it."""
         super().send(cluster, requests)
@@ -39,7 +45,9 @@ class ObedientBrokers(RecordingTransport):
             told = requests.leader_and_isr.rows[rows]
             self._notify(LeaderAndIsrAnswered(self._id(cluster, broker), ErrorCode.NONE, (), controller_epoch, told))
         for broker in requests.metadata_brokers.tolist():
-            self._notify(UpdateMetadataAnswered(self._id(cluster, broker), ErrorCode.NONE))
+            self._notify(
+                UpdateMetadataAnswered(self._id(cluster, broker), ErrorCode.NONE, controller_epoch, requests.batch)
+            )
         for broker, rows in requests.stop_replica.slices():
             doomed = requests.stop_replica.rows[rows][requests.stop_delete[rows] != 0]
             if len(doomed):
@@ -109,10 +117,13 @@ class Served:
 
 
 class FakeRecords:
-    """Implements ``records.Records`` on a mapping from path to text."""
+    """Implements ``records.Records`` and ``records.RecordWriter`` on a mapping from path to text."""
 
     def __init__(self, records: Mapping[str, str]) -> None:
         self.records = dict(records)
+        self.versions: Counter[str] = Counter()
+        self.appended: list[tuple[str, str]] = []
+        """Prefix and text of what was appended, in order."""
 
     def read_record(self, path: str) -> bytes | None:
         """What stands there."""
@@ -122,6 +133,29 @@ class FakeRecords:
         """Names of all that begins with the path."""
         below = [one.removeprefix(f"{path}/") for one in self.records if one.startswith(f"{path}/")]
         return tuple(dict.fromkeys(one.partition("/")[0] for one in below))
+
+    def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
+        """What stands there, and how often it was written."""
+        return (self.records[path].encode(), self.versions[path]) if path in self.records else None
+
+    def write_record(self, path: str, data: bytes, version: int | None) -> bool:
+        """Replace a text of that version, or add one."""
+        if version != (self.versions[path] if path in self.records else None):
+            return False
+        self.records[path] = data.decode()
+        self.versions[path] += 1
+        return True
+
+    def delete_record(self, path: str, version: int) -> bool:
+        """Take a text of that version away, unless there are others below its path."""
+        if path not in self.records or version != self.versions[path] or self.read_record_names(path):
+            return False
+        del self.records[path]
+        return True
+
+    def append_record(self, prefix: str, data: bytes) -> None:
+        """Note it in ``appended``."""
+        self.appended.append((prefix, data.decode()))
 
 
 def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:

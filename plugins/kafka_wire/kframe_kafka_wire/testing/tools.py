@@ -13,6 +13,7 @@ from kframe_zookeeper.testing.process import Process
 
 #: The scripts by the classes that they start.
 TOOLS: Final = {
+    "kafka-acls": "kafka.admin.AclCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
@@ -23,12 +24,21 @@ TOOLS: Final = {
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 #: How a tool is told the settings of its client, where that is not --command-config.
 _CONFIG_OPTIONS: Final = {
     "kafka-cluster": "--config", "kafka-leader-election": "--admin.config",
     "kafka-console-producer": "--producer.config", "kafka-console-consumer": "--consumer.config",
-    "kafka-producer-perf-test": "--producer.config",
+    "kafka-producer-perf-test": "--producer.config", "kafka-consumer-perf-test": "--consumer.config",
 }  # fmt: skip
 #: Tools that are told where to connect by the settings alone.
 _BY_SETTINGS: Final = {"kafka-producer-perf-test"}

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.victims import Task
+
+#: How long a command may take that ends by itself.
+_PATIENCE_S: Final = 150.0
+
+
+def kframe(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """``kframe ARGUMENTS`` as a process of its own, run to its end."""
+    command = [sys.executable, "-m", "kframe", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=_PATIENCE_S, env={**os.environ, **environment}
+    )
 
 
 class ControllerRun(Process):

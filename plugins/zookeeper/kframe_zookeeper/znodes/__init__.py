@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kframe.errors import ZnodeError
 from kframe.snapshot.znodes import ControllerZnode, StateZnode
-from kframe_zookeeper.znodes.brokers import decode_broker, encode_broker
+from kframe_zookeeper.znodes.brokers import CONTROLLER_FIELD, decode_broker, encode_broker, is_controller_only
 from kframe_zookeeper.znodes.cluster import (
     ProducerIdBlock,
     decode_cluster_id,
@@ -28,6 +28,7 @@ from kframe_zookeeper.znodes.configs import (
     encode_config,
     encode_config_change,
 )
+from kframe_zookeeper.znodes.instances import decode_instance, encode_instance
 from kframe_zookeeper.znodes.lists import (
     decode_log_dir_event,
     decode_partitions,
@@ -41,6 +42,7 @@ from kframe_zookeeper.znodes.strict import NO_EXTRA, ZNODE_BYTES_MAX, Extra
 from kframe_zookeeper.znodes.topics import StoredTopic, decode_topic, encode_topics, table_of
 
 __all__ = [
+    "CONTROLLER_FIELD",
     "NO_EXTRA",
     "ZNODE_BYTES_MAX",
     "ConfigChange",
@@ -57,6 +59,7 @@ __all__ = [
     "decode_controller",
     "decode_controller_epoch",
     "decode_features",
+    "decode_instance",
     "decode_log_dir_event",
     "decode_partitions",
     "decode_producer_ids",
@@ -70,11 +73,13 @@ __all__ = [
     "encode_controller",
     "encode_controller_epoch",
     "encode_features",
+    "encode_instance",
     "encode_log_dir_event",
     "encode_partitions",
     "encode_producer_ids",
     "encode_state",
     "encode_targets",
     "encode_topics",
+    "is_controller_only",
     "table_of",
 ]

@@ -15,6 +15,10 @@ from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode
 
 #: What Kafka 2.7 and later write.
 BROKER_VERSION: Final = 5
+#: The field by which an instance of kframe marks its own registration, which is no broker's (``presence``).
+CONTROLLER_FIELD: Final = "kframe_controller"
+#: In no string of JSON: there its quotes would be escaped.
+_CONTROLLER_MARK: Final = f'"{CONTROLLER_FIELD}":true'.encode()
 _WITH_FEATURES: Final = 5
 _WITH_PROTOCOLS: Final = 4
 _WITH_RACK: Final = 3
@@ -27,6 +31,11 @@ def decode_broker(name: str, raw: bytes | None, czxid: int) -> Registration:
     broker_id = number_of(name, path)
     record, _ = decode_znode(BROKER_DECODER, raw, path)
     return Registration(broker_id, czxid, tuple(endpoints_of(record, path)), rack_of(record))
+
+
+def is_controller_only(data: bytes | None) -> bool:
+    """Whether a registration is that of a controller which is no broker."""
+    return data is not None and _CONTROLLER_MARK in data
 
 
 def encode_broker(

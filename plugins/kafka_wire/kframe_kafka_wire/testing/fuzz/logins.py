@@ -57,9 +57,9 @@ def _server(raw: bytes, mechanism: str) -> Outcome:
     if mechanism == _PLAIN:
         exchange = PlainExchange({"user_u": "p"})
     else:
-        exchange = ScramExchange(mechanism, lambda _, user: _CREDENTIAL if user == "u" else None, lambda: _NONCE)
+        exchange = ScramExchange(mechanism, lambda _, user: _CREDENTIAL if user == "u" else None, nonce=lambda: _NONCE)
     try:
-        while exchange.user is None:
+        while exchange.principal is None:
             exchange.answer(next(tokens))
     except SaslError as error:
         return str(error)

@@ -1,0 +1,83 @@
+"""Who is elected when the active instance of kframe is killed or frozen among standbys and Kafka's brokers.
+
+    python -m benchmarks.failovers --kills 200 --freezes 20 --out docs/evidence/failovers.json
+
+Starts ZooKeeper, three Kafka brokers and four instances of kframe. ``docs/evidence/failovers.md`` describes the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import describe
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code is 1 if a kill cost more than one controller epoch."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.failovers", description=__doc__)
+    parser.add_argument("--kills", type=int, default=200, help="how often the active instance is killed (SIGKILL)")
+    parser.add_argument("--freezes", type=int, default=20, help="how often it is frozen (SIGSTOP) beyond its session")
+    parser.add_argument("--out", type=Path, help="write the record to this file")
+    options = parser.parse_args(arguments)
+    scene: Any = import_module("kframe_kafka_wire.testing.failovers")  # a plugin's, unknown to the type checker here
+    failovers: list[Any] = []
+    with tempfile.TemporaryDirectory() as folder, scene.failover_cluster(Path(folder)) as cluster:
+        brokers_before = cluster.won_by_brokers()
+        for run, count in ((cluster.kill, options.kills), (cluster.freeze, options.freezes)):
+            for _ in range(count):
+                failovers.append(run())
+                print(f"{len(failovers)}: {failovers[-1]}", flush=True)
+        won_by_brokers = cluster.won_by_brokers()[len(brokers_before) :]
+    record = {
+        "schema": "kframe.failovers/v1",
+        "machine": describe(),
+        "command": f"python -m benchmarks.failovers --kills {options.kills} --freezes {options.freezes}",
+        "brokers": 3,
+        "instances": len(scene.INSTANCES),
+        "standbys_at_least": scene.STANDBYS_LEAST,
+        "session_timeout_ms": scene.SESSION_MS,
+        "controller_epochs_won_by_brokers": won_by_brokers,
+        "summary": [_summary(cause, failovers) for cause in ("killed", "frozen")],
+    }
+    text = json.dumps(record, indent=1)
+    print(text)
+    if options.out is not None:
+        rows = ",\n  ".join(json.dumps(asdict(one)) for one in failovers)
+        options.out.write_text(f'{text[:-2]},\n "failovers": [\n  {rows}\n ]\n}}\n')
+    return 1 if any(one.cause == "killed" and one.controller_epochs != 1 for one in failovers) else 0
+
+
+def _summary(cause: str, failovers: Sequence[Any]) -> dict[str, Any]:
+    """Counts of one cause, and quantiles of the time until another instance was active (seconds)."""
+    chosen = [one for one in failovers if one.cause == cause]
+    elected, active = ([getattr(one, name) for one in chosen] for name in ("elected_s", "active_s"))
+    return {
+        "cause": cause,
+        "failovers": len(chosen),
+        "controller_epochs": dict(sorted(Counter(str(one.controller_epochs) for one in chosen).items())),
+        "winners": dict(sorted(Counter(str(one.winner) for one in chosen).items())),
+        "elected_s": _quantiles(elected),
+        "active_s": _quantiles(active),
+    }
+
+
+def _quantiles(seconds: Sequence[float]) -> dict[str, float]:
+    if not seconds:
+        return {}
+    values = np.quantile(seconds, (0.0, 0.5, 0.99, 1.0))
+    return dict(zip(("least", "median", "p99", "most"), (round(float(one), 3) for one in values), strict=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

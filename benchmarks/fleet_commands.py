@@ -1,0 +1,130 @@
+"""``kframe spark failover`` against a loop of ``kframe whatif fail``, from exec to exit, in turn.
+
+``python -m benchmarks.fleet_commands --clusters 6 30`` generates that many clusters, ingests them, and times the same
+failure of one broker in every cluster: by one process a cluster, one after another, and by one command on
+``local[2]``; each once with and once without ``--out``. Seconds are wall times of all runs; a ratio is that of the
+fastest runs. ``jobs``, ``stages`` and ``tasks`` come from Spark's event log of one more run, and so does
+``largest_event_bytes``, which would show plans that are told as megabytes of text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.records import LATEST, table, write_record
+
+BROKERS: Final = 50
+FAILED: Final = 7
+#: At most so many times the seconds of the loop, by number of clusters of 100,000 partitions.
+TARGETS: Final = {6: 2.0, 30: 1.2}
+HEADINGS: Final = ("clusters", "written", "loop s", "spark s", "ratio", "at most")
+LEGEND: Final = "Fastest of each, from exec to exit, measured in turn; the same failure of a broker in every cluster."
+
+
+def main() -> None:
+    """Measure, print, and keep the record."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--clusters", type=int, nargs="+", default=[6, 30])
+    options.add_argument("--partitions", type=int, default=100_000, help="of each cluster")
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--master", default="local[2]")
+    options.add_argument("--place", type=Path, help="where clusters are generated, and found by a later run")
+    options.add_argument("--out", type=Path, default=LATEST / "fleet-commands.json")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
+        place = given.place or Path(scratch)
+        fleets = [_measured(place, count, given) for count in given.clusters]
+    write_record(given.out, [sys.executable, "-m", "benchmarks.fleet_commands", *sys.argv[1:]], {"fleets": fleets})
+    table([HEADINGS, *(line for fleet in fleets for line in lines(fleet))], LEGEND)
+
+
+def lines(fleet: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The runs of one fleet as cells under HEADINGS."""
+    target = TARGETS.get(fleet["clusters"])
+    return [
+        (str(fleet["clusters"]), "yes" if run["written"] else "no", f"{min(run['loop']):.1f}",
+         f"{min(run['spark']):.1f}", f"{run['ratio']:.2f}", "-" if target is None else f"{target:.1f}")
+        for run in fleet["runs"]
+    ]  # fmt: skip
+
+
+def _measured(place: Path, clusters: int, given: argparse.Namespace) -> dict[str, Any]:
+    sources = [place / f"{given.partitions}" / f"cluster-{number:03d}" for number in range(clusters)]
+    fleet = place / f"fleet-{given.partitions}-{clusters}"
+    for number, source in enumerate(sources):
+        if not source.exists():
+            source.parent.mkdir(parents=True, exist_ok=True)
+            _kframe("snapshot", "generate", source, "--partitions", given.partitions, "--brokers", BROKERS,
+                    "--racks", 3, "--seed", number)  # fmt: skip
+    ingest = _timed(lambda: _kframe("spark", "ingest", *sources, "--out", fleet, "--master", given.master))
+    failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", given.master)
+    runs = [_in_turn(place / "results", sources, failover, given.rounds, written) for written in (False, True)]
+    return {
+        "clusters": clusters, "partitions": clusters * given.partitions, "ingest": ingest, "runs": runs,
+        **_counted(place / "events", failover),
+    }  # fmt: skip
+
+
+def _in_turn(
+    results: Path, sources: Sequence[Path], failover: Sequence[object], rounds: int, written: bool
+) -> dict[str, Any]:
+    def loop() -> None:
+        for source in sources:
+            _kframe("whatif", "fail", source, "--brokers", FAILED,
+                    *(("--out", results / source.name) if written else ()))  # fmt: skip
+
+    def spark() -> None:
+        _kframe(*failover, *(("--out", results / "fleet") if written else ()))
+
+    seconds: dict[str, list[float]] = {"loop": [], "spark": []}
+    for _ in range(rounds):
+        for name, work in (("loop", loop), ("spark", spark)):
+            shutil.rmtree(results, ignore_errors=True)
+            results.mkdir(parents=True)
+            seconds[name].append(_timed(work))
+    shutil.rmtree(results)
+    return {"written": written, **seconds, "ratio": round(min(seconds["spark"]) / min(seconds["loop"]), 2)}
+
+
+def _counted(events: Path, failover: Sequence[object]) -> dict[str, int]:
+    """Jobs, stages and tasks of one run that writes, by Spark's event log."""
+    shutil.rmtree(events, ignore_errors=True)
+    (events / "log").mkdir(parents=True)
+    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(events / "log"),
+            "spark.eventLog.compress": "false"}  # fmt: skip
+    pairs = [text for key, value in conf.items() for text in ("--conf", f"{key}={value}")]
+    _kframe(*failover, *pairs, "--out", events / "out")
+    lines = [line for file in (events / "log").rglob("*") if file.is_file() for line in file.read_bytes().splitlines()]
+    kinds = [json.loads(line).get("Event", "") for line in lines if line.startswith(b"{")]
+    shutil.rmtree(events)
+    return {
+        "jobs": kinds.count("SparkListenerJobStart"), "stages": kinds.count("SparkListenerStageCompleted"),
+        "tasks": kinds.count("SparkListenerTaskEnd"), "largest_event_bytes": max(map(len, lines), default=0),
+    }  # fmt: skip
+
+
+def _kframe(*arguments: object) -> None:
+    """Run a command of kframe; raises CalledProcessError with what it said if it fails."""
+    command = [sys.executable, "-m", "kframe", *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
+
+
+def _timed(work: Callable[[], None]) -> float:
+    begun = time.perf_counter()
+    work()
+    return round(time.perf_counter() - begun, 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""What ``kframe controller status`` says of a live cluster, from storage and from the pages of the instance at work."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final
+
+import click
+import numpy as np
+
+from kframe.cli.monitor import STATUS, only_here, parse_place
+from kframe.cli.output import cell, emit_heading, emit_reasons, emit_record
+from kframe.errors import ConfigError
+from kframe.model.config import ControllerConfig
+from kframe.model.ids import ReplicaFlag
+from kframe.snapshot.instances import Instance, utc_text
+from kframe.snapshot.live import LiveCounts, Standing
+from kframe.whatif.standing import standing_of
+from kframe.whatif.study import DYNAMIC_KEYS
+
+SCHEMA: Final = "kframe.controller-status/v1"
+_PATIENCE_S: Final = 3.0
+_PAGE_BYTES_MOST: Final = 2**24
+_NOTES_NAMED: Final = 3
+_EVERYWHERE: Final = ("0.0.0.0", "::")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the controller says of itself; ``problem`` says why it does not."""
+
+    queues: Mapping[str, int] | None = None
+    quarantined: Mapping[str, str] | None = None
+    problem: str | None = None
+
+
+def fetch_page(found: Standing) -> Page:
+    """The page of the instance that is controller. Whatever goes wrong with it is named in the result."""
+    if found.kind is None:
+        return Page(problem="there is no controller")
+    if found.instance is None:
+        return Page(problem="the controller is no instance of kframe")
+    instance = found.instance
+    if instance.metrics is None:
+        return Page(problem="the controller serves no pages (--metrics-listen)")
+    try:
+        document = _get(instance, instance.metrics)
+        queues = {str(int(broker_id)): int(waiting) for broker_id, waiting in document["queues"].items()}
+        quarantined = {str(path): str(reason) for path, reason in document["quarantined"].items()}
+    except (OSError, HTTPException, ConfigError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return Page(problem=f"the page at {instance.metrics} cannot be read ({str(error) or type(error).__name__})")
+    return Page(queues, quarantined)
+
+
+def report(found: Standing, page: Page, config: ControllerConfig) -> dict[str, Any]:
+    """All that is known, as plain data; None is unknown. ``config`` has the settings that brokers do not store."""
+    quarantined, unreadable = page.quarantined, found.unreadable
+    if quarantined is None:
+        # Of what a quick look reads, a controller leaves out whatever cannot be read.
+        quarantined = found.unreadable if found.counts is None else found.counts.quarantined
+    return {
+        "controller_id": found.controller_id,
+        "controller_kind": found.kind,
+        "controller_host": None if found.instance is None else found.instance.host,
+        "controller_pid": None if found.instance is None else found.instance.pid,
+        "controller_epoch": found.controller_epoch,
+        "elected": None if found.elected_ms is None else utc_text(found.elected_ms),
+        "standbys": [
+            {"id": one.controller_id, "host": one.host, "pid": one.pid, "started": utc_text(one.started_ms)}
+            for one in found.standbys
+        ],
+        "cluster_id": found.cluster_id,
+        "brokers": list(found.broker_ids),
+        "topics": found.topics,
+        "partitions": found.partitions,
+        **_partition_counts(found.counts, config),
+        "queues": page.queues if page.queues is None else dict(page.queues),
+        "queues_unknown": page.problem,
+        "quick": found.counts is None,
+        "quarantined_by": "storage" if page.quarantined is None else "controller",
+        "quarantined": _reasons(quarantined),
+        "unreadable": _reasons({path: reason for path, reason in unreadable.items() if path not in quarantined}),
+        "warnings": list(found.warnings),
+    }
+
+
+def show(record: Mapping[str, Any], output: str) -> None:
+    """Print a report: as data, or as a table that begins with who is controller."""
+    if output not in ("table", "wide"):
+        emit_record(SCHEMA, record, output)
+        return
+    lists = ("quarantined", "unreadable")
+    lines: dict[str, Any] = {"controller": _controller_line(record), "cluster_id": record["cluster_id"]}
+    lines |= {key: record[key] for key in ("brokers", "topics", "partitions", *_COUNTS)}
+    lines["queues"] = record["queues"] if record["queues_unknown"] is None else f"unknown: {record['queues_unknown']}"
+    if isinstance(lines["queues"], dict):
+        lines["queues"] = ", ".join(f"broker {one}: {waiting}" for one, waiting in lines["queues"].items())
+    lines |= {key: len(record[key]) for key in lists if key == "quarantined" or record[key]}
+    lines["security"] = _security_line(record["warnings"])
+    emit_record(SCHEMA, lines, output)
+    for key in lists:
+        emit_reasons(key, {entry["path"]: entry["reason"] for entry in record[key]})
+    if output == "wide" and record["warnings"]:
+        emit_heading("security")
+        for warning in record["warnings"]:
+            click.echo(f"  {cell(warning)}")
+
+
+#: Counts of partitions and topics in a report, in the order in which they are shown.
+_COUNTS: Final = (
+    "offline_partitions", "under_replicated_partitions", "under_min_isr_partitions", "topics_to_delete",
+    "reassigning_partitions",
+)  # fmt: skip
+
+
+def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> dict[str, int | None]:
+    if counts is None:
+        return dict.fromkeys(_COUNTS)
+    dynamic = {key: counts.broker_defaults[key] for key in DYNAMIC_KEYS if key in counts.broker_defaults}
+    with suppress(ConfigError):  # brokers refuse such a value too, and go by their own
+        config = ControllerConfig({**config.given, **dynamic})
+    standing = standing_of(counts.cluster, config).counts()
+    found = (standing["offline"], standing["under_replicated"], standing["under_min_isr"], counts.deletions,
+             _reassigning(counts))  # fmt: skip
+    return dict(zip(_COUNTS, found, strict=True))
+
+
+def _reassigning(counts: LiveCounts) -> int:
+    """Partitions with replicas that are being added or removed, and those that a reassignment is left for."""
+    p, names = counts.cluster.partitions, counts.cluster.topics.names
+    every = np.arange(len(p))
+    flags = p.replica_flags[p.slots_of(every)] & (ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+    rows = np.flatnonzero(p.lists("replica", every).any(flags != 0))
+    moving = {(names[int(p.topic[row])], int(p.partition[row])) for row in rows.tolist()}
+    return len(moving | counts.targets)
+
+
+def _controller_line(record: Mapping[str, Any]) -> str:
+    controller_id, kind = record["controller_id"], record["controller_kind"]
+    match kind:
+        case None:
+            text = f"none (epoch {cell(record['controller_epoch'])})"
+        case "kframe":
+            text = f"kframe {cell(controller_id)} on {record['controller_host']} pid {record['controller_pid']}"
+        case "broker":
+            text = f"broker {controller_id}"
+        case "kraft":
+            text = f"KRaft controller {controller_id}"
+        case _:
+            text = f"{cell(controller_id)}, neither a registered broker nor a listed instance of kframe"
+    if kind is not None:
+        text += f", epoch {cell(record['controller_epoch'])}, since {cell(record['elected'])}"
+    standbys = ", ".join(f"{one['id']} on {one['host']} pid {one['pid']}" for one in record["standbys"])
+    return f"{text}; stand-bys: {standbys or 'none'}"
+
+
+def _security_line(warnings: list[str]) -> str:
+    if not warnings:
+        return "nothing is open to everybody"
+    more = len(warnings) - _NOTES_NAMED
+    named = "; ".join(warnings[:_NOTES_NAMED])
+    return f"{named}; and {more} more notes (-o wide shows all)" if more > 0 else named
+
+
+def _reasons(reasons: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"path": path, "reason": reason} for path, reason in sorted(reasons.items())]
+
+
+def _get(instance: Instance, address: str) -> Any:
+    """The document of the page STATUS. Raises OSError, ConfigError and ValueError."""
+    host, port = parse_place(address)
+    if only_here(host) and instance.host != platform.node():
+        raise OSError(f"it is served on {instance.host} alone")
+    connection = HTTPConnection(instance.host if host in _EVERYWHERE else host, port, timeout=_PATIENCE_S)
+    try:
+        connection.request("GET", STATUS)
+        answer = connection.getresponse()
+        body = answer.read(_PAGE_BYTES_MOST)
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise OSError(f"status {answer.status}")
+    document = json.loads(body)
+    if document.get("token") != instance.token:
+        raise OSError("another process serves it")
+    return document

@@ -1,0 +1,84 @@
+"""What happens during the event under way, collected as data; the runtime takes it after each step and writes it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged
+from kframe.model.ids import NO_EPOCH, ReplicaFlag
+from kframe.model.log_entries import LogEntry, Message, PartitionNames, PartitionSample
+
+#: Partitions, topics or brokers that one line names.
+NAMES_LOGGED: Final = 100
+_REASSIGNING: Final = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+
+
+class EventLog:
+    """Entries of the event under way, in order. The next event drops what nobody has taken."""
+
+    def __init__(self) -> None:
+        self.partitions_max = 0
+        """Partitions of one bulk change that are sampled for the state-change log; 0 where nobody writes that log."""
+        self.failures_max = 0
+        """The same for changes that failed."""
+        self.controller_epoch = NO_EPOCH
+        self._entries: list[LogEntry] = []
+
+    def add(self, message: Message, **values: object) -> None:
+        """Report something that costs nothing to describe."""
+        self._entries.append(LogEntry(message, self.controller_epoch, values))
+
+    def add_partitions(self, message: Message, cluster: ClusterState, rows: NDArray[Any], **values: object) -> None:
+        """Report a bulk change of ``rows`` by a sample of their columns as they are now; of a partition that is about
+        to change its state, the state that it leaves."""
+        if len(rows) and self.partitions_max:
+            self.add(message, sample=sample_of(cluster, rows, self.partitions_max), **values)
+
+    def add_failed(self, message: Message, cluster: ClusterState, rows: NDArray[Any], **values: object) -> None:
+        """Report a change that ``rows`` could not make."""
+        if len(rows) and self.failures_max:
+            self.add(message, sample=sample_of(cluster, rows, self.failures_max), **values)
+
+    def take(self) -> list[LogEntry]:
+        """What was reported since the last time."""
+        entries, self._entries = self._entries, []
+        return entries
+
+
+def names_of(cluster: ClusterState, rows: NDArray[Any], most: int = NAMES_LOGGED) -> PartitionNames:
+    """The names of at most ``most`` of ``rows``, evenly spaced."""
+    return _names(cluster, rows[spaced(len(rows), most)], len(rows))
+
+
+def spaced(count: int, most: int) -> slice | NDArray[np.int64]:
+    """At most ``most`` evenly spaced positions of ``count``, the first among them."""
+    return slice(count) if count <= most else np.arange(most, dtype=np.int64) * count // most
+
+
+def sample_of(cluster: ClusterState, rows: NDArray[Any], most: int) -> PartitionSample:
+    """The columns of at most ``most`` of ``rows``, evenly spaced."""
+    p, ids = cluster.partitions, cluster.brokers.ids
+    chosen: Int32 = rows[spaced(len(rows), most)]
+    leader = p.leader[chosen]
+    isr, replicas = p.lists("isr", chosen), p.lists("replica", chosen)
+    return PartitionSample(
+        names=_names(cluster, chosen, len(rows)),
+        before=p.state[chosen],
+        leader=np.where(leader >= 0, np.append(ids, -1)[leader], leader).astype(np.int32),
+        leader_epoch=p.leader_epoch[chosen],
+        controller_epoch=p.controller_epoch[chosen],
+        partition_epoch=p.partition_epoch[chosen],
+        recovery=p.recovery[chosen],
+        isr=Ragged(isr.offsets, ids[isr.values]),
+        replicas=Ragged(replicas.offsets, ids[replicas.values]),
+        flags=p.replica_flags[p.slots_of(chosen)] & _REASSIGNING,
+    )
+
+
+def _names(cluster: ClusterState, chosen: NDArray[Any], count: int) -> PartitionNames:
+    p = cluster.partitions
+    return PartitionNames(count, cluster.topics.names, p.topic[chosen], p.partition[chosen])

@@ -1,0 +1,65 @@
+"""How a standby contends for the role where instances of kframe come before brokers.
+
+A standby has the store claim the role at the notification that it is free (``ports.Contending``), and takes the role
+from a broker that has been faster. It never takes the role from another instance of kframe.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kframe.core.controller import Controller
+from kframe.errors import StoreError
+from kframe.model.config import NEVER_REPLICAS
+from kframe.model.events import ControllerChanged, Elect, Event
+from kframe.model.ids import NO_LEADER
+from kframe.model.ports import Clock, Contending, Notify, Store
+
+_log = logging.getLogger("kframe.controller")
+
+#: The least time between two attempts to take the role from a broker: an instance that cannot keep the role must not
+#: take it from brokers all the time.
+TAKE_AGAIN_MS: Final = 1000.0
+_TIMER: Final = "take-role-from-broker"
+
+
+class InstancesFirst:
+    """The contention of one controller, after each event that tells who is controller."""
+
+    def __init__(self, controller: Controller, store: Store, clock: Clock, notify: Notify) -> None:
+        """``notify`` queues an event for this controller."""
+        self._controller = controller
+        self._store = store
+        self._clock = clock
+        self._notify = notify
+        self._next_ms = float("-inf")
+
+    def handled(self, event: Event) -> None:
+        """An event was handled; the attempt to take the role itself is not followed by another one."""
+        controller = self._controller
+        if not isinstance(event, Elect | ControllerChanged) or (isinstance(event, Elect) and event.brokers_only):
+            return
+        if not controller.active and controller.active_controller == NO_LEADER:
+            return
+        self._contend()
+        if controller.active:
+            return
+        if controller.active_controller in controller.config[NEVER_REPLICAS] | {controller.controller_id}:
+            return
+        now_ms = self._clock.now_ms()
+        delay_ms = max(self._next_ms - now_ms, 0.0)
+        self._next_ms = now_ms + delay_ms + TAKE_AGAIN_MS
+        self._clock.schedule(_TIMER, delay_ms, self._take)
+
+    def _contend(self) -> None:
+        if not isinstance(self._store, Contending):
+            return
+        try:
+            self._store.contend(self._controller.controller_id)
+        except StoreError as error:  # the next election is contended for as by a broker
+            _log.info("the next claim cannot be prepared: %s", error)
+
+    def _take(self) -> None:
+        _log.info("broker %d is controller; taking the role", self._controller.active_controller)
+        self._notify(Elect(takeover=True, brokers_only=True))

@@ -1,0 +1,170 @@
+"""Writes controller.log and state-change.log: what the core reported of an event, and what the event came to.
+
+Lines of single events are written at once, step by step. Lines of many partitions, and those on requests, are made when
+the event is over and brokers have been told, and are bounded. Nothing is formatted for a log that nobody writes.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kframe.core.controller import Controller
+from kframe.model.asks import WriteStates
+from kframe.model.changes import WriteResult
+from kframe.model.effects import Effect, Send
+from kframe.model.events import Answer, Done, Event
+from kframe.model.log_entries import LogEntry, PartitionSample
+from kframe.model.ports import Clock
+from kframe.runtime import controller_log, state_change_log
+from kframe.runtime.controller_log import EventSize, processed_line
+from kframe.runtime.log_text import Template, lines_of_partitions, lines_of_topics, one_line
+from kframe.runtime.rate_limit import RateLimit
+from kframe.runtime.state_change_log import SentRequests
+
+#: Lines on partitions and requests that one event, and one second, may write.
+LINES_PER_SECOND: Final = 1000
+#: Partitions that are named of each failed state change where INFO is not logged, but ERROR is.
+FAILURES_LOGGED: Final = 10
+#: Lines ``Processed ...`` that one kind of event may write a second.
+EVENTS_PER_SECOND: Final = 10
+
+CONTROLLER_LOGGER: Final = "kframe.controller"
+STATE_CHANGE_LOGGER: Final = "kframe.statechange"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Deferred:
+    """What is written when the event is over, under the time at which it happened (seconds since the epoch)."""
+
+    created: float
+    what: LogEntry | SentRequests
+
+
+class EventLogs:
+    """The logs of one controller. Only the thread that handles events uses it."""
+
+    def __init__(self, controller: Controller, clock: Clock) -> None:
+        self._controller = controller
+        self._now_ms = clock.now_ms
+        self._controller_log = logging.getLogger(CONTROLLER_LOGGER)
+        self._state_change_log = logging.getLogger(STATE_CHANGE_LOGGER)
+        self._lines = RateLimit(LINES_PER_SECOND, clock.now_ms)
+        self._processed: dict[type[Event], RateLimit] = {}
+        self._deferred: list[_Deferred] = []
+        self._size = EventSize()
+        self._noted = False
+        """Whether the event has made a line of level INFO or above."""
+        self._changes = False
+
+    def begin(self) -> None:
+        """An event is about to be handled."""
+        self._changes = self._state_change_log.isEnabledFor(logging.INFO)
+        wanted = self._changes or self._controller_log.isEnabledFor(logging.INFO)
+        log, failures = self._controller.log, self._state_change_log.isEnabledFor(logging.ERROR)
+        log.partitions_max = LINES_PER_SECOND if wanted else 0
+        log.failures_max = max(log.partitions_max, FAILURES_LOGGED if failures else 0)
+        self._size, self._noted = EventSize(), False
+
+    def stepped(self) -> None:
+        """The controller has taken a step: write what it reported."""
+        for entry in self._controller.log.take():
+            logger, template = self._template(entry)
+            sample = entry.values.get("sample")
+            if isinstance(sample, PartitionSample):
+                self._size.changes[entry.message] += sample.names.count
+            if not logger.isEnabledFor(template.level):
+                continue
+            self._noted |= template.level >= logging.INFO
+            if sample is not None:
+                self._deferred.append(_Deferred(time.time(), entry))
+            elif "each_topic" in entry.values:
+                for line in lines_of_topics(template, entry, self._controller.controller_id):
+                    self._write(logger, template.level, line)
+            else:
+                self._write(logger, template.level, one_line(template, entry, self._controller.controller_id))
+
+    def performed(self, effect: Effect, answer: Answer | None) -> None:
+        """An effect was performed; the columns are as they were then."""
+        match effect, answer:
+            case WriteStates(), Done(value=WriteResult() as result):
+                self._size.partitions += int(np.count_nonzero(result.accepted))
+            case Send(requests=requests), Done():
+                told = (requests.leader_and_isr.brokers, requests.metadata_brokers, requests.stop_replica.brokers)
+                self._size.leader_and_isr += len(told[0])
+                self._size.update_metadata += len(told[1])
+                self._size.stop_replica += len(told[2])
+                self._size.brokers.update(*(brokers.tolist() for brokers in told))
+                if self._changes:
+                    sent = SentRequests.of(self._controller.cluster, requests)
+                    self._deferred.append(_Deferred(time.time(), sent))
+
+    def finish(self, event: Event, duration_ms: float) -> None:
+        """The event is over: write what was deferred, and what the event came to."""
+        if self._deferred:
+            deferred, self._deferred = self._deferred, []
+            self._write_deferred(deferred)
+        level = logging.INFO if self._noted or self._size.partitions or self._size.requests else logging.DEBUG
+        if not self._controller_log.isEnabledFor(level):
+            return
+        limit = self._processed.setdefault(type(event), RateLimit(EVENTS_PER_SECOND, self._now_ms))
+        if limit.take():
+            suppressed, own = limit.take_suppressed(), self._controller.controller_id
+            line = processed_line(own, event, duration_ms, self._size, suppressed)
+            self._write(self._controller_log, level, line)
+
+    def _template(self, entry: LogEntry) -> tuple[logging.Logger, Template]:
+        template = controller_log.TEMPLATES.get(entry.message)
+        if template is not None:
+            return self._controller_log, template
+        return self._state_change_log, state_change_log.TEMPLATES[entry.message]
+
+    def _write_deferred(self, deferred: list[_Deferred]) -> None:
+        """Entries with few lines have all of them; those with more share evenly in what is left of the limit."""
+        budget = self._lines.available
+        shares = dict.fromkeys(range(len(deferred)), 0)
+        waiting = sorted(shares, key=lambda index: _size(deferred[index].what))
+        left = budget
+        for position, index in enumerate(waiting):
+            shares[index] = min(_size(deferred[index].what), left // (len(waiting) - position))
+            left -= shares[index]
+        self._lines.take(budget - left)
+        omitted = 0
+        for index, one in enumerate(deferred):
+            omitted += self._write_shared(one, shares[index])
+        if omitted:
+            own, epoch = self._controller.controller_id, self._controller.controller_epoch
+            prefix = state_change_log.PREFIX.format(id=own, epoch=epoch)
+            self._write(self._state_change_log, logging.INFO, f"{prefix}{omitted} lines on requests are left out")
+
+    def _write_shared(self, one: _Deferred, share: int) -> int:
+        """Write at most ``share`` lines of an entry, and return how many lines on requests were left out."""
+        own = self._controller.controller_id
+        if isinstance(one.what, LogEntry):
+            logger, template = self._template(one.what)
+            for line in lines_of_partitions(template, one.what, own, share):
+                self._write(logger, template.level, line, one.created)
+            return 0
+        lines = list(one.what.lines(own))
+        for line in lines[:share]:
+            self._write(self._state_change_log, logging.INFO, line, one.created)
+        return len(lines) - share
+
+    @staticmethod
+    def _write(logger: logging.Logger, level: int, line: str, created: float | None = None) -> None:
+        record = logger.makeRecord(logger.name, level, "", 0, line, (), None)
+        if created is not None:
+            record.created, record.msecs = created, int(created % 1 * 1000)
+        logger.handle(record)
+
+
+def _size(what: LogEntry | SentRequests) -> int:
+    """How many lines it makes."""
+    if isinstance(what, LogEntry):
+        sample = what.values["sample"]
+        return len(sample)  # type: ignore[arg-type]
+    return len(what.leader_and_isr) + len(what.stop_replica) + bool(what.metadata_brokers)

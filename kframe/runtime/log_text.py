@@ -1,0 +1,216 @@
+"""Templates of log lines, and values written as Kafka's logs write them (Scala's and Java's ``toString``)."""
+
+from __future__ import annotations
+
+import base64
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kframe.core.event_log import NAMES_LOGGED
+from kframe.model.brokers import Registration
+from kframe.model.ids import PartitionState, RecoveryState, ReplicaFlag
+from kframe.model.log_entries import LogEntry, PartitionNames, PartitionSample, TopicAssignments, TopicNames
+
+#: The states of a partition by Kafka's names.
+PARTITION_STATES: Final = {
+    PartitionState.NEW: "NewPartition",
+    PartitionState.ONLINE: "OnlinePartition",
+    PartitionState.OFFLINE: "OfflinePartition",
+    PartitionState.NON_EXISTENT: "NonExistentPartition",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The words of one message; ``text`` has the fields of the entry's values.
+
+    ``prefix`` may name ``{id}`` and ``{epoch}``, those of the controller.
+    """
+
+    level: int
+    text: str
+    prefix: str = "[Controller id={id}] "
+    summary: str = ""
+    """For a message of which each partition of a ``sample`` makes a line: what has happened to all of them."""
+
+
+def one_line(template: Template, entry: LogEntry, controller_id: int) -> str:
+    """The line of an entry that makes one."""
+    return _prefix(template, entry, controller_id) + _FORMAT.vformat(template.text, (), _values(entry, controller_id))
+
+
+def lines_of_topics(template: Template, entry: LogEntry, controller_id: int) -> Iterator[str]:
+    """One line for each topic that ``each_topic`` shows, and one that counts the others."""
+    topics: Any = entry.values["each_topic"]
+    prefix = _prefix(template, entry, controller_id)
+    for topic in topics.shown:
+        yield prefix + template.text.format(topic=topic)
+    if left_out := topics.count - len(topics.shown):
+        yield prefix + template.text.format(topic=f"(and {left_out} more)")
+
+
+def lines_of_partitions(template: Template, entry: LogEntry, controller_id: int, most: int) -> Iterator[str]:
+    """One line for each of at most ``most`` partitions of the ``sample``, evenly spaced, then, if partitions are left
+    out, one that says how many."""
+    sample: Any = entry.values["sample"]
+    prefix, count = _prefix(template, entry, controller_id), min(len(sample), most)
+    values = _values(entry, controller_id)
+    for number in range(count):
+        fields = _Partition(sample, number * len(sample) // count, values)
+        yield prefix + _FORMAT.vformat(template.text, (), fields)
+    if left_out := sample.names.count - count:
+        yield f"{prefix}{sample.names.count} {template.summary}: {left_out} of them are left out of this log"
+
+
+def _values(entry: LogEntry, controller_id: int) -> dict[str, object]:
+    return {"id": controller_id, "epoch": entry.controller_epoch, **entry.values}
+
+
+def _prefix(template: Template, entry: LogEntry, controller_id: int) -> str:
+    return template.prefix.format(id=controller_id, epoch=entry.controller_epoch)
+
+
+class _Formatter(string.Formatter):
+    """``{value}`` joins lists by commas, as Scala's ``mkString(",")``; ``{value:Set}`` writes a Scala collection."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        items, omitted = _items(value)
+        if items is None:
+            return str(value)
+        if format_spec:
+            more = [f"... {omitted} more"] if omitted else []
+            return f"{format_spec}({', '.join([*items, *more])})"
+        return ",".join(items) + (f" and {omitted} more" if omitted else "")
+
+
+_FORMAT: Final = _Formatter()
+
+
+def _items(value: Any) -> tuple[list[str] | None, int]:
+    """At most NAMES_LOGGED items of a value that has several, and how many are left out; None for a single value."""
+    match value:
+        case TopicNames():
+            return list(value.shown), value.count - len(value.shown)
+        case PartitionNames():
+            return [value.name(index) for index in range(len(value))], value.count - len(value)
+        case PartitionSample(names=names):
+            pairs = [f"{names.name(index)} -> {_assignment(value, index)}" for index in range(len(value))]
+            return pairs, names.count - len(value)
+        case TopicAssignments():
+            return _topics_assigned(value), value.sample.names.count - len(value.sample)
+        case Mapping():
+            pairs = [f"{key} -> {one}" for key, one in list(value.items())[:NAMES_LOGGED]]
+            return pairs, len(value) - len(pairs)
+        case str() | bytes():
+            return None, 0
+        case Sequence():
+            shown = [str(one) for one in value[:NAMES_LOGGED]]
+            return shown, len(value) - len(shown)
+    return (None, 0) if not isinstance(value, Registration) else ([_registration(value)], 0)
+
+
+def _topics_assigned(assignments: TopicAssignments) -> list[str]:
+    """Kafka 3.9 ``TopicIdReplicaAssignment.toString`` of each topic, in the order of the sample."""
+    partitions: dict[str, list[str]] = {}
+    names = assignments.sample.names
+    for index in range(len(names)):
+        partition = f"{names.name(index)} -> {_assignment(assignments.sample, index)}"
+        partitions.setdefault(names.topics[names.topic[index]], []).append(partition)
+    return [
+        f"TopicIdReplicaAssignment({topic},{_topic_id(assignments.topic_ids.get(topic))},Map({', '.join(listed)}))"
+        for topic, listed in partitions.items()
+    ]
+
+
+def _topic_id(topic_id: bytes | None) -> str:
+    """A Scala ``Option`` of Kafka's ``Uuid``."""
+    return "None" if topic_id is None else f"Some({base64.urlsafe_b64encode(topic_id).rstrip(b'=').decode()})"
+
+
+def _registration(registration: Registration) -> str:
+    endpoints = ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in registration.endpoints)
+    return f"{registration.broker_id} : {endpoints} : {registration.rack}"
+
+
+class _Partition(Mapping[str, object]):
+    """The fields of one partition of a sample, made when a template asks for them, and the values of its entry."""
+
+    def __init__(self, sample: PartitionSample, index: int, values: Mapping[str, object]) -> None:
+        self._sample, self._index, self._values = sample, index, values
+
+    def __getitem__(self, key: str) -> object:
+        make = _FIELDS.get(key)
+        value = self._values[key] if make is None else make(self._sample, self._index)
+        return PARTITION_STATES[value] if isinstance(value, PartitionState) else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*_FIELDS, *self._values))
+
+    def __len__(self) -> int:
+        return len(_FIELDS) + len(self._values)
+
+
+def _brokers(sample: PartitionSample, index: int, *, isr: bool) -> list[int]:
+    lists = sample.isr if isr else sample.replicas
+    listed: list[int] = lists.values[lists.offsets[index] : lists.offsets[index + 1]].tolist()
+    return listed
+
+
+def _targets(sample: PartitionSample, index: int) -> list[int]:
+    """Replicas that are not being removed."""
+    flags = sample.flags[sample.replicas.offsets[index] : sample.replicas.offsets[index + 1]].tolist()
+    listed = zip(_brokers(sample, index, isr=False), flags, strict=True)
+    return [broker for broker, bits in listed if not bits & ReplicaFlag.REMOVING]
+
+
+def _leader_and_isr(sample: PartitionSample, index: int) -> str:
+    """Kafka 3.9 ``LeaderAndIsr.toString``; broker epochs of members are not stored in ZooKeeper."""
+    isr = ", ".join(f"BrokerState(brokerId={one}, brokerEpoch=-1)" for one in _brokers(sample, index, isr=True))
+    return (
+        f"LeaderAndIsr(leader={sample.leader[index]}, leaderEpoch={sample.leader_epoch[index]}, "
+        f"isrWithBrokerEpoch=List({isr}), leaderRecoveryState={RecoveryState(int(sample.recovery[index])).name}, "
+        f"partitionEpoch={sample.partition_epoch[index]})"
+    )
+
+
+def _leadership(sample: PartitionSample, index: int) -> str:
+    """Kafka 3.9 ``LeaderIsrAndControllerEpoch.toString``."""
+    isr = ",".join(map(str, _brokers(sample, index, isr=True)))
+    return (
+        f"(Leader:{sample.leader[index]},ISR:{isr},"
+        f"LeaderRecoveryState:{RecoveryState(int(sample.recovery[index])).name},"
+        f"LeaderEpoch:{sample.leader_epoch[index]},ZkVersion:{sample.partition_epoch[index]},"
+        f"ControllerEpoch:{sample.controller_epoch[index]})"
+    )
+
+
+def _assignment(sample: PartitionSample, index: int) -> str:
+    """Kafka 3.9 ``ReplicaAssignment.toString``."""
+    replicas = _brokers(sample, index, isr=False)
+    flags = sample.flags[sample.replicas.offsets[index] : sample.replicas.offsets[index + 1]].tolist()
+
+    def flagged(flag: ReplicaFlag) -> str:
+        return ",".join(str(one) for one, bits in zip(replicas, flags, strict=True) if bits & flag)
+
+    return (
+        f"ReplicaAssignment(replicas={','.join(map(str, replicas))}, addingReplicas={flagged(ReplicaFlag.ADDING)}, "
+        f"removingReplicas={flagged(ReplicaFlag.REMOVING)})"
+    )
+
+
+#: The fields that a template may have of each partition.
+_FIELDS: Final[Mapping[str, Callable[[PartitionSample, int], object]]] = {
+    "partition": lambda sample, index: sample.names.name(index),
+    "before": lambda sample, index: PartitionState(int(sample.before[index])),
+    "state": _leader_and_isr,
+    "leadership": _leadership,
+    "assignment": _assignment,
+    "replicas": lambda sample, index: _brokers(sample, index, isr=False),
+    "preferred": lambda sample, index: _brokers(sample, index, isr=False)[0],
+    "targets": _targets,
+    "leader": lambda sample, index: int(sample.leader[index]),
+    "leader_epoch": lambda sample, index: int(sample.leader_epoch[index]),
+    "partition_epoch": lambda sample, index: int(sample.partition_epoch[index]),
+}

@@ -1,0 +1,38 @@
+"""How much may be logged in a second, and how much was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class RateLimit:
+    """A token bucket: so many at once, and as many again each second. Not thread-safe."""
+
+    def __init__(self, per_second: int, now_ms: Callable[[], float]) -> None:
+        """``now_ms`` is a monotonic clock in milliseconds."""
+        self.per_second = per_second
+        self._now_ms = now_ms
+        self._left = float(per_second)
+        self._filled_ms = now_ms()
+        self._suppressed = 0
+
+    @property
+    def available(self) -> int:
+        """How many may be taken now."""
+        now_ms = self._now_ms()
+        self._left = min(self.per_second, self._left + (now_ms - self._filled_ms) * self.per_second / 1000)
+        self._filled_ms = now_ms
+        return int(self._left)
+
+    def take(self, count: int = 1) -> bool:
+        """Take ``count``, or count them as suppressed and return False."""
+        if count > self.available:
+            self._suppressed += count
+            return False
+        self._left -= count
+        return True
+
+    def take_suppressed(self) -> int:
+        """How many were suppressed since this was last asked."""
+        suppressed, self._suppressed = self._suppressed, 0
+        return suppressed

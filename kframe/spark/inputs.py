@@ -1,0 +1,72 @@
+"""Clusters of a fleet as plain data that any process can read one whole cluster from: no Spark job, no frame.
+
+A path names the same file for the driver and for all executors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from kframe.snapshot import Snapshot, read_snapshot
+from kframe.snapshot.manifest import file_of
+from kframe.spark.fleet import Record, read_part
+from kframe.spark.reading import WHOLE_TABLES
+from kframe.spark.rows import rows_of, snapshot_of, table_of
+from kframe.spark.schema import BROKERS
+from kframe.spark.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInput:
+    """One cluster and where it is: in a fleet that ``ingest`` wrote, or in a source of its own.
+
+    ``partitions`` is how many it has, None where only reading the whole source would tell.
+    """
+
+    cluster: str
+    path: str
+    ingested: bool
+    partitions: int | None = None
+
+    @staticmethod
+    def of_record(place: Path, record: Record) -> ClusterInput:
+        """A cluster of the fleet at ``place``."""
+        return ClusterInput(record.cluster, str(place.absolute()), True, record.partitions)
+
+    @staticmethod
+    def of_source(source: Source) -> ClusterInput:
+        """The cluster of a snapshot file or directory. Only the footer of a Parquet file is read."""
+        rows = None
+        if source.is_directory:
+            try:
+                rows = parquet.read_metadata(os.path.join(source.path, file_of("partitions"))).num_rows
+            except (pa.ArrowException, OSError):
+                rows = None  # reading it will say what is wrong
+        return ClusterInput(source.cluster, source.path, False, rows)
+
+    def snapshot(self) -> Snapshot:
+        """The whole cluster. Raises SnapshotError, which names the place and the reason."""
+        if not self.ingested:
+            return read_snapshot(self.path)
+        tables = self.tables()
+        return snapshot_of(*(tables[table.name] for table in WHOLE_TABLES))
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables of the cluster by name, as they are, whatever is wrong with them. Raises SnapshotError as
+        ``snapshot`` does where they are not ingested."""
+        if self.ingested:
+            return {table.name: read_part(Path(self.path), table, self.cluster) for table in WHOLE_TABLES}
+        snapshot = read_snapshot(self.path)
+        return {table.name: table_of(rows_of(snapshot, self.cluster, table), table) for table in WHOLE_TABLES}
+
+
+def brokers_of(inputs: Iterable[ClusterInput]) -> pa.Table:
+    """The rows of BROKERS of ingested clusters, read here: some dozens of rows a cluster."""
+    parts = [read_part(Path(one.path), BROKERS, one.cluster) for one in inputs]
+    return pa.concat_tables([BROKERS.schema.empty_table(), *parts])

@@ -1,0 +1,172 @@
+"""Scenarios played on whole clusters: one task reads a cluster once, plays what is left, writes and marks each result.
+
+Nothing is shuffled and nothing is cached. A result is whole as soon as its mark is there, so a run that ends early
+leaves all that was finished before.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kframe.errors import SnapshotError
+from kframe.snapshot import Snapshot
+from kframe.spark.fleet import TASKS_MAX
+from kframe.spark.inputs import ClusterInput
+from kframe.spark.marks import Mark, Marks, part_of_scenario
+from kframe.spark.part import ClusterFacts
+from kframe.spark.play import ANNOUNCED, PARTS, Engine, play_part
+from kframe.spark.requests import REQUESTS, encode_alone
+from kframe.spark.schema import TEXT, Table
+from kframe.spark.session import interpreted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Partitions of a cluster that one task plays whole; larger clusters are cut into shards.
+WHOLE_ROWS: Final = 1_000_000
+#: Tasks wanted of a job at least, so that several scenarios of one cluster keep several cores busy, and the most
+#: scenarios that are played for one reading of the cluster.
+_TASKS_WANTED: Final = 64
+_SCENARIOS_MAX: Final = 16
+
+#: A row a cluster and scenario that was played, or not, by ``problem``. ``data`` is an Arrow stream of its summary,
+#: null where that was written instead.
+RESULTS: Final = Table(
+    "results",
+    pa.schema([("cluster", TEXT), ("scenario", TEXT), ("problem", TEXT), ("data", pa.binary())]),
+    ("cluster", "scenario"),
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A cluster, and the rows of SCENARIOS to play on it with the marks of their results."""
+
+    cluster: ClusterInput
+    scenarios: tuple[tuple[Mapping[str, Any], Mark], ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Which tables are made, and which of them is the summary. ``out`` is where all of them are written, if anywhere,
+    and ``staged`` a directory there for files that are not whole yet; ``keep`` is as in ``requests.encode``."""
+
+    tables: tuple[Table, ...]
+    summary: Table
+    keep: bool = False
+    out: str | None = None
+    staged: str | None = None
+
+
+def units_of(
+    clusters: Mapping[str, ClusterInput], left: Mapping[str, Sequence[tuple[Mapping[str, Any], Mark]]]
+) -> list[Unit]:
+    """What is left of each cluster as units of work, the largest clusters first."""
+    pairs = sum(map(len, left.values()))
+    step = max(1, min(_SCENARIOS_MAX, pairs // _TASKS_WANTED))
+    ordered = sorted(left, key=lambda name: (-(clusters[name].partitions or 0), name))
+    return [
+        Unit(clusters[name], tuple(left[name][first : first + step]))
+        for name in ordered
+        for first in range(0, len(left[name]), step)
+    ]
+
+
+def play_units(units: Iterable[Unit], engine: Engine, output: Output) -> Iterator[pa.RecordBatch]:
+    """Play units, one after another; rows of RESULTS.
+
+    A cluster of a fleet that cannot be read is a problem of its own; a source that cannot be read raises SnapshotError.
+    Raises PluginError for a selector that is not installed here, ConfigError for a setting.
+    """
+    selectors = engine.selector_maker()
+    for unit in units:
+        name, part = unit.cluster.cluster, _snapshot(unit.cluster)
+        played = play_part([scenario for scenario, _ in unit.scenarios], part, engine, selectors, whole=True)
+        for (scenario, mark), result in zip(unit.scenarios, played, strict=False):
+            if isinstance(result, str):
+                yield _row(name, scenario["scenario"], result, None)
+                continue
+            assert isinstance(part, Snapshot)
+            tables = _tables(name, scenario["scenario"], result, part, engine, output)
+            yield _row(name, scenario["scenario"], None, _put(name, scenario["scenario"], tables, mark, output))
+
+
+def play_on_spark(
+    session: SparkSession, units: Sequence[Unit], engine: Engine, output: Output
+) -> list[Mapping[str, Any]]:
+    """``play_units`` by one Spark job of a task a unit; the rows of RESULTS, in no order."""
+    if not units:
+        return []
+    tasks = min(len(units), TASKS_MAX)
+
+    def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # The log has a line for every election without a leader; the rows say the same.
+        logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
+        for batch in batches:
+            yield from play_units((units[index] for index in batch["id"].to_pylist()), engine, output)
+
+    with interpreted(session):
+        found = session.range(0, len(units), 1, tasks).mapInArrow(plays, RESULTS.ddl).toArrow()
+    rows: list[Mapping[str, Any]] = found.to_pylist()
+    return rows
+
+
+def opened(data: bytes, summary: Table) -> pa.Table:
+    """The summary in a row of RESULTS."""
+    return pa.ipc.open_stream(data).read_all().cast(summary.schema)
+
+
+def _snapshot(cluster: ClusterInput) -> Snapshot | str:
+    try:
+        return cluster.snapshot()
+    except SnapshotError as problem:
+        if not cluster.ingested:
+            raise
+        return str(problem)
+
+
+def _tables(
+    cluster: str, scenario: str, result: Mapping[str, pa.RecordBatch], part: Snapshot, engine: Engine, output: Output
+) -> dict[Table, pa.Table]:
+    """The tables of one result, with its cluster and scenario in every row."""
+    found: dict[Table, pa.Table] = {}
+    for table in output.tables:
+        if table == REQUESTS:
+            facts = ClusterFacts.of_snapshot(cluster, part)
+            encoded = encode_alone(result[ANNOUNCED.name], facts, scenario, dict(engine.config), output.keep)
+            found[table] = pa.Table.from_batches(list(encoded), table.schema)
+        else:
+            assert table.name in PARTS
+            rows = pa.Table.from_batches([result[table.name]])
+            for at, value in enumerate((cluster, scenario)):
+                column = pa.repeat(pa.scalar(value, TEXT), rows.num_rows)
+                rows = rows.add_column(at, table.schema.field(at), column)
+            found[table] = rows
+    return found
+
+
+def _put(cluster: str, scenario: str, tables: Mapping[Table, pa.Table], mark: Mark, output: Output) -> bytes | None:
+    """Write and mark a result, or give its summary back as an Arrow stream if it is written nowhere."""
+    if output.out is not None:
+        assert output.staged is not None
+        staged = Path(output.staged) / uuid.uuid4().hex
+        Marks(output.out, output.summary.name).put(part_of_scenario(cluster, scenario), tables, mark, staged)
+        return None
+    sink = pa.BufferOutputStream()
+    rows = tables[output.summary]
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write_table(rows)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _row(cluster: str, scenario: str, problem: str | None, data: bytes | None) -> pa.RecordBatch:
+    row = {"cluster": cluster, "scenario": scenario, "problem": problem, "data": data}
+    return pa.RecordBatch.from_pylist([row], RESULTS.schema)

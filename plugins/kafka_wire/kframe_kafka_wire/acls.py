@@ -1,0 +1,309 @@
+"""ACLs as Kafka's AclAuthorizer keeps them in ZooKeeper: entries, resource patterns, filters, reading and writing.
+
+Kafka 3.9 ``AclEntry``, ``ResourcePatternFilter``, ``AccessControlEntryFilter`` and ``ZkData`` (``ZkAclStore``,
+``ZkAclChangeStore``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+from kframe.errors import StoreError
+from kframe_kafka_wire.principals import Principal, parse_principal
+from kframe_kafka_wire.records import Records, RecordWriter, decode_record
+
+#: The name of the resource that is the cluster as a whole.
+CLUSTER: Final = "kafka-cluster"
+#: Names every resource of a type, every principal, every host.
+WILDCARD: Final = "*"
+WILDCARD_PRINCIPAL: Final = "User:*"
+_ACL_VERSION: Final = 1
+#: How often a write is tried again when somebody else has written the same record (``AclAuthorizer.maxUpdateRetries``).
+_TRIES_MOST: Final = 10
+
+
+class Operation(IntEnum):
+    """What is done to a resource (``AclOperation``)."""
+
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+
+
+class Kind(IntEnum):
+    """Types of resources (``ResourceType``)."""
+
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How the name of a resource pattern, or of a filter, is compared (``PatternType``)."""
+
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Permission(IntEnum):
+    """What an entry says (``AclPermissionType``)."""
+
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+#: The operations that each type of resource has (``AclEntry.supportedOperations``).
+SUPPORTED: Final[Mapping[Kind, tuple[Operation, ...]]] = {
+    Kind.TOPIC: (
+        Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DESCRIBE, Operation.DELETE, Operation.ALTER,
+        Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS,
+    ),
+    Kind.GROUP: (Operation.READ, Operation.DESCRIBE, Operation.DELETE),
+    Kind.CLUSTER: (
+        Operation.CREATE, Operation.CLUSTER_ACTION, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE, Operation.ALTER, Operation.DESCRIBE,
+    ),
+    Kind.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE),
+    Kind.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    Kind.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}  # fmt: skip
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+#: Names in ZooKeeper (``SecurityUtils.operationName`` and ``resourceTypeName``).
+_OPERATION_NAMES: Final[Mapping[Operation, str]] = {
+    operation: _camel(operation.name) for operation in Operation if operation is not Operation.ANY
+}
+_OPERATIONS: Final = {name: operation for operation, name in _OPERATION_NAMES.items()}
+_KIND_NAMES: Final = {kind: _camel(kind.name) for kind in SUPPORTED}
+#: The roots below which patterns of each type are stored, by type of resource and name.
+_ROOTS: Final = {PatternType.LITERAL: "/kafka-acl", PatternType.PREFIXED: "/kafka-acl-extended/prefixed"}
+_LITERAL_CHANGE: Final = "/kafka-acl-changes/acl_changes_"
+_EXTENDED_CHANGE: Final = "/kafka-acl-extended-changes/acl_changes_"
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """One entry: whether a principal (``User:*`` is anybody) may do an operation from a host (``*`` is any)."""
+
+    principal: str
+    allow: bool
+    operation: Operation
+    host: str
+
+    def applies_to(self, principal: Principal, host: str, operations: set[Operation]) -> bool:
+        """Whether the entry concerns one of these operations of that principal from that host."""
+        return (
+            self.principal in (str(principal), WILDCARD_PRINCIPAL)
+            and self.host in (host, WILDCARD)
+            and (self.operation is Operation.ALL or self.operation in operations)
+        )
+
+
+class ResourcePattern(NamedTuple):
+    """What an entry is attached to: a resource, or all resources whose names begin with a prefix."""
+
+    kind: Kind
+    pattern_type: PatternType
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Where its entries are stored."""
+        return f"{_ROOTS[self.pattern_type]}/{_KIND_NAMES[self.kind]}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Selects entries, as in DescribeAcls and DeleteAcls; None and ANY match everything (``AclBindingFilter``)."""
+
+    kind: int
+    pattern_type: int
+    name: str | None
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+    def matches_pattern(self, pattern: ResourcePattern) -> bool:
+        """Whether entries of this resource pattern may be selected (``ResourcePatternFilter.matches``)."""
+        if self.kind not in (Kind.ANY, pattern.kind):
+            return False
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern.pattern_type):
+            return False
+        if self.name is None or self.name == pattern.name:
+            return True
+        if self.pattern_type != PatternType.MATCH:
+            return False
+        if pattern.pattern_type is PatternType.LITERAL:
+            return pattern.name == WILDCARD
+        return self.name.startswith(pattern.name)
+
+    def matches_entry(self, acl: Acl) -> bool:
+        """Whether this entry is selected (``AccessControlEntryFilter.matches``)."""
+        permission = Permission.ALLOW if acl.allow else Permission.DENY
+        return (
+            self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (Operation.ANY, acl.operation)
+            and self.permission in (Permission.ANY, permission)
+        )
+
+    def exact_patterns(self) -> list[ResourcePattern]:
+        """The patterns that the filter names by itself, which may be newer than any list of patterns."""
+        if self.name is None or self.kind not in SUPPORTED:
+            return []
+        types = tuple(_ROOTS) if self.pattern_type == PatternType.ANY else (self.pattern_type,)
+        return [ResourcePattern(Kind(self.kind), PatternType(each), self.name) for each in types if each in _ROOTS]
+
+
+@dataclass(frozen=True, slots=True)
+class AclTable:
+    """All entries: of resources by name, and of prefixes of names."""
+
+    literal: Mapping[tuple[Kind, str], tuple[Acl, ...]] = field(default_factory=dict)
+    prefixed: Mapping[tuple[Kind, str], tuple[Acl, ...]] = field(default_factory=dict)
+
+    def entries_of(self, kind: Kind, name: str) -> list[Acl]:
+        """The entries that apply to a resource: its own, those of ``*``, those of prefixes of its name."""
+        entries = [*self.literal.get((kind, name), ()), *self.literal.get((kind, WILDCARD), ())]
+        for length in range(1, len(name) + 1):
+            entries += self.prefixed.get((kind, name[:length]), ())
+        return entries
+
+    def items(self) -> Iterator[tuple[ResourcePattern, tuple[Acl, ...]]]:
+        """Every resource pattern with its entries, in order of type, pattern type and name."""
+        tables = {PatternType.LITERAL: self.literal, PatternType.PREFIXED: self.prefixed}
+        entries = {
+            ResourcePattern(kind, pattern_type, name): acls
+            for pattern_type, table in tables.items()
+            for (kind, name), acls in table.items()
+        }
+        yield from sorted(entries.items(), key=lambda item: item[0])
+
+
+def read_acls(records: Records) -> AclTable:
+    """All entries in storage. A record that cannot be read denies everything. Raises StoreError."""
+    return AclTable(*(_read_tree(records, root) for root in _ROOTS.values()))
+
+
+def read_acl_changes(records: Records) -> object:
+    """The notifications in storage: as long as they are the same, no entry was changed. Raises StoreError."""
+    return [
+        sorted(records.read_record_names(prefix.rpartition("/")[0])) for prefix in (_LITERAL_CHANGE, _EXTENDED_CHANGE)
+    ]
+
+
+def _read_tree(records: Records, root: str) -> dict[tuple[Kind, str], tuple[Acl, ...]]:
+    table = {}
+    for kind, folder in _KIND_NAMES.items():
+        for name in records.read_record_names(f"{root}/{folder}"):
+            data = records.read_record(f"{root}/{folder}/{name}")
+            if data is not None:
+                try:
+                    table[kind, name] = decode_acls(data)
+                except ValueError:
+                    table[kind, name] = (Acl(WILDCARD_PRINCIPAL, allow=False, operation=Operation.ALL, host=WILDCARD),)
+    return table
+
+
+def decode_acls(data: bytes) -> tuple[Acl, ...]:
+    """The entries in a record. Raises ValueError for one that Kafka would not have written."""
+    if not data:
+        return ()
+    try:
+        return tuple(
+            Acl(
+                str(parse_principal(entry["principal"])), _is_allow(entry["permissionType"]),
+                _OPERATIONS[entry["operation"]], str(entry["host"]),
+            )
+            for entry in decode_record(data)["acls"]
+        )  # fmt: skip
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a list of ACLs: {error}") from None
+
+
+def _is_allow(text: str) -> bool:
+    if text not in ("Allow", "Deny"):
+        raise ValueError(f"permissionType: found {text}, expected Allow or Deny")
+    return text == "Allow"
+
+
+def encode_acls(acls: set[Acl]) -> bytes:
+    """A record of these entries as Kafka writes it."""
+    ordered = sorted(acls, key=lambda acl: (acl.principal, acl.allow, acl.operation, acl.host))
+    entries = [
+        {
+            "principal": acl.principal, "permissionType": "Allow" if acl.allow else "Deny",
+            "operation": _OPERATION_NAMES[acl.operation], "host": acl.host,
+        }
+        for acl in ordered
+    ]  # fmt: skip
+    return json.dumps({"version": _ACL_VERSION, "acls": entries}, separators=(",", ":")).encode()
+
+
+def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable[[set[Acl]], set[Acl]]) -> None:
+    """Replace the entries of a resource pattern by what ``change`` makes of them, and notify all brokers.
+
+    A record without entries is deleted. Compare-and-set: ``change`` is called again where somebody else wrote first.
+    Raises StoreError where that goes on, or where the stored entries cannot be read
+    (Kafka 3.9 ``AclAuthorizer.updateResourceAcls``).
+    """
+    attempted = False
+    for _ in range(_TRIES_MOST):
+        stored = writer.read_versioned_record(pattern.path)
+        try:
+            before = set() if stored is None else set(decode_acls(stored[0]))
+        except ValueError as error:
+            raise StoreError(f"{pattern.path}: {error}") from None
+        after = change(before)
+        if after == before and (after or stored is None):
+            break
+        attempted = True
+        if after:
+            done = writer.write_record(pattern.path, encode_acls(after), None if stored is None else stored[1])
+        else:
+            done = stored is None or writer.delete_record(pattern.path, stored[1])
+        if done:
+            break
+    else:
+        raise StoreError(f"{pattern.path}: written by others {_TRIES_MOST} times while it was to be changed")
+    if attempted:
+        # Also where the last attempt found nothing to do: an earlier one may be done although its answer was lost.
+        writer.append_record(*_change_of(pattern))
+
+
+def _change_of(pattern: ResourcePattern) -> tuple[str, bytes]:
+    """The prefix of the path, and the data, of the notification that entries of a pattern were changed."""
+    if pattern.pattern_type is PatternType.LITERAL:
+        return _LITERAL_CHANGE, f"{pattern.kind.name}:{pattern.name}".encode()
+    content: dict[str, Any] = {
+        "version": 1, "resourceType": pattern.kind.name, "name": pattern.name,
+        "patternType": pattern.pattern_type.name,
+    }  # fmt: skip
+    return _EXTENDED_CHANGE, json.dumps(content, separators=(",", ":")).encode()

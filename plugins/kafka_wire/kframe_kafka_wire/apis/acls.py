@@ -1,0 +1,165 @@
+"""DescribeAcls, CreateAcls and DeleteAcls, from and to storage (Kafka 3.9 ``AclApis`` and ``AclAuthorizer``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kframe import ErrorCode, KframeError
+from kframe_kafka_wire.acls import (
+    CLUSTER,
+    SUPPORTED,
+    Acl,
+    AclFilter,
+    Kind,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    read_acls,
+    update_acls,
+)
+from kframe_kafka_wire.authorizer import AclAuthorizer, SuperUsersOnly
+from kframe_kafka_wire.calls import Call, RequestError
+from kframe_kafka_wire.principals import parse_principal
+from kframe_kafka_wire.records import RecordWriter
+
+Fields = Mapping[str, Any]
+_NO_AUTHORIZER: Final = "No Authorizer is configured."
+_FAILED: Final = "Failed to create ACL"
+
+
+async def describe_acls(call: Call) -> Fields:
+    """The entries that the filter selects, by resource pattern."""
+    call.require(Operation.DESCRIBE)
+    _authorizer(call, "No Authorizer is configured on the broker")
+    wanted = _filter(call.body)
+    table = await call.desk.read(read_acls)
+    resources = []
+    for pattern, acls in table.items():
+        selected = [acl for acl in acls if wanted.matches_entry(acl)]
+        if selected and wanted.matches_pattern(pattern):
+            resources.append({**_described(pattern), "acls": [_entry(acl) for acl in selected]})
+    return {"resources": resources}
+
+
+async def create_acls(call: Call) -> Fields:
+    """Add entries; each creation fares by itself."""
+    call.require(Operation.ALTER)
+    authorizer = _authorizer(call, _NO_AUTHORIZER)
+    results: list[Fields] = [{} for _ in call.body["creations"]]
+    additions: dict[ResourcePattern, dict[int, Acl]] = {}
+    for index, creation in enumerate(call.body["creations"]):
+        try:
+            pattern, acl = _binding(creation)
+        except RequestError as error:
+            results[index] = {"error_code": error.code, "error_message": error.message}
+        else:
+            additions.setdefault(pattern, {})[index] = acl
+    for pattern, acls in additions.items():
+        try:
+            await call.desk.write(partial(_add, pattern=pattern, new=set(acls.values())))
+        except KframeError as error:
+            for index in acls:
+                results[index] = {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "error_message": str(error)}
+    await call.desk.read(lambda _records: authorizer.refresh())
+    return {"results": results}
+
+
+async def delete_acls(call: Call) -> Fields:
+    """Delete the entries that any filter selects; each is told to the first filter that selects it."""
+    call.require(Operation.ALTER)
+    authorizer = _authorizer(call, _NO_AUTHORIZER)
+    filters = [_filter(each) for each in call.body["filters"]]
+    table = await call.desk.read(read_acls)
+    patterns = dict.fromkeys([pattern for pattern, _ in table.items()])
+    patterns |= dict.fromkeys(pattern for each in filters for pattern in each.exact_patterns())
+    matching: list[list[Fields]] = [[] for _ in filters]
+    for pattern in patterns:
+        selecting = [(index, each) for index, each in enumerate(filters) if each.matches_pattern(pattern)]
+        if not selecting:
+            continue
+        owners: dict[Acl, int] = {}
+        failure: Fields = {}
+        try:
+            await call.desk.write(partial(_remove, pattern=pattern, selecting=selecting, owners=owners))
+        except KframeError as error:
+            failure = {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "error_message": str(error)}
+        for acl, index in owners.items():
+            matching[index].append({**_described(pattern), **_entry(acl), **failure})
+    await call.desk.read(lambda _records: authorizer.refresh())
+    return {"filter_results": [{"matching_acls": acls} for acls in matching]}
+
+
+def _add(writer: RecordWriter, pattern: ResourcePattern, new: set[Acl]) -> None:
+    update_acls(writer, pattern, lambda acls: acls | new)
+
+
+def _remove(
+    writer: RecordWriter, pattern: ResourcePattern, selecting: Sequence[tuple[int, AclFilter]], owners: dict[Acl, int]
+) -> None:
+    """Delete entries of a pattern; ``owners`` gets each with the index of the first filter that selects it."""
+
+    def change(acls: set[Acl]) -> set[Acl]:
+        for acl in acls:
+            index = next((index for index, each in selecting if each.matches_entry(acl)), None)
+            if index is not None:
+                owners.setdefault(acl, index)
+        return acls - owners.keys()
+
+    update_acls(writer, pattern, change)
+
+
+def _authorizer(call: Call, message: str) -> AclAuthorizer:
+    """The authorizer whose entries are in ZooKeeper. Raises RequestError where there is none, or another one."""
+    authorizer = call.desk.authorizer
+    if isinstance(authorizer, SuperUsersOnly):
+        raise RequestError(ErrorCode.SECURITY_DISABLED, "kframe has no access to the ACLs of this authorizer")
+    if not isinstance(authorizer, AclAuthorizer):
+        raise RequestError(ErrorCode.SECURITY_DISABLED, message)
+    return authorizer
+
+
+def _filter(fields: Fields) -> AclFilter:
+    return AclFilter(
+        fields["resource_type_filter"], fields.get("pattern_type_filter", PatternType.LITERAL),
+        fields["resource_name_filter"], fields["principal_filter"], fields["host_filter"], fields["operation"],
+        fields["permission_type"],
+    )  # fmt: skip
+
+
+def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
+    """The entry that is to be created. Raises RequestError for one that there cannot be
+    (``AuthorizerUtils``, ``AclAuthorizer.validateAclBinding``)."""
+    kind, name = fields["resource_type"], fields["resource_name"]
+    if kind == Kind.CLUSTER and name != CLUSTER:
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"The only valid name for the CLUSTER resource is {CLUSTER}")
+    if not name:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")
+    pattern_type = fields.get("resource_pattern_type", PatternType.LITERAL)
+    specific = pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+    known = fields["permission_type"] in (Permission.ALLOW, Permission.DENY) and kind in SUPPORTED and specific
+    if not known or "/" in name or fields["operation"] not in _OPERATIONS:
+        raise RequestError(ErrorCode.INVALID_REQUEST, _FAILED)
+    try:
+        principal = parse_principal(fields["principal"])
+    except ValueError:
+        raise RequestError(ErrorCode.INVALID_REQUEST, _FAILED) from None
+    allow = fields["permission_type"] == Permission.ALLOW
+    acl = Acl(str(principal), allow, Operation(fields["operation"]), fields["host"])
+    return ResourcePattern(Kind(kind), PatternType(pattern_type), name), acl
+
+
+_OPERATIONS: Final = frozenset(Operation) - {Operation.ANY}
+
+
+def _described(pattern: ResourcePattern) -> Fields:
+    return {"resource_type": pattern.kind, "resource_name": pattern.name, "pattern_type": pattern.pattern_type}
+
+
+def _entry(acl: Acl) -> Fields:
+    permission = Permission.ALLOW if acl.allow else Permission.DENY
+    return {
+        "principal": acl.principal, "host": acl.host, "operation": acl.operation, "permission_type": permission,
+    }  # fmt: skip

@@ -1,0 +1,229 @@
+"""DescribeClientQuotas and AlterClientQuotas, from and to storage (Kafka 3.9 ``ZkAdminManager``, KIP-546)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kframe import ErrorCode, KframeError
+from kframe_kafka_wire.acls import Operation
+from kframe_kafka_wire.calls import Call, RequestError
+from kframe_kafka_wire.records import (
+    DEFAULT_ENTITY,
+    Records,
+    RecordWriter,
+    change_settings,
+    desanitized,
+    sanitized,
+    settings_at,
+)
+
+Fields = Mapping[str, Any]
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+#: How a component of a filter names entities: by name, the default entity, or any of its type.
+_EXACT, _DEFAULT, _ANY = 0, 1, 2
+#: Quotas of users and clients, and of addresses, with the type of their values (``QuotaConfigs``).
+_USER_QUOTAS: Final[Mapping[str, type]] = {
+    "producer_byte_rate": int, "consumer_byte_rate": int, "request_percentage": float,
+    "controller_mutation_rate": float,
+}  # fmt: skip
+_IP_QUOTAS: Final[Mapping[str, type]] = {"connection_creation_rate": int}
+#: A value this far from a whole number counts as one.
+_EPSILON: Final = 1e-6
+_INT32_MOST: Final = 2**31 - 1
+
+
+class _Stored(NamedTuple):
+    """The quotas of an entity: by type, its names (None: the default entity)."""
+
+    entity: Mapping[str, str | None]
+    quotas: Mapping[str, float]
+
+
+async def describe_quotas(call: Call) -> Fields:
+    """The quotas of all entities that the filter selects."""
+    if not call.may(Operation.DESCRIBE_CONFIGS):
+        raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    components, strict = _components(call.body["components"]), call.body["strict"]
+    stored = await call.desk.read(
+        lambda records: [*_user_quotas(records, components), *_ip_quotas(records, components)]
+    )
+    return {
+        "entries": [
+            {
+                "entity": [{"entity_type": kind, "entity_name": name} for kind, name in each.entity.items()],
+                "values": [{"key": key, "value": value} for key, value in each.quotas.items()],
+            }
+            for each in stored
+            if _selects(components, each.entity, strict)
+        ]
+    }
+
+
+def _components(listed: Sequence[Fields]) -> dict[str, Fields]:
+    """The components of a filter by type of entity. Raises RequestError for those that contradict each other."""
+    for component in listed:
+        kind = component["entity_type"]
+        if not kind:
+            raise RequestError(ErrorCode.INVALID_REQUEST, "Unexpected empty filter component entity type")
+        if kind not in (USER, CLIENT_ID, IP):
+            raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"Custom entity type '{kind}' not supported")
+        if component["match_type"] not in (_EXACT, _DEFAULT, _ANY):
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"Unexpected match type: {component['match_type']}")
+    for kind, count in Counter(component["entity_type"] for component in listed).items():
+        if count > 1:
+            shown = {CLIENT_ID: "client"}.get(kind, kind)
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"Duplicate {shown} filter component entity type")
+    components = {component["entity_type"]: component for component in listed}
+    if IP in components and len(components) > 1:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Invalid entity filter component combination, IP filter component should not be used with user or clientId"
+            " filter component.",
+        )
+    return components
+
+
+def _selects(components: Mapping[str, Fields], entity: Mapping[str, str | None], strict: bool) -> bool:
+    """Whether a filter selects an entity; a strict one selects only what has all its types and no other."""
+    if not components.keys() <= entity.keys() or (strict and entity.keys() != components.keys()):
+        return False
+    for kind, component in components.items():
+        name, match = entity[kind], component["match_type"]
+        if (match == _EXACT and name != component["match"]) or (match == _DEFAULT and name is not None):
+            return False
+    return True
+
+
+def _user_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_Stored]:
+    """Quotas of users, of clients, and of clients of a user, as far as the filter may select them."""
+    if IP in components:
+        return
+    for user in _names(records, "users", components.get(USER)):
+        yield from _stored(records, f"users/{user}", {USER: desanitized(user)}, _USER_QUOTAS)
+        for client in _names(records, f"users/{user}/clients", components.get(CLIENT_ID)):
+            entity = {USER: desanitized(user), CLIENT_ID: desanitized(client)}
+            yield from _stored(records, f"users/{user}/clients/{client}", entity, _USER_QUOTAS)
+    for client in _names(records, "clients", components.get(CLIENT_ID)):
+        yield from _stored(records, f"clients/{client}", {CLIENT_ID: desanitized(client)}, _USER_QUOTAS)
+
+
+def _ip_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_Stored]:
+    """Quotas of addresses, as far as the filter may select them."""
+    if USER in components or CLIENT_ID in components:
+        return
+    for ip in _names(records, "ips", components.get(IP)):
+        yield from _stored(records, f"ips/{ip}", {IP: desanitized(ip)}, _IP_QUOTAS)
+
+
+def _names(records: Records, folder: str, component: Fields | None) -> tuple[str, ...]:
+    """The names, as in paths, of the entities in a folder that a component may select."""
+    if component is None or component["match_type"] == _ANY:
+        return records.read_record_names(f"/config/{folder}")
+    exact = component["match_type"] == _EXACT
+    return (sanitized(component["match"] or "") if exact else DEFAULT_ENTITY,)
+
+
+def _stored(
+    records: Records, path: str, entity: Mapping[str, str | None], known: Mapping[str, type]
+) -> Iterator[_Stored]:
+    """The quotas in a record, if there are any. Raises RequestError for values that are no numbers."""
+    settings = settings_at(records, f"/config/{path}")
+    try:
+        quotas = {key: float(settings[key]) for key in known if key in settings}
+    except ValueError as error:
+        message = f"Unexpected client quota configuration value in /config/{path}: {error}"
+        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
+    if quotas:
+        yield _Stored(entity, quotas)
+
+
+async def alter_quotas(call: Call) -> Fields:
+    """Set and remove quotas; each entity fares by itself."""
+    if not call.may(Operation.ALTER_CONFIGS):
+        raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    entries = []
+    for entry in call.body["entries"]:
+        code, message = 0, None
+        try:
+            path, known = _entity_path(entry["entity"])
+            changes = _changes(entry["ops"], known)
+            if known is _IP_QUOTAS:
+                await asyncio.to_thread(_check_address, path)
+            if not call.body["validate_only"]:
+                await call.desk.write(partial(_alter, path=path, changes=changes))
+        except RequestError as error:
+            code, message = error.code, error.message
+        except KframeError as error:
+            code, message = int(ErrorCode.UNKNOWN_SERVER_ERROR), str(error)
+        entries.append({"entity": entry["entity"], "error_code": code, "error_message": message})
+    return {"entries": entries}
+
+
+def _alter(writer: RecordWriter, path: str, changes: Mapping[str, str | None]) -> None:
+    def change(settings: dict[str, str]) -> dict[str, str]:
+        merged = {**settings, **{key: value for key, value in changes.items() if value is not None}}
+        return {key: value for key, value in merged.items() if changes.get(key, "") is not None}
+
+    change_settings(writer, path, change)
+
+
+def _entity_path(entity: Sequence[Fields]) -> tuple[str, Mapping[str, type]]:
+    """Where the quotas of an entity are stored below ``/config``, and which it may have. Raises RequestError."""
+    names: dict[str, str] = {}
+    for part in entity:
+        kind, name = part["entity_type"], part["entity_name"]
+        if kind not in (USER, CLIENT_ID, IP):
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"Unhandled client quota entity type: {kind}")
+        if name == "":
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"Empty {kind} not supported")
+        names[kind] = DEFAULT_ENTITY if name is None else sanitized(name)
+    if not names:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity")
+    if IP in names:
+        if len(names) > 1:
+            message = "Invalid quota entity combination, IP entity should not be used with user/client ID entity."
+            raise RequestError(ErrorCode.INVALID_REQUEST, message)
+        return f"ips/{names[IP]}", _IP_QUOTAS
+    if USER not in names:
+        return f"clients/{names[CLIENT_ID]}", _USER_QUOTAS
+    of_client = f"/clients/{names[CLIENT_ID]}" if CLIENT_ID in names else ""
+    return f"users/{names[USER]}{of_client}", _USER_QUOTAS
+
+
+def _check_address(path: str) -> None:
+    """Raises RequestError for an address that is none (``DynamicConfig.Ip.isValidIpEntity``)."""
+    name = desanitized(path.partition("/")[2])
+    if name is not None:
+        try:
+            socket.getaddrinfo(name, None)
+        except (OSError, UnicodeError):
+            message = f"{name} is not a valid IP or resolvable host."
+            raise RequestError(ErrorCode.INVALID_REQUEST, message) from None
+
+
+def _changes(ops: Sequence[Fields], known: Mapping[str, type]) -> dict[str, str | None]:
+    """The value of each key as text, None for one that is to be removed. Raises RequestError."""
+    changes: dict[str, str | None] = {}
+    for op in ops:
+        key, value = op["key"], op["value"]
+        if op["remove"]:
+            changes[key] = None
+        elif key not in known:
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"Invalid configuration key {key}")
+        else:
+            changes[key] = repr(value) if known[key] is float else _whole(key, value, known is _IP_QUOTAS)
+    return changes
+
+
+def _whole(key: str, value: float, small: bool) -> str:
+    """A value that has to be a whole number, as text; ``small``: of 32 bits, and not negative. Raises RequestError."""
+    number = int(value + _EPSILON) if abs(value) < 2**63 else 0
+    if abs(number - value) > _EPSILON or (small and not 0 <= number <= _INT32_MOST):
+        kind = "INT" if small else "LONG"
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"Configuration {key} must be a {kind} value")
+    return str(number)

@@ -1,0 +1,162 @@
+"""Create, renew, expire and describe delegation tokens, from and to storage (Kafka 3.9 ``KafkaApis``, KIP-48)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kframe import ErrorCode, KframeError
+from kframe_kafka_wire.acls import Kind, Operation
+from kframe_kafka_wire.calls import Call, Desk, RequestError
+from kframe_kafka_wire.principals import ANONYMOUS, Principal
+from kframe_kafka_wire.records import RecordWriter
+from kframe_kafka_wire.tokens import Token, Tokens
+
+Fields = Mapping[str, Any]
+_log = logging.getLogger("kframe.kafka_wire")
+_USER: Final = "User"
+#: Kafka's default of ``delegation.token.expiry.check.interval.ms``.
+_CHECK_MS: Final = 3_600_000
+
+
+async def create_token(call: Call) -> Fields:
+    """A new token for who asks, or for another principal that it may create tokens for."""
+    requester, body = call.session.principal, call.body
+    name = body.get("owner_principal_name")
+    owner = Principal(name, body["owner_principal_type"] or "") if name else requester
+    renewers = tuple(Principal(each["principal_name"], each["principal_type"]) for each in body["renewers"])
+    involved = _principals(owner, requester)
+    tokens = call.desk.tokens
+    if not _is_allowed(call):
+        return _refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, involved)
+    if owner != requester and not call.may(Operation.CREATE_TOKENS, Kind.USER, str(owner)):
+        return _refused(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, involved)
+    if any(renewer.kind != _USER for renewer in renewers):
+        return _refused(ErrorCode.INVALID_PRINCIPAL_TYPE, involved)
+    if tokens is None:
+        return _refused(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, involved)
+    most_ms = body["max_lifetime"]
+    token = await call.desk.write(lambda writer: tokens.create(writer, owner, requester, renewers, most_ms))
+    return _described(token, tokens)
+
+
+async def renew_token(call: Call) -> Fields:
+    """Have a token live longer."""
+    tokens, token = await _found(call)
+    if token.is_expired(tokens.now_ms()):
+        raise RequestError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+    period_ms = call.body["renew_period"]
+    expires_ms = await call.desk.write(lambda writer: tokens.extend(writer, token, period_ms, renewed=True))
+    return {"expiry_timestamp": expires_ms}
+
+
+async def expire_token(call: Call) -> Fields:
+    """Have a token expire after some time, or delete it at once."""
+    tokens, token = await _found(call)
+    period_ms, now_ms = call.body["expiry_time_period"], tokens.now_ms()
+    if period_ms < 0:
+        await call.desk.write(lambda writer: tokens.delete(writer, token))
+        return {"expiry_timestamp": now_ms}
+    if token.is_expired(now_ms):
+        raise RequestError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+
+    def extend(writer: RecordWriter) -> int:
+        return tokens.extend(writer, token, period_ms, renewed=False)
+
+    return {"expiry_timestamp": await call.desk.write(extend)}
+
+
+async def describe_tokens(call: Call) -> Fields:
+    """The tokens of these owners, or all, as far as who asks may see them (``DelegationTokenManager.filterToken``)."""
+    if not _is_allowed(call):
+        raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    tokens = call.desk.tokens
+    if tokens is None:
+        raise RequestError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    listed = call.body["owners"]
+    if listed is not None and not listed:
+        return {"tokens": ()}
+    owners = None if listed is None else [Principal(each["principal_name"], each["principal_type"]) for each in listed]
+    stored = await call.desk.read(lambda records: list(tokens.read_all(records)))
+    return {
+        "tokens": [
+            {**_described(token, tokens), "renewers": [_principal(renewer) for renewer in token.renewers]}
+            for token in stored
+            if _is_wanted(token, owners) and _is_visible(call, token)
+        ]
+    }
+
+
+async def expire_tokens(desk: Desk, tokens: Tokens) -> None:
+    """Delete the tokens that have expired, now and then while this is the active controller, until it is cancelled.
+
+    Brokers leave that to the controller (Kafka 3.9 ``KafkaController.processTokenExpiry``).
+    """
+    interval_ms = desk.number("delegation.token.expiry.check.interval.ms", _CHECK_MS)
+    while True:
+        if desk.controller.status().active:
+            try:
+                count = await desk.write(lambda writer: tokens.delete_expired(desk.records, writer))
+                if count:
+                    _log.info("deleted %d expired delegation tokens", count)
+            except (KframeError, RequestError) as error:
+                _log.warning("expired delegation tokens cannot be deleted: %s", error)
+        await asyncio.sleep(interval_ms / 1000)
+
+
+def _is_wanted(token: Token, owners: list[Principal] | None) -> bool:
+    return owners is None or any(token.belongs_to(owner) for owner in owners)
+
+
+def _is_visible(call: Call, token: Token) -> bool:
+    return (
+        token.belongs_to(call.session.principal)
+        or call.may(Operation.DESCRIBE, Kind.DELEGATION_TOKEN, token.token_id)
+        or call.may(Operation.DESCRIBE_TOKENS, Kind.USER, str(token.owner))
+    )
+
+
+def _is_allowed(call: Call) -> bool:
+    """Whether this connection may ask about tokens: one that was authenticated, and not by a token
+    (``KafkaApis.allowTokenRequests``)."""
+    session = call.session
+    anonymous = session.protocol == "PLAINTEXT" or (session.protocol == "SSL" and session.principal == ANONYMOUS)
+    return not (anonymous or session.principal.by_token)
+
+
+async def _found(call: Call) -> tuple[Tokens, Token]:
+    """The token that a request is about, which who asks may renew. Raises RequestError."""
+    if not _is_allowed(call):
+        raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    tokens = call.desk.tokens
+    if tokens is None:
+        raise RequestError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    token = await call.desk.read(lambda records: tokens.find(records, call.body["hmac"]))
+    if token is None:
+        raise RequestError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    if call.session.principal not in (token.owner, *token.renewers):
+        raise RequestError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
+    return tokens, token
+
+
+def _refused(code: int, involved: Fields) -> Fields:
+    return {"error_code": code, **involved, "issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1}
+
+
+def _described(token: Token, tokens: Tokens) -> Fields:
+    return {
+        **_principals(token.owner, token.requester),
+        "issue_timestamp": token.issued_ms, "expiry_timestamp": token.expires_ms, "max_timestamp": token.latest_ms,
+        "token_id": token.token_id, "hmac": tokens.hmac_of(token.token_id),
+    }  # fmt: skip
+
+
+def _principals(owner: Principal, requester: Principal) -> Fields:
+    of_requester = {f"token_requester_{key}": value for key, value in _principal(requester).items()}
+    return {**_principal(owner), **of_requester}
+
+
+def _principal(principal: Principal) -> Fields:
+    return {"principal_type": principal.kind, "principal_name": principal.name}

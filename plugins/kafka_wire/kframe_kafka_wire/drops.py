@@ -1,0 +1,70 @@
+"""Connections that the server ends or loses: counted by reason, and logged at a bounded rate."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from kframe.runtime.rate_limit import RateLimit
+
+_log = logging.getLogger("kframe.kafka_wire")
+
+#: Lines on dropped connections that one reason may write a second.
+LINES_PER_SECOND: Final = 5
+
+
+class Reason(StrEnum):
+    """Why a connection ended other than by the choice of its client between two requests."""
+
+    FRAME_REFUSED = "frame_refused"
+    """A frame or request that is malformed, too large, of a version that is not served, or not allowed now."""
+    LOGIN_FAILED = "login_failed"
+    IDLE = "idle"
+    """Nothing was sent, or an answer not read, for connections.max.idle.ms."""
+    TOO_MANY = "too_many"
+    """max.connections or max.connections.per.ip."""
+    LOST = "lost"
+    """TCP or TLS has failed."""
+    UNANSWERABLE = "unanswerable"
+    """The controller cannot answer."""
+    FAILED = "failed"
+    """A defect."""
+
+
+_LEVELS: Final[Mapping[Reason, int]] = {
+    Reason.FRAME_REFUSED: logging.WARNING,
+    Reason.LOGIN_FAILED: logging.INFO,
+    Reason.IDLE: logging.DEBUG,
+    Reason.TOO_MANY: logging.WARNING,
+    Reason.LOST: logging.DEBUG,
+    Reason.UNANSWERABLE: logging.WARNING,
+    Reason.FAILED: logging.ERROR,
+}
+
+
+class Drops:
+    """The dropped connections of one server; only its own thread counts, any thread may read."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._counts = dict.fromkeys(Reason, 0)
+        self._limits = {reason: RateLimit(LINES_PER_SECOND, lambda: now_s() * 1000) for reason in Reason}
+
+    def note(self, reason: Reason, host: str, problem: object, *, traceback: bool = False) -> None:
+        """A connection from ``host`` is dropped."""
+        self._counts[reason] += 1
+        level, limit = _LEVELS[reason], self._limits[reason]
+        if not _log.isEnabledFor(level) or not limit.take():
+            return
+        suppressed = limit.take_suppressed()
+        more = f" ({suppressed} others left out of this log)" if suppressed else ""
+        _log.log(level, "connection from %s dropped (%s): %s%s", host, reason, problem, more, exc_info=traceback)
+
+    def metrics(self) -> dict[str, float]:
+        """``kframe_connections_dropped_total`` by reason, and the frames among them that were refused."""
+        found: dict[str, float] = {"kframe_frames_refused_total": self._counts[Reason.FRAME_REFUSED]}
+        for reason, count in self._counts.items():
+            found[f'kframe_connections_dropped_total{{reason="{reason}"}}'] = count
+        return found

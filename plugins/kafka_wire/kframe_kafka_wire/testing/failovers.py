@@ -1,0 +1,209 @@
+"""Ends the active instance of kframe again and again while standbys and real brokers contend for the role."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kframe_zookeeper import paths
+from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+
+from kframe_kafka_wire.testing.instances import Instance
+
+PATIENCE_S: Final = 150.0
+#: Ids of the instances: one active, two standbys, and one that is being started again.
+INSTANCES: Final = (1000, 1001, 1002, 1003)
+STANDBYS_LEAST: Final = 2
+#: Session timeout of instances: how long a failover takes, more or less.
+SESSION_MS: Final = 3_000
+#: Sessions of brokers and of the observer outlive a busy machine.
+_OBSERVER_SESSION_S: Final = 60.0
+_TOPIC: Final = "failovers"
+_REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
+#: What a broker logs when it has won the role (Kafka 3.9 ``KafkaController.elect``).
+_WON_BY_BROKER: Final = re.compile(r"successfully elected as the controller\. Epoch incremented to (\d+)")
+_ACTIVE: Final = "takes over with epoch"
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """One failover: how the active instance ended, who followed, and what it cost."""
+
+    cause: str
+    previous: int
+    winner: int
+    """Id of the instance that is active afterwards."""
+    controller_epochs: int
+    """By how much the controller epoch rose; 1 if no other contender was elected in between."""
+    elected_s: float
+    """From the end of the instance until the winner owned ``/controller``, in seconds."""
+    active_s: float
+    """From the end of the instance until the winner had taken over the cluster, in seconds."""
+
+
+class FailoverCluster:
+    """Three brokers with one topic, and four instances of kframe."""
+
+    def __init__(self, folder: Path, zookeeper: ServerHandle, cluster: Cluster, client: KazooClient) -> None:
+        self.cluster = cluster
+        self._zookeeper = zookeeper
+        self._folder = folder
+        self._client = client
+        self._instances: dict[int, Instance] = {}
+        self._starting: set[int] = set()
+        self._elections: list[tuple[float, int]] = []
+        client.DataWatch(paths.CONTROLLER_EPOCH, self._on_epoch)
+
+    def start(self) -> None:
+        """Start all instances; returns when one is active and the others stand by."""
+        for number in INSTANCES:
+            self._start(number)
+        self._await_standbys(len(INSTANCES) - 1)
+
+    def close(self) -> None:
+        """Kill all instances."""
+        for instance in self._instances.values():
+            instance.kill()
+
+    def controller(self) -> tuple[int, int]:
+        """Id in ``/controller``, -1 if there is none, and the controller epoch."""
+        try:
+            controller_id = int(json.loads(self._client.get(paths.CONTROLLER)[0])["brokerid"])
+        except NoNodeError:
+            controller_id = -1
+        return controller_id, int(self._client.get(paths.CONTROLLER_EPOCH)[0])
+
+    def kill(self) -> Failover:
+        """Kill the active instance (SIGKILL), and start it again once another is active."""
+        self._await_standbys(STANDBYS_LEAST)
+        previous = self.controller()[0]
+        failover = self._fail("killed", self._instances[previous].kill)
+        self._start(previous)
+        return failover
+
+    def freeze(self) -> Failover:
+        """Freeze the active instance (SIGSTOP) until another is active; then it stands by."""
+        self._await_standbys(STANDBYS_LEAST)
+        previous = self.controller()[0]
+        failover = self._fail("frozen", self._instances[previous].pause)
+        self._instances[previous].resume()
+        self._starting.add(previous)
+        return failover
+
+    def outage(self) -> None:
+        """Kill ZooKeeper, and start it again on its data when no instance can be sure of its session any more.
+
+        Without instances it is down for as long. Returns when the observer is connected again.
+        """
+        down_s = SESSION_MS / 1000
+        self._zookeeper.kill()
+        begun_s = time.monotonic()
+        until(lambda: time.monotonic() - begun_s > down_s, PATIENCE_S)
+        self._zookeeper.start()
+        assert until(lambda: self._client.connected, PATIENCE_S)
+
+    def stop_instances(self) -> None:
+        """Stop all instances in order; returns when a broker is controller."""
+        for instance in self._instances.values():
+            instance.stop()
+        assert until(lambda: self.controller()[0] in self.cluster.brokers, PATIENCE_S)
+
+    def lose(self, broker_id: int) -> None:
+        """Kill a broker, and end its session."""
+        self.cluster.lose(broker_id, self._client)
+
+    def states(self) -> list[bytes]:
+        """Stored states of the partitions of the topic."""
+        paths_of = (paths.state_path(_TOPIC, number) for number in range(len(_REPLICAS)))
+        return [self._client.get(path)[0] for path in paths_of]
+
+    def won_by_brokers(self) -> list[int]:
+        """Controller epochs that brokers were elected under."""
+        logs = (broker.log("controller") for broker in self.cluster.brokers.values())
+        return sorted(int(epoch) for log in logs for epoch in _WON_BY_BROKER.findall(log))
+
+    def log(self) -> str:
+        """What the instances that run now have logged."""
+        return "\n".join(f"{number}:\n{one.log[-4000:]}" for number, one in self._instances.items())
+
+    def _fail(self, cause: str, end: Callable[[], None]) -> Failover:
+        previous, before = self.controller()
+        ended_s = time.monotonic()
+        end()
+        others = set(INSTANCES) - {previous}
+        assert until(lambda: self.controller()[0] in others, PATIENCE_S), self.log()
+        winner, after = self.controller()
+        instance = self._instances[winner]
+        assert until(lambda: f"{_ACTIVE} {after}" in instance.log, PATIENCE_S), instance.log
+        active_s = time.monotonic()
+        assert until(lambda: self._elections[-1][1] >= after, PATIENCE_S)
+        elected_s = next(at_s for at_s, epoch in self._elections if epoch == after)
+        return Failover(
+            cause, previous, winner, after - before, round(elected_s - ended_s, 3), round(active_s - ended_s, 3)
+        )  # fmt: skip
+
+    def _start(self, number: int) -> None:
+        folder = self._folder / f"{number}-{next(_numbers)}"
+        settings = {"kframe.never.replicas": ",".join(map(str, INSTANCES))}
+        place = self.cluster.zookeeper
+        self._instances[number] = Instance(place, folder, number, settings=settings, session_ms=SESSION_MS)
+        self._starting.add(number)
+
+    def _await_standbys(self, count: int) -> None:
+        """Return when one instance is active and at least ``count`` others stand by for it."""
+
+        def ready() -> bool:
+            active = self.controller()[0]
+            for number in sorted(self._starting):
+                if self._stands_by(number):
+                    self._starting.discard(number)
+            return active in INSTANCES and len(set(INSTANCES) - self._starting - {active}) >= count
+
+        assert until(ready, PATIENCE_S), self.log()
+
+    def _stands_by(self, number: int) -> bool:
+        """Whether an instance that was started is ready; it may be the active one at the beginning."""
+        status, text = self._instances[number].page("/readyz")
+        return status == 200 and json.loads(text)["active_controller"] == self.controller()[0]
+
+    def _on_epoch(self, data: bytes | None, _stat: object) -> None:
+        if data is not None:
+            self._elections.append((time.monotonic(), int(data)))
+
+
+@contextmanager
+def failover_cluster(folder: Path) -> Iterator[FailoverCluster]:
+    """A ZooKeeper, three brokers and four instances of kframe; all end with it."""
+    zookeeper, cluster, made = ServerHandle(folder / "zookeeper", ServerOptions()), None, None
+    client = KazooClient(zookeeper.address, timeout=_OBSERVER_SESSION_S)
+    try:
+        zookeeper.start()
+        cluster = Cluster(folder / "kafka", zookeeper.address)
+        cluster.start()
+        tool = Tool(folder / "tool", cluster.address)
+        tool.ask("create", topic=_TOPIC, replicas=_REPLICAS)
+        tool.close()
+        client.start()
+        made = FailoverCluster(folder, zookeeper, cluster, client)
+        made.start()
+        yield made
+    finally:
+        if made is not None:
+            made.close()
+        client.stop()
+        client.close()
+        if cluster is not None:
+            cluster.kill()
+        zookeeper.kill()

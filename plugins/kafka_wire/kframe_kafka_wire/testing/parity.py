@@ -1,0 +1,323 @@
+"""Kafka's tools on one cluster, under Kafka's own controller and then under kframe: their outputs must be the same.
+
+    .venv/bin/python -m kframe_kafka_wire.testing.parity --repeat 50 --evidence docs/evidence/tools.md
+
+Brokers and kframe have two listeners, with and without passwords, each with or without TLS. Each call runs as every
+principal: ``kafka`` may do anything, ``alice`` some things, ``eve`` nothing, anonymous clients may describe a topic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.kafka import Cluster
+from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions
+
+from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.parity_calls import (
+    GROUP,
+    OTHER_TOPIC,
+    PARTITIONS,
+    READING,
+    RECORDS,
+    TOPIC,
+    WRITING,
+    ToolCall,
+)
+from kframe_kafka_wire.testing.parity_report import Comparison, Outputs, compare, page
+from kframe_kafka_wire.testing.secured import PLAIN_MODULE, SCRAM_MODULE, login
+from kframe_kafka_wire.testing.tools import ToolBox, Tools
+
+KFRAME: Final = 1000
+SUPER, ALLOWED, DENIED, ANONYMOUS = "kafka", "alice", "eve", "anonymous"
+_PASSWORDS: Final = {SUPER: "secret", ALLOWED: "a-secret", DENIED: "x"}
+#: A client gives up in time, so that a call that nobody answers is a difference and not a hang.
+_CLIENT: Final = {"request.timeout.ms": "15000", "default.api.timeout.ms": "30000"}
+_UNIQUE: Final = count(1)
+_ALLOWED: Final = ("Describe", "DescribeConfigs")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a cluster is secured."""
+
+    tls: bool
+    authorizer: bool
+
+    @property
+    def name(self) -> str:
+        """For reports and folders."""
+        return f"{'TLS' if self.tls else 'plain'}-{'authorizer' if self.authorizer else 'open'}"
+
+    @property
+    def protocols(self) -> tuple[str, str]:
+        """Of the listener without and with passwords."""
+        return ("SSL", "SASL_SSL") if self.tls else ("PLAINTEXT", "SASL_PLAINTEXT")
+
+
+SETUPS: Final = tuple(Setup(tls, authorizer) for tls in (False, True) for authorizer in (True, False))
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A principal on a listener."""
+
+    principal: str
+    protocol: str
+    settings: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+        return f"{self.principal} on {self.protocol}"
+
+
+class ParityCluster:
+    """Brokers under Kafka's controller, with something to show; ``take_over`` has kframe become the controller."""
+
+    def __init__(self, folder: Path, zookeeper: str, setup: Setup, brokers: int) -> None:
+        self.setup = setup
+        self.folder = folder
+        self._zookeeper = zookeeper
+        self._authority = Authority(folder / "tls")
+        first, second = setup.protocols
+        users = " ".join(f'user_{name}="{password}"' for name, password in _PASSWORDS.items())
+        self._shared = {
+            "inter.broker.listener.name": second, "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN", "super.users": "User:kafka;User:CN=kafka",
+            "delegation.token.secret.key": "of-all-nodes", "inter.broker.protocol.version": "3.9",
+            f"listener.name.{second.lower()}.plain.sasl.jaas.config":
+                f'{PLAIN_MODULE} username="{SUPER}" password="{_PASSWORDS[SUPER]}" {users};',
+            f"listener.name.{second.lower()}.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE};",
+        }  # fmt: skip
+        if setup.authorizer:
+            self._shared["authorizer.class.name"] = ACL_AUTHORIZER
+        if setup.tls:
+            self._shared |= {"ssl.client.auth": "requested", **self._tls("node")}
+        own = {
+            "listeners": f"{first}://{HOST}:{{port}},{second}://{HOST}:{{other_port}}",
+            "offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "2", "transaction.state.log.replication.factor": "1",
+            "group.initial.rebalance.delay.ms": "0",
+        }  # fmt: skip
+        ids = range(1, brokers + 1)
+        self.cluster = Cluster(folder, zookeeper, ids, {**self._shared, **own})
+        self.kframe: Instance | None = None
+
+    def start(self) -> None:
+        """Start the brokers: one of them is the controller."""
+        self.cluster.start()
+
+    def take_over(self) -> None:
+        """Start kframe, and wait until it is the controller of all brokers."""
+        first, second = self.setup.protocols
+        listeners = {"listeners": f"{first}://{{address}},{second}://{{other_address}}"}
+        self.kframe = Instance(
+            self._zookeeper, self.folder / "kframe", KFRAME, "--insist", settings={**self._shared, **listeners}
+        )
+        self.kframe.await_ready(active=True)
+
+    def end(self) -> None:
+        """End all processes."""
+        self.cluster.kill()
+        if self.kframe is not None:
+            self.kframe.kill()
+
+    def clients(self) -> Iterator[Client]:
+        """Every principal on every listener."""
+        first, second = self.setup.protocols
+        tls = self._tls(None) if self.setup.tls else {}
+        yield Client(ANONYMOUS, first, {"security.protocol": first, **tls})
+        for name, password in _PASSWORDS.items():
+            if self.setup.tls:
+                yield Client(name, first, {"security.protocol": first, **self._tls(name)})
+            yield Client(name, second, {"security.protocol": second, **tls, **login("PLAIN", name, password)})
+
+    def address(self, protocol: str) -> str:
+        """Where clients find the first broker."""
+        broker = self.cluster.brokers[1]
+        return broker.address if protocol == self.setup.protocols[0] else f"{HOST}:{broker.other_port}"
+
+    def _tls(self, name: str | None) -> dict[str, str]:
+        trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._authority.path)}
+        if name is None:
+            return trust
+        identity = self._authority.issue(name, HOST)
+        return {**trust, "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate)}
+
+
+def prepare(tools: Tools, setup: Setup) -> None:
+    """Topics, records, a group, quotas, credentials and ACLs for the calls to show."""
+    for topic in (TOPIC, OTHER_TOPIC):
+        more = ("--config", "retention.ms=360000000") if topic == TOPIC else ()
+        tools.run("kafka-topics", "--create", "--topic", topic, "--partitions", str(PARTITIONS),
+                  "--replication-factor", "1", *more)  # fmt: skip
+    given = "".join(f"{number}:value-{number}\n" for number in range(RECORDS))
+    keyed = ("--property", "parse.key=true", "--property", "key.separator=:")
+    tools.run("kafka-console-producer", "--topic", TOPIC, *keyed, given=given)
+    tools.run("kafka-console-consumer", "--topic", TOPIC, "--group", GROUP, "--from-beginning", "--max-messages",
+              str(RECORDS), "--timeout-ms", "60000")  # fmt: skip
+    for kind, name, config in (
+        ("users", "alice", "producer_byte_rate=1000000"),
+        ("users", "alice", "SCRAM-SHA-256=[iterations=8192,password=pencil]"),
+        ("users", "bob?=/&", "SCRAM-SHA-512=[iterations=4096,password=pencil]"),
+        ("clients", "app", "consumer_byte_rate=2000000,request_percentage=150.5"),
+        ("ips", "127.0.0.9", "connection_creation_rate=77"),
+    ):
+        tools.run("kafka-configs", "--alter", "--entity-type", kind, "--entity-name", name, "--add-config", config)
+    for kind, config in {"users": "producer_byte_rate=9000000", "clients": "controller_mutation_rate=1000.25"}.items():
+        tools.run("kafka-configs", "--alter", "--entity-type", kind, "--entity-default", "--add-config", config)
+    tools.run("kafka-configs", "--alter", "--entity-type", "users", "--entity-name", "alice", "--entity-type",
+              "clients", "--entity-name", "app", "--add-config", "producer_byte_rate=500000")  # fmt: skip
+    tools.run("kafka-producer-perf-test", "--topic", OTHER_TOPIC, "--num-records", "5", "--record-size", "10",
+              "--throughput", "-1", "--transactional-id", "parity", "--transaction-duration-ms", "60000")  # fmt: skip
+    for each in READING:
+        tools.tried(each.tool, *each.arguments)  # some of them make a group, or the loggers of a broker
+    tools.run("kafka-delegation-tokens", "--create", "--max-life-time-period", "-1", "--owner-principal", "User:alice")
+    if setup.authorizer:
+        _allow(tools)
+
+
+def _allow(tools: Tools) -> None:
+    """Let alice describe the cluster, and read and write a topic, and anonymous clients describe a topic."""
+    for user in ("User:alice", "User:CN=alice"):
+        for operation in _ALLOWED:
+            tools.run("kafka-acls", "--add", "--allow-principal", user, "--operation", operation, "--cluster")
+        for operation in ("Read", "Write"):
+            tools.run("kafka-acls", "--add", "--allow-principal", user, "--operation", operation, "--topic",
+                      OTHER_TOPIC[:6], "--resource-pattern-type", "prefixed")  # fmt: skip
+        tools.run("kafka-acls", "--add", "--allow-principal", user, "--operation", "Read", "--group", "*")
+    tools.run("kafka-acls", "--add", "--allow-principal", "User:ANONYMOUS", "--operation", "Describe", "--topic", TOPIC)
+    tools.run("kafka-acls", "--add", "--deny-principal", "User:eve", "--deny-host", "10.0.0.1", "--operation", "All",
+              "--topic", "pre-", "--resource-pattern-type", "prefixed")  # fmt: skip
+
+
+#: What is different in every run, and what it is replaced by.
+_CHANGING: Final = (
+    (re.compile(rf"{re.escape(HOST)}:\d+"), "HOST:PORT"),
+    (re.compile(r"\d+\.?\d* records/sec.*"), "RATES"),
+    (re.compile(r"Request Request\(.*?\) is not authorized|Request \w+ of \S+ is not authorized", re.DOTALL),
+     "Request is not authorized"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d+Z)?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+|\d{13}"), "TIME"),
+    (re.compile(r"(?<=Created delegation token with tokenId : )\S+|^\S{22} \S{88}(?= )", re.MULTILINE), "TOKEN"),
+    (re.compile(r"(?<=^TOKEN )(User:\S+)\s+User:\S+", re.MULTILINE), r"\1"),  # who of several has asked for it
+    (re.compile(r"(?<=number of tokens : )\d+|(?<=\"size\":)\d+|(?<=^parity-other:\d:)\d+", re.MULTILINE), "NUMBER"),
+    # Topics that come and go.
+    (re.compile(r"^(__\w+:\d+:\d+|.*\badded-\d+-0\b.*|added-\d+)$", re.MULTILINE), ""),
+    (re.compile(r"^(\s*Topic: added-\d+\b.*|Dynamic configs for topic added-\d+ .*)$", re.MULTILINE), ""),
+    (re.compile(r"\badded-\d+\b"), "ADDED"),
+    (re.compile(r"^  \S+=\w+ sensitive=false synonyms={}$", re.MULTILINE), ""),  # loggers come and go
+    (re.compile(r"(?<=[\[}]),?{"), "\n"),
+    (re.compile(r"[\]},]+(\"version\":1})?$", re.MULTILINE), ""),  # which broker comes last
+    (re.compile(r"\S*/client.properties"), "PROPERTIES"),
+    (re.compile(r"^\[TIME\] (WARN|INFO) .*\n", re.MULTILINE), ""),
+    (re.compile(r"^\s+at \S+\(.*\)\n|^\s+\.\.\. \d+ more\n", re.MULTILINE), ""),
+)  # fmt: skip
+
+
+def normalized(said: str) -> str:
+    """An output without what is different in every run, its lines in order: tools print what hash tables hold."""
+    for pattern, replacement in _CHANGING:
+        said = pattern.sub(replacement, said)
+    return "\n".join(sorted({_ordered(line.strip()) for line in said.splitlines() if line.strip()}))
+
+
+def _ordered(line: str) -> str:
+    """A line whose settings are in order: tools print them as a hash table has them."""
+    head, separator, settings = line.partition(" are ")
+    return f"{head}{separator}{', '.join(sorted(settings.split(', ')))}" if line.startswith("Quota configs") else line
+
+
+def compared(
+    folder: Path,
+    zookeeper: str,
+    setup: Setup,
+    brokers: int,
+    repeat: int,
+    calls: Sequence[ToolCall],
+    *,
+    expected: int = 3,
+) -> Comparison:
+    """Run these calls ``expected`` times under Kafka's controller, and ``repeat`` times under kframe."""
+    cluster, box = ParityCluster(folder, zookeeper, setup, brokers), ToolBox(folder / "box")
+    try:
+        cluster.start()
+        clients = list(cluster.clients())
+        everything = next(each for each in clients if each.principal == SUPER)
+        address = cluster.address(everything.protocol)
+        prepare(Tools(box, folder / "clients" / "prepare", address, everything.settings), setup)
+        under_kafka = collect(cluster, box, calls, clients, expected)
+        cluster.take_over()
+        under_kframe = collect(cluster, box, calls, clients, repeat)
+        return compare(setup.name, under_kafka, under_kframe)
+    finally:
+        cluster.end()
+        box.kill()
+
+
+def main() -> int:
+    """Compare every set-up, write the page, and return 1 if anything differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=50, help="how often each call runs under kframe (default: 50)")
+    parser.add_argument("--brokers", type=int, default=1, help="how many brokers there are beside kframe (default: 1)")
+    parser.add_argument("--setup", action="append", choices=[setup.name for setup in SETUPS], help="only these set-ups")
+    parser.add_argument("--evidence", type=Path, help="the page to write")
+    arguments = parser.parse_args()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
+    chosen = [setup for setup in SETUPS if arguments.setup is None or setup.name in arguments.setup]
+    command = f"python -m kframe_kafka_wire.testing.parity {' '.join(sys.argv[1:])}"
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    comparisons: dict[str, Comparison] = {}
+    for setup in chosen:
+        with tempfile.TemporaryDirectory() as scratch:
+            server = ServerHandle(Path(scratch) / "zookeeper", ServerOptions())
+            try:
+                server.start()
+                comparisons[setup.name] = compared(
+                    Path(scratch) / "cluster", f"{server.address}/parity", setup, arguments.brokers, arguments.repeat,
+                    (*READING, *WRITING),
+                )  # fmt: skip
+            finally:
+                server.kill()
+        text = page(comparisons, command, machine, commit.strip(), arguments.repeat)
+        if arguments.evidence is not None:
+            arguments.evidence.write_text(text)
+        print(f"{setup.name}: {len(comparisons[setup.name].differences)} differences", flush=True)
+    return 1 if any(each.differences for each in comparisons.values()) else 0
+
+
+def collect(
+    cluster: ParityCluster, box: ToolBox, calls: Sequence[ToolCall], clients: Sequence[Client], repeat: int
+) -> Outputs:
+    """Run each call so often as each of these clients."""
+    outputs: Outputs = {}
+    for client in clients:
+        folder = cluster.folder / "clients" / re.sub(r"\W+", "-", client.name)
+        tools = Tools(box, folder, cluster.address(client.protocol), {**_CLIENT, **client.settings})
+        for call in calls:
+            for _ in range(repeat):
+                unique = str(next(_UNIQUE))
+                for position, step in enumerate(call.steps()):
+                    arguments = [each.replace("{broker}", "1").replace("{unique}", unique) for each in step.arguments]
+                    code, said = tools.tried(step.tool, *arguments, given=step.input)
+                    name = step.name if step is call else f"{step.name} [{position} after: {call.name}]"
+                    outputs.setdefault((client.name, name), Counter())[f"exit {code}\n{normalized(said)}"] += 1
+    return outputs
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+"""Delegation tokens as Kafka keeps them in ZooKeeper (Kafka 3.9 ``DelegationTokenManagerZk``, KIP-48)."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kframe.errors import StoreError
+from kframe_kafka_wire.principals import Principal, parse_principal
+from kframe_kafka_wire.records import Records, RecordWriter, decode_record, desanitized, sanitized
+from kframe_kafka_wire.sasl_server import (
+    ITERATIONS_LEAST,
+    ScramCredential,
+    TokenLookup,
+    make_credential,
+    no_tokens,
+)
+
+_FOLDER: Final = "/delegation_token/tokens"
+_CHANGE: Final = "/delegation_token/token_changes/token_change_"
+_VERSION: Final = 3
+_TRIES_MOST: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is stored of a token; times are milliseconds since 1970."""
+
+    token_id: str
+    owner: Principal
+    requester: Principal
+    renewers: tuple[Principal, ...]
+    issued_ms: int
+    expires_ms: int
+    latest_ms: int
+    """The time beyond which it cannot be renewed."""
+
+    def belongs_to(self, principal: Principal) -> bool:
+        """Whether that is the owner, the requester or a renewer (``TokenInformation.ownerOrRenewer``)."""
+        return principal in (self.owner, self.requester, *self.renewers)
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether it counts no more."""
+        return min(self.latest_ms, self.expires_ms) < now_ms
+
+
+class Tokens:
+    """The tokens of a cluster. Calls raise StoreError."""
+
+    def __init__(self, secret: str, most_ms: int, renewal_ms: int, now_ms: Callable[[], int] | None = None) -> None:
+        """``secret`` is that of all brokers; a token lives for ``most_ms`` at most, and for ``renewal_ms`` unless it is
+        renewed."""
+        self._secret = secret.encode()
+        self._most_ms = most_ms
+        self._renewal_ms = renewal_ms
+        self._salt = uuid.uuid4().bytes
+        self.now_ms = now_ms if now_ms is not None else lambda: time.time_ns() // 1_000_000
+
+    def hmac_of(self, token_id: str) -> bytes:
+        """The secret of a token."""
+        return hmac.digest(self._secret, token_id.encode(), "sha512")
+
+    def read_all(self, records: Records) -> Iterator[Token]:
+        """All tokens that can be read, in order of their ids."""
+        for token_id in sorted(records.read_record_names(_FOLDER)):
+            token = self.read(records, token_id)
+            if token is not None:
+                yield token
+
+    def read(self, records: Records, token_id: str) -> Token | None:
+        """One token; None if there is no such token, or none that can be read."""
+        if not token_id or "/" in token_id:
+            return None
+        return _decode(records.read_record(f"{_FOLDER}/{token_id}"))
+
+    def find(self, records: Records, secret: bytes) -> Token | None:
+        """The token with this secret."""
+        tokens = self.read_all(records)
+        return next((token for token in tokens if hmac.compare_digest(self.hmac_of(token.token_id), secret)), None)
+
+    def create(
+        self,
+        writer: RecordWriter,
+        owner: Principal,
+        requester: Principal,
+        renewers: tuple[Principal, ...],
+        most_ms: int,
+    ) -> Token:
+        """Store a new token; ``most_ms``: how long it may live, 0 or less for as long as any."""
+        now_ms = self.now_ms()
+        latest_ms = now_ms + (self._most_ms if most_ms <= 0 else min(most_ms, self._most_ms))
+        token_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        expires_ms = min(latest_ms, now_ms + self._renewal_ms)
+        token = Token(token_id, owner, requester, renewers, now_ms, expires_ms, latest_ms)
+        _write(writer, token)
+        return token
+
+    def extend(self, writer: RecordWriter, token: Token, period_ms: int, *, renewed: bool) -> int:
+        """Have a token expire after that time from now, at its latest time at the latest; return that time.
+        ``renewed``: below 0 the period is that of a renewal."""
+        period_ms = self._renewal_ms if renewed and period_ms < 0 else period_ms
+        expires_ms = min(token.latest_ms, self.now_ms() + period_ms)
+        _write(writer, replace(token, expires_ms=expires_ms))
+        return expires_ms
+
+    def delete(self, writer: RecordWriter, token: Token) -> None:
+        """Delete a token."""
+        path = f"{_FOLDER}/{token.token_id}"
+        for _ in range(_TRIES_MOST):
+            stored = writer.read_versioned_record(path)
+            if stored is None or writer.delete_record(path, stored[1]):
+                break
+        writer.append_record(_CHANGE, token.token_id.encode())
+
+    def delete_expired(self, records: Records, writer: RecordWriter) -> int:
+        """Delete the tokens that count no more, as the controller does; return how many there were."""
+        expired = [token for token in self.read_all(records) if token.is_expired(self.now_ms())]
+        for token in expired:
+            self.delete(writer, token)
+        return len(expired)
+
+    def credential(self, mechanism: str, token_id: str) -> ScramCredential:
+        """What a client that logs in by a token has to know the password of: the token's secret as base64."""
+        password = base64.b64encode(self.hmac_of(token_id)).decode()
+        return make_credential(mechanism, password, self._salt, ITERATIONS_LEAST)
+
+
+def token_lookup(tokens: Tokens | None, records: Records) -> TokenLookup:
+    """Finds the owner and the credential of a token that a client logs in by. A lookup raises StoreError."""
+    if tokens is None:
+        return no_tokens
+
+    def find(mechanism: str, token_id: str) -> tuple[Principal, ScramCredential | None]:
+        token = tokens.read(records, token_id)
+        if token is None or token.is_expired(tokens.now_ms()):
+            return no_tokens(mechanism, token_id)
+        return replace(token.owner, by_token=True), tokens.credential(mechanism, token_id)
+
+    return find
+
+
+def tokens_of(config: Mapping[str, str]) -> Tokens | None:
+    """The tokens that Kafka's keys ask for; None without ``delegation.token.secret.key``, when there are none."""
+    secret = config.get("delegation.token.secret.key", "") or config.get("delegation.token.master.key", "")
+    if not secret:
+        return None
+    most_ms = int(config.get("delegation.token.max.lifetime.ms", "604800000"))
+    return Tokens(secret, most_ms, int(config.get("delegation.token.expiry.time.ms", "86400000")))
+
+
+def _write(writer: RecordWriter, token: Token) -> None:
+    """Store a token and notify all brokers. Raises StoreError."""
+    path, data = f"{_FOLDER}/{token.token_id}", _encode(token)
+    for _ in range(_TRIES_MOST):
+        stored = writer.read_versioned_record(path)
+        if writer.write_record(path, data, None if stored is None else stored[1]):
+            writer.append_record(_CHANGE, token.token_id.encode())
+            return
+    raise StoreError(f"{path}: written by others {_TRIES_MOST} times while it was to be changed")
+
+
+def _encode(token: Token) -> bytes:
+    fields = {
+        "version": _VERSION, "owner": sanitized(str(token.owner)), "tokenRequester": sanitized(str(token.requester)),
+        "renewers": [sanitized(str(renewer)) for renewer in token.renewers], "issueTimestamp": token.issued_ms,
+        "maxTimestamp": token.latest_ms, "expiryTimestamp": token.expires_ms, "tokenId": token.token_id,
+    }  # fmt: skip
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def _decode(data: bytes | None) -> Token | None:
+    """A stored token; None for a record that is none."""
+    fields: Mapping[str, Any] = decode_record(data)
+    try:
+        owner = _principal(fields["owner"])
+        requester = _principal(fields["tokenRequester"]) if fields["version"] >= _VERSION else owner
+        renewers = tuple(_principal(renewer) for renewer in fields["renewers"])
+        times = (int(fields[key]) for key in ("issueTimestamp", "expiryTimestamp", "maxTimestamp"))
+        return Token(str(fields["tokenId"]), owner, requester, renewers, *times)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
+
+
+def _principal(text: str) -> Principal:
+    return parse_principal(desanitized(text) or "")

@@ -1,0 +1,248 @@
+"""DescribeAcls, CreateAcls and DeleteAcls from and to storage, through a real socket."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from kframe_kafka_wire.acls import (
+    Acl,
+    AclFilter,
+    Kind,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    read_acls,
+)
+from kframe_kafka_wire.acls import decode_acls as decoded
+from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
+from kframe_kafka_wire.principals import Principal
+from kframe_kafka_wire.records import settings_of_user
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.tokens import Tokens
+
+from kframe.testing.clusters import healthy
+
+CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+ANYTHING = {
+    "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1, "principal_filter": None,
+    "host_filter": None, "operation": 1, "permission_type": 1,
+}  # fmt: skip
+
+
+def entry(principal: str, operation: str = "Read", permission: str = "Allow", host: str = "*") -> dict[str, str]:
+    return {"principal": principal, "permissionType": permission, "operation": operation, "host": host}
+
+
+def record(*entries: dict[str, str]) -> str:
+    return json.dumps({"version": 1, "acls": entries})
+
+
+STORED = {
+    "/kafka-acl/Topic/t": record(entry("User:a"), entry("User:b", "All", "Deny", "10.0.0.1")),
+    "/kafka-acl/Topic/*": record(entry("User:a", "Describe")),
+    "/kafka-acl-extended/prefixed/Topic/team-": record(entry("User:c", "Write")),
+    "/kafka-acl/User/User:a": record(entry("User:c", "CreateTokens")),
+}
+
+
+@pytest.fixture
+def records() -> FakeRecords:
+    return FakeRecords(STORED)
+
+
+@pytest.fixture
+def client(records: FakeRecords) -> Iterator[Client]:
+    with Served({"t": [healthy(1)]}, config=CONFIG, records=records) as world, world.client() as client:
+        yield client
+
+
+def described(client: Client, version: int = 3, **wanted: Any) -> set[tuple[int, int, str, str, int, int]]:
+    answer = client.ask(29, version, **{**ANYTHING, **wanted})
+    assert answer["error_code"] == 0
+    return {
+        (one["resource_type"], one.get("pattern_type", 3), one["resource_name"], acl["principal"], acl["operation"],
+         acl["permission_type"])
+        for one in answer["resources"]
+        for acl in one["acls"]
+    }  # fmt: skip
+
+
+T_A, T_B = (2, 3, "t", "User:a", 3, 3), (2, 3, "t", "User:b", 2, 2)
+STAR, TEAM, USER = (2, 3, "*", "User:a", 8, 3), (2, 4, "team-", "User:c", 4, 3), (7, 3, "User:a", "User:c", 13, 3)
+#: (filter, what it selects)
+FILTERS: list[tuple[dict[str, Any], set[tuple[int, int, str, str, int, int]]]] = [
+    ({}, {T_A, T_B, STAR, TEAM, USER}),
+    ({"resource_type_filter": 2}, {T_A, T_B, STAR, TEAM}),
+    ({"resource_type_filter": 2, "resource_name_filter": "t"}, {T_A, T_B}),
+    ({"resource_type_filter": 2, "resource_name_filter": "t", "pattern_type_filter": 2}, {T_A, T_B, STAR}),
+    ({"resource_type_filter": 2, "resource_name_filter": "team-1", "pattern_type_filter": 2}, {STAR, TEAM}),
+    ({"resource_type_filter": 2, "resource_name_filter": "team-1"}, set()),
+    ({"pattern_type_filter": 4}, {TEAM}),
+    ({"principal_filter": "User:c"}, {TEAM, USER}),
+    ({"host_filter": "10.0.0.1"}, {T_B}),
+    ({"operation": 3}, {T_A}),
+    ({"permission_type": 2}, {T_B}),
+]
+
+
+@pytest.mark.parametrize("wanted, selected", FILTERS)
+def test_filters_select_as_kafkas_do(
+    wanted: dict[str, Any], selected: set[tuple[int, int, str, str, int, int]], client: Client
+) -> None:
+    assert described(client, **wanted) == selected
+
+
+def test_version_0_knows_literal_patterns_alone(client: Client) -> None:
+    assert described(client, 0) == {T_A, T_B, STAR, USER}
+
+
+def creation(name: str = "t", kind: int = 2, pattern_type: int = 3, principal: str = "User:x") -> dict[str, Any]:
+    return {
+        "resource_type": kind, "resource_name": name, "resource_pattern_type": pattern_type, "principal": principal,
+        "host": "*", "operation": 3, "permission_type": 3,
+    }  # fmt: skip
+
+
+def test_entries_are_added_and_brokers_are_notified(client: Client, records: FakeRecords) -> None:
+    wanted = [creation(), creation(principal="User:y"), creation("p-", pattern_type=4), creation("kafka-cluster", 4)]
+    assert [one["error_code"] for one in client.ask(30, 3, creations=wanted)["results"]] == [0, 0, 0, 0]
+    acls = decoded(records.records["/kafka-acl/Topic/t"].encode())
+    assert {acl.principal for acl in acls} == {"User:a", "User:b", "User:x", "User:y"}
+    assert json.loads(records.records["/kafka-acl/Cluster/kafka-cluster"]) == json.loads(record(entry("User:x")))
+    assert records.appended == [
+        ("/kafka-acl-changes/acl_changes_", "TOPIC:t"),
+        ("/kafka-acl-extended-changes/acl_changes_",
+         '{"version":1,"resourceType":"TOPIC","name":"p-","patternType":"PREFIXED"}'),
+        ("/kafka-acl-changes/acl_changes_", "CLUSTER:kafka-cluster"),
+    ]  # fmt: skip
+    client.ask(30, 3, creations=[creation()])
+    assert len(records.appended) == 3  # nothing has changed
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        creation(""), creation("other", 4), creation("a/b"), creation(kind=9), creation(pattern_type=2),
+        creation(principal="nobody"), {**creation(), "operation": 1}, {**creation(), "permission_type": 1},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_an_entry_is_refused_by_itself(
+    wanted: dict[str, Any], client: Client, records: FakeRecords
+) -> None:
+    results = client.ask(30, 3, creations=[wanted, creation("good")])["results"]
+    assert [one["error_code"] for one in results] == [42, 0]
+    assert len(records.records) == len(STORED) + 1
+
+
+def test_entries_are_deleted_and_told_to_the_first_filter(client: Client, records: FakeRecords) -> None:
+    by_name = {**ANYTHING, "resource_type_filter": 2, "resource_name_filter": "t", "pattern_type_filter": 3}
+    filters = [{**by_name, "principal_filter": "User:a"}, by_name, {**by_name, "resource_name_filter": "none"}]
+    told = client.ask(31, 3, filters=filters)["filter_results"]
+    assert [[acl["principal"] for acl in one["matching_acls"]] for one in told] == [["User:a"], ["User:b"], []]
+    assert "/kafka-acl/Topic/t" not in records.records
+    assert records.appended == [("/kafka-acl-changes/acl_changes_", "TOPIC:t")]
+    assert described(client) == {STAR, TEAM, USER}
+
+
+def test_what_another_wrote_in_between_stays(client: Client, records: FakeRecords) -> None:
+    """The write is refused once, because somebody else was first: it is planned anew from what stands there now."""
+    read = records.read_versioned_record
+    raced: list[str] = []
+
+    def race(path: str) -> tuple[bytes, int] | None:
+        found = read(path)
+        if found is not None and not raced:
+            raced.append(path)
+            assert records.write_record(path, record(entry("User:other")).encode(), found[1])
+        return found
+
+    records.read_versioned_record = race  # type: ignore[method-assign]
+    assert client.ask(30, 3, creations=[creation()])["results"][0]["error_code"] == 0
+    acls = decoded(records.records["/kafka-acl/Topic/t"].encode())
+    assert {acl.principal for acl in acls} == {"User:other", "User:x"}
+
+
+def test_without_an_authorizer_acls_are_disabled(records: FakeRecords) -> None:
+    with Served({"t": [healthy(1)]}, records=records) as world, world.client() as client:
+        assert client.ask(29, 3, **ANYTHING)["error_code"] == 54
+        assert [one["error_code"] for one in client.ask(30, 3, creations=[creation()] * 2)["results"]] == [54, 54]
+        assert [one["error_code"] for one in client.ask(31, 3, filters=[ANYTHING])["filter_results"]] == [54]
+
+
+@pytest.mark.parametrize("data", [b"[]", b'{"acls": [{}]}', record(entry("nobody")).encode(), b"\xff"])
+def test_what_is_no_list_of_entries_is_an_error(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"ACLs|principal"):
+        decoded(data)
+
+
+def test_whatever_stands_in_records_is_read_or_refused() -> None:
+    """A record that somebody has spoilt makes nobody fail: it denies, or is passed over."""
+    chance, tokens = random.Random(5), Tokens("s", 10, 5)
+    token = {
+        "version": 3, "owner": "User%3Aa", "tokenRequester": "User%3Aa", "renewers": [], "issueTimestamp": 1,
+        "maxTimestamp": 2, "expiryTimestamp": 2, "tokenId": "x",
+    }  # fmt: skip
+    texts = [STORED["/kafka-acl/Topic/t"], json.dumps(token)]
+    pieces = [b"", b"null", b"{}", b"1e999", b'"', b"\xff", b"7"]
+    for _ in range(5_000):
+        data = bytearray(chance.choice(texts).encode())
+        for _ in range(chance.randrange(1, 4)):
+            start = chance.randrange(len(data))
+            data[start : start + chance.randrange(6)] = chance.choice(pieces)
+        raw = bytes(data)
+        paths = ("/kafka-acl/Topic/t", "/delegation_token/tokens/x", "/config/users/u")
+        records = RawRecords(dict.fromkeys(paths, raw))
+        table = read_acls(records)
+        assert table.literal[Kind.TOPIC, "t"] is not None
+        list(tokens.read_all(records))
+        settings_of_user(records, "u")
+
+
+class RawRecords(FakeRecords):
+    """Records that are no text."""
+
+    def __init__(self, records: Mapping[str, bytes]) -> None:
+        super().__init__(dict.fromkeys(records, ""))
+        self.raw = records
+
+    def read_record(self, path: str) -> bytes | None:
+        return self.raw.get(path)
+
+
+#: (entries by pattern, whether User:a may write to some topic)
+SOME_TOPIC: list[tuple[dict[str, str], bool]] = [
+    ({}, False),
+    ({"/kafka-acl/Topic/t": record(entry("User:a", "Write"))}, True),
+    ({"/kafka-acl/Topic/t": record(entry("User:a", "Read"))}, False),
+    ({"/kafka-acl/Group/t": record(entry("User:a", "Write"))}, False),
+    ({"/kafka-acl/Topic/t": record(entry("User:*", "All"))}, True),
+    ({"/kafka-acl/Topic/t": record(entry("User:a", "Write"), entry("User:*", "Write", "Deny"))}, False),
+    ({"/kafka-acl-extended/prefixed/Topic/te": record(entry("User:a", "Write", "Deny")),
+      "/kafka-acl/Topic/team": record(entry("User:a", "Write"))}, False),
+    ({"/kafka-acl-extended/prefixed/Topic/te": record(entry("User:a", "Write", "Deny")),
+      "/kafka-acl-extended/prefixed/Topic/t": record(entry("User:a", "Write"))}, True),
+    ({"/kafka-acl/Topic/*": record(entry("User:a", "Write", "Deny")),
+      "/kafka-acl/Topic/t": record(entry("User:a", "Write"))}, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stored, allowed", SOME_TOPIC)
+def test_whether_there_is_a_topic_to_write_to(stored: dict[str, str], allowed: bool) -> None:
+    authorizer = authorizer_of(CONFIG, FakeRecords(stored))
+    assert isinstance(authorizer, AclAuthorizer)
+    authorizer.refresh()
+    assert authorizer.allows_any(Principal("a"), "h", Operation.WRITE, Kind.TOPIC) is allowed
+    assert authorizer.allows_any(Principal("ANONYMOUS"), "h", Operation.WRITE, Kind.TOPIC)
+
+
+def test_a_filter_names_the_patterns_that_it_may_select() -> None:
+    wanted = AclFilter(Kind.TOPIC, PatternType.ANY, "t", None, None, Operation.ANY, Permission.ANY)
+    literal, prefixed = (ResourcePattern(Kind.TOPIC, each, "t") for each in (PatternType.LITERAL, PatternType.PREFIXED))
+    assert wanted.exact_patterns() == [literal, prefixed]
+    assert wanted.matches_entry(Acl("User:a", allow=True, operation=Operation.READ, host="*"))

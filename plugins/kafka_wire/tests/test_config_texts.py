@@ -1,0 +1,176 @@
+"""What is said of wrong settings: compared with Apache Kafka's own controller, setting by setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.served import Served
+from kframe_zookeeper.testing.kafka import Broker
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle
+
+from kframe.testing.clusters import healthy
+
+CREATE_TOPICS, INCREMENTAL_ALTER_CONFIGS = (19, 5), (44, 1)
+TOPIC, BROKER = 2, 4
+SET, APPEND, SUBTRACT = 0, 2, 3
+INVALID_CONFIG, INVALID_REQUEST, TOPIC_ALREADY_EXISTS = 40, 42, 36
+PATIENCE_S = 120.0
+TIERED = "Tiered Storage functionality is disabled in the broker"
+
+#: Settings of a topic that Kafka refuses.
+TOPIC_TABLE: tuple[Mapping[str, str], ...] = (
+    {"no.such.setting": "1"}, {"retention.ms": "soon"}, {"retention.ms": "-2"}, {"retention.ms": ""},
+    {"retention.ms": "9223372036854775808"}, {"retention.bytes": "1.5"}, {"segment.bytes": "13"},
+    {"segment.bytes": "2147483648"}, {"segment.ms": "0"}, {"segment.jitter.ms": "-1"}, {"segment.index.bytes": "3"},
+    {"flush.messages": "0"}, {"flush.ms": "-1"}, {"max.message.bytes": "-1"}, {"index.interval.bytes": "x"},
+    {"delete.retention.ms": "-5"}, {"min.compaction.lag.ms": "-1"}, {"max.compaction.lag.ms": "0"},
+    {"min.compaction.lag.ms": "20", "max.compaction.lag.ms": "10"}, {"file.delete.delay.ms": "-1"},
+    {"min.cleanable.dirty.ratio": "1.5"}, {"min.cleanable.dirty.ratio": "-2"}, {"min.cleanable.dirty.ratio": "half"},
+    {"min.cleanable.dirty.ratio": "12345678.5"}, {"cleanup.policy": "shred"}, {"cleanup.policy": "compact, shred"},
+    {"unclean.leader.election.enable": "maybe"}, {"min.insync.replicas": "0"}, {"compression.type": "rar"},
+    {"compression.gzip.level": "0"}, {"compression.gzip.level": "10"}, {"compression.lz4.level": "0"},
+    {"compression.lz4.level": "18"}, {"compression.zstd.level": "23"}, {"preallocate": "1"},
+    {"message.format.version": "9x"}, {"message.timestamp.type": "Never"}, {"message.timestamp.after.max.ms": "-1"},
+    {"message.timestamp.before.max.ms": "-1"}, {"leader.replication.throttled.replicas": "0:1,x"},
+    {"follower.replication.throttled.replicas": "all"}, {"message.downconversion.enable": ""},
+    {"remote.storage.enable": "true"}, {"remote.storage.enable": "yes"}, {"local.retention.ms": "-3"},
+    {"local.retention.bytes": "-3"}, {"remote.log.copy.disable": "true"}, {"remote.log.delete.on.disable": "true"},
+    {"retention.ms": "x", "segment.bytes": "1"},
+)  # fmt: skip
+#: Settings for all brokers that Kafka refuses.
+BROKER_TABLE: tuple[Mapping[str, str], ...] = (
+    {"log.retention.ms": "soon"}, {"log.cleaner.threads": "-1"}, {"log.cleaner.min.cleanable.ratio": "2"},
+    {"message.max.bytes": "-1"}, {"num.io.threads": "0"}, {"zookeeper.connect": "nowhere:1"}, {"broker.id": "7"},
+    {"compression.type": "rar"}, {"log.cleanup.policy": "shred"}, {"min.insync.replicas": "0"},
+    {"listeners": "PLAINTEXT://:1"}, {"ssl.keystore.location": "/k"}, {"unclean.leader.election.enable": "perhaps"},
+    {"max.connections": "-1"}, {"log.segment.bytes": "13"}, {"listener.name.internal.ssl.keystore.location": "/k"},
+    {"log.message.timestamp.type": "Never"}, {"log.cleaner.io.buffer.load.factor": "much"},
+)  # fmt: skip
+#: Operations on settings that hold no list.
+LIST_TABLE = (
+    (TOPIC, "t", APPEND, "retention.ms"), (TOPIC, "t", SUBTRACT, "flush.ms"), (BROKER, "", APPEND, "num.io.threads"),
+)  # fmt: skip
+
+
+def created(client: Client, config: Mapping[str, str | None]) -> tuple[int, str | None]:
+    """Code and message of a topic that is only validated."""
+    configs = [{"name": name, "value": value} for name, value in config.items()]
+    topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": configs}
+    (answer,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=9000, validate_only=True)["topics"]
+    return answer["error_code"], answer["error_message"]
+
+
+def altered(
+    client: Client, kind: int, name: str, config: Mapping[str, str | None], operation: int = SET
+) -> tuple[int, str | None]:
+    """Code and message of changed settings that are only validated."""
+    configs = [{"name": key, "value": value, "config_operation": operation} for key, value in config.items()]
+    resource = {"resource_type": kind, "resource_name": name, "configs": configs}
+    (answer,) = client.ask(*INCREMENTAL_ALTER_CONFIGS, resources=[resource], validate_only=True)["responses"]
+    return answer["error_code"], answer["error_message"]
+
+
+def refusals(client: Client) -> dict[Any, tuple[int, str | None]]:
+    """What a controller says of everything in the tables."""
+    answers: dict[Any, tuple[int, str | None]] = {}
+    for config in TOPIC_TABLE:
+        answers["create", *config.items()] = created(client, config)
+        answers["alter", *config.items()] = altered(client, TOPIC, "t", config)
+    for config in BROKER_TABLE:
+        answers["brokers", *config.items()] = altered(client, BROKER, "", config)
+    for kind, name, operation, key in LIST_TABLE:
+        answers[kind, operation, key] = altered(client, kind, name, {key: "1"}, operation)
+    answers["null", "create"] = created(client, {"retention.ms": None, "flush.ms": "1"})
+    answers["null", "alter"] = altered(client, TOPIC, "t", {"retention.ms": None})
+    return answers
+
+
+def topic_exists(client: Client) -> bool:
+    """Create the topic whose settings are altered; a broker that has just started may refuse that for a while."""
+    topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "configs": []}
+    (answer,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=60_000, validate_only=False)["topics"]
+    return answer["error_code"] in (0, TOPIC_ALREADY_EXISTS)
+
+
+@pytest.fixture
+def kframe_client() -> Iterator[Client]:
+    with Served({"t": [healthy(1)]}, (1,)) as served, served.client() as client:
+        yield client
+
+
+def test_refusals_name_the_setting(kframe_client: Client) -> None:
+    """In the messages of Kafka's own tools a user must find what to change."""
+    for key, (code, message) in refusals(kframe_client).items():
+        assert code in (INVALID_CONFIG, INVALID_REQUEST), (key, code, message)
+        assert message, key
+        names = [one[0] for one in key[1:] if isinstance(one, tuple)]
+        assert not names or any(name in message for name in names) or TIERED in message, (key, message)
+
+
+@pytest.mark.parametrize("system", ["true", "false"])
+def test_tiered_storage_is_refused_unless_the_cluster_has_it(system: str) -> None:
+    settings = {"remote.log.storage.system.enable": system}
+    with Served({"t": [healthy(1)]}, (1,), controller_config=settings) as served, served.client() as client:
+        refused = f"{TIERED}. Topic cannot be configured with remote log storage."
+        wanted = (0, None) if system == "true" else (INVALID_CONFIG, refused)
+        assert created(client, {"remote.storage.enable": "true"}) == wanted
+        code, message = altered(client, TOPIC, "t", {"remote.storage.enable": "true"})
+        assert (code, message is None) == (wanted[0], system == "true")
+
+
+#: Settings beside remote.storage.enable=true, and what is said of them.
+WITH_TIERED: tuple[tuple[Mapping[str, str], str | None], ...] = (
+    ({"cleanup.policy": "compact"}, "Remote log storage is unsupported for the compacted topics"),
+    (
+        {"retention.ms": "10", "local.retention.ms": "11"},
+        (
+            "Invalid value 11 for configuration local.retention.ms: "
+            "Value must not be more than retention.ms property value: 10"
+        ),
+    ),
+    (
+        {"local.retention.ms": "-1"},
+        (
+            "Invalid value -1 for configuration local.retention.ms: "
+            "Value must not be -1 as retention.ms value is set as 604800000."
+        ),
+    ),
+    (
+        {"retention.bytes": "10", "local.retention.bytes": "11"},
+        (
+            "Invalid value 11 for configuration local.retention.bytes: "
+            "Value must not be more than retention.bytes property value: 10"
+        ),
+    ),
+    ({"local.retention.bytes": "5"}, None),
+)
+
+
+@pytest.mark.parametrize(("config", "message"), WITH_TIERED)
+def test_tiered_storage_limits_other_settings(config: Mapping[str, str], message: str | None) -> None:
+    settings = {"remote.log.storage.system.enable": "true"}
+    with Served({}, (1,), controller_config=settings) as served, served.client() as client:
+        code = 0 if message is None else INVALID_CONFIG
+        assert created(client, {"remote.storage.enable": "true", **config}) == (code, message)
+
+
+def test_refusals_are_those_of_kafka(
+    kframe_client: Client, zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Code and text of every wrong setting, by Apache Kafka 3.9.1's own controller and by this one."""
+    place = f"{zookeeper.address}/config-texts"
+    broker = Broker(tmp_path_factory.mktemp("config-texts") / "broker", place, 1, {})
+    try:
+        broker.start()
+        broker.await_started()
+        with Client(broker.address) as client:
+            assert until(lambda: topic_exists(client), PATIENCE_S)
+            kafkas = refusals(client)
+    finally:
+        broker.kill()
+    ours = refusals(kframe_client)
+    assert {key: (ours[key], kafkas[key]) for key in kafkas if ours[key] != kafkas[key]} == {}

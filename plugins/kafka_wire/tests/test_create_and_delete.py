@@ -1,0 +1,50 @@
+"""Topics created and deleted on real brokers: the answer comes when every broker knows, and a delete may follow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kframe_kafka_wire.testing.clusters import PATIENCE_S, LiveCluster, knows
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle
+
+from kframe import ErrorCode, NewPartitions, NewTopic
+
+#: As many partitions as take brokers seconds to create.
+PARTITIONS = 300
+
+
+def counts(live: LiveCluster, topic: str) -> list[int]:
+    """How many partitions with a leader of a topic each broker shows."""
+    shown = [knows(broker)[2] for broker in live.cluster.brokers.values()]
+    return [sum(name.rpartition("-")[0] == topic and leader >= 0 for name, (leader, *_) in known.items())
+            for known in shown]  # fmt: skip
+
+
+def test_every_broker_shows_a_change_when_it_is_answered(zookeeper: ServerHandle, tmp_path: Path) -> None:
+    timeout_ms = int(PATIENCE_S * 1000)
+    with LiveCluster(tmp_path / "kafka", f"{zookeeper.address}/create-and-delete") as live:
+        admin = live.controller
+        new = [NewTopic("big", PARTITIONS, 3)]
+        assert admin.create_topics(new, timeout_ms=timeout_ms).result(PATIENCE_S) == {"big": ErrorCode.NONE}
+        assert counts(live, "big") == [PARTITIONS] * 3
+        grown = admin.create_partitions([NewPartitions("big", PARTITIONS + 30)], timeout_ms=timeout_ms)
+        assert grown.result(PATIENCE_S) == {"big": ErrorCode.NONE}
+        assert counts(live, "big") == [PARTITIONS + 30] * 3
+        deleted = admin.delete_topics(["big"], timeout_ms=timeout_ms)
+        assert deleted.result(PATIENCE_S) == {"big": ErrorCode.NONE}
+        assert counts(live, "big") == [0] * 3
+        assert until(lambda: live.client.exists("/brokers/topics/big") is None, PATIENCE_S)
+
+
+def test_topic_is_deleted_right_after_it_was_created(zookeeper: ServerHandle, tmp_path: Path) -> None:
+    """Also where nobody has waited for the creation."""
+    with LiveCluster(tmp_path / "kafka", f"{zookeeper.address}/delete-at-once") as live:
+        admin = live.controller
+        created = admin.create_topics([NewTopic("brief", PARTITIONS, 3)], timeout_ms=0)
+        deleted = admin.delete_topics(["brief"], timeout_ms=int(PATIENCE_S * 1000))
+        assert created.result(PATIENCE_S) == {"brief": ErrorCode.REQUEST_TIMED_OUT}
+        assert deleted.result(PATIENCE_S) == {"brief": ErrorCode.NONE}
+        assert until(lambda: live.client.exists("/brokers/topics/brief") is None, PATIENCE_S)
+        assert until(lambda: live.client.get_children("/admin/delete_topics") == [], PATIENCE_S)
+        assert counts(live, "brief") == [0] * 3

@@ -1,0 +1,92 @@
+"""Refused frames and dropped connections are counted by reason, and logged at a bounded rate with what was left out."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable
+
+import pytest
+from kframe_kafka_wire.drops import LINES_PER_SECOND, Drops, Reason
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.served import Served
+from kframe_zookeeper.testing.process import until
+
+LOGGER = "kframe.kafka_wire"
+DROPPED = "kframe_connections_dropped_total"
+
+
+def oversized(client: Client) -> None:
+    client.send(struct.pack(">i", 2**31 - 1))
+    assert client.ended()
+
+
+def of_no_api(client: Client) -> None:
+    client.send(struct.pack(">ihhi", 8, 32_000, 0, 1))
+    assert client.ended()
+
+
+def silent(client: Client) -> None:
+    assert client.ended()
+
+
+CASES: dict[str, tuple[Callable[[Client], None], dict[str, str], Reason]] = {
+    "an oversized frame": (oversized, {}, Reason.FRAME_REFUSED),
+    "an API that is not served": (of_no_api, {}, Reason.FRAME_REFUSED),
+    "an idle connection": (silent, {"connections.max.idle.ms": "1"}, Reason.IDLE),
+    "too many connections": (silent, {"max.connections": "0"}, Reason.TOO_MANY),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_dropped_connections_are_counted_by_reason(name: str) -> None:
+    act, config, reason = CASES[name]
+    with Served(config=config) as served:
+        counted = [f'{DROPPED}{{reason="{one}"}}' for one in Reason]
+        assert [served.controller.metrics()[one] for one in counted] == [0] * len(counted)
+        for _ in range(3):
+            with served.client() as client:
+                act(client)
+        metrics = served.controller.metrics
+        assert until(lambda: metrics()[f'{DROPPED}{{reason="{reason}"}}'] == 3)
+        assert sum(metrics()[one] for one in counted) == 3
+        assert metrics()["kframe_frames_refused_total"] == (3 if reason is Reason.FRAME_REFUSED else 0)
+
+
+def test_a_client_that_closes_between_two_requests_is_not_counted() -> None:
+    with Served() as served:
+        with served.client() as client:
+            assert client.ask(18, 0)["error_code"] == 0
+        with served.client() as client:
+            oversized(client)
+        assert until(lambda: served.controller.metrics()["kframe_frames_refused_total"] == 1)
+        assert sum(value for name, value in served.controller.metrics().items() if name.startswith(DROPPED)) == 1
+
+
+def test_lines_are_bounded_and_say_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    now = [0.0]
+    drops = Drops(lambda: now[0])
+    for _ in range(100):
+        drops.note(Reason.FRAME_REFUSED, "10.0.0.1", "a frame of -1 bytes")
+    drops.note(Reason.LOGIN_FAILED, "10.0.0.1", "no such user")
+    now[0] = 1.0
+    drops.note(Reason.FRAME_REFUSED, "10.0.0.2", "a frame of -1 bytes")
+    line = "connection from 10.0.0.{} dropped (frame_refused): a frame of -1 bytes"
+    assert caplog.messages == [
+        *[line.format(1)] * LINES_PER_SECOND,
+        "connection from 10.0.0.1 dropped (login_failed): no such user",
+        f"{line.format(2)} ({100 - LINES_PER_SECOND} others left out of this log)",
+    ]
+    assert drops.metrics()["kframe_frames_refused_total"] == 101
+
+
+@pytest.mark.parametrize(
+    ("reason", "level"),
+    [(Reason.FRAME_REFUSED, "WARNING"), (Reason.TOO_MANY, "WARNING"), (Reason.LOGIN_FAILED, "INFO"),
+     (Reason.IDLE, "DEBUG"), (Reason.LOST, "DEBUG"), (Reason.UNANSWERABLE, "WARNING"), (Reason.FAILED, "ERROR")],
+)  # fmt: skip
+def test_each_reason_has_its_level(reason: Reason, level: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, LOGGER)
+    Drops().note(reason, "h", "p")
+    assert [record.levelname for record in caplog.records] == [level]

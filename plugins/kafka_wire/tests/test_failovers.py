@@ -1,0 +1,65 @@
+"""The active instance of kframe ends among standbys and real brokers; ZooKeeper ends under kframe and under Kafka."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from kframe_kafka_wire.testing.failovers import (
+    INSTANCES,
+    PATIENCE_S,
+    FailoverCluster,
+    failover_cluster,
+)
+from kframe_zookeeper.testing.java import missing
+from kframe_zookeeper.testing.process import until
+
+KILLS = 5
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailoverCluster]:
+    if lacking := missing():
+        pytest.skip(lacking)
+    with failover_cluster(tmp_path_factory.mktemp("failovers")) as made:
+        yield made
+
+
+def test_a_standby_follows_each_instance_that_is_killed_at_one_controller_epoch(cluster: FailoverCluster) -> None:
+    before = cluster.won_by_brokers()
+    failovers = [cluster.kill() for _ in range(KILLS)]
+    assert [one.controller_epochs for one in failovers] == [1] * KILLS
+    assert cluster.won_by_brokers() == before
+
+
+def test_a_standby_follows_an_instance_that_is_frozen(cluster: FailoverCluster) -> None:
+    """Brokers are notified at the same moment; one that is faster has the role until an instance takes it."""
+    failover = cluster.freeze()
+    assert failover.winner in INSTANCES
+    assert failover.controller_epochs <= 2
+
+
+@pytest.mark.parametrize("controller", ["kframe", "kafka"])
+def test_the_controller_keeps_role_and_epoch_when_zookeeper_is_killed_and_started(
+    cluster: FailoverCluster, controller: str
+) -> None:
+    """The server is down for longer than an instance is sure of its session. Kafka's controller sets the measure."""
+    if controller == "kafka":
+        cluster.stop_instances()
+    before = cluster.controller()
+    assert (before[0] in INSTANCES) is (controller == "kframe")
+    cluster.outage()
+    assert cluster.controller() == before
+    # The controller handles what comes next.
+    broker = next(one for one in cluster.cluster.brokers.values() if one.id != before[0])
+    cluster.lose(broker.id)
+
+    def leads_nothing() -> bool:
+        states = [json.loads(one) for one in cluster.states()]
+        return all(one["leader"] not in (broker.id, -1) for one in states)
+
+    assert until(leads_nothing, PATIENCE_S), cluster.log()
+    assert cluster.controller() == before
+    broker.start()
+    broker.await_started()

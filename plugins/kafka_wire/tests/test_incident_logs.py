@@ -1,0 +1,248 @@
+"""One incident under Kafka's own controller and under kframe: both write the same lines, but for those in the tables.
+
+The role is taken, brokers arrive, a topic is created, its leader is killed and comes back, a preferred leader is
+elected and the topic is deleted. Of both logs the lines of each step at INFO and above are compared, without times,
+and without the ids and epochs of controllers and brokers; leaders, ISRs, leader epochs and partition epochs have to
+agree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kframe_kafka_wire.testing.clusters import create
+from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_zookeeper.testing.handover import SESSION_S
+from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle
+
+LOGS: Final = ("controller", "state-change")
+STEPS: Final = ("takeover", "arrival", "creation", "failure", "return", "election", "deletion")
+
+#: Lines of Kafka's controller that kframe does not write, and why. Whole lines without time, level and prefix.
+LEFT_OUT: Final[Mapping[str, str]] = {
+    r"Sending UpdateMetadata request to brokers Set\(\) for 0 partitions": "no request is sent",
+    r"New topics: \[Set\(\)\], deleted topics: \[Set\(\)\], .*": "nothing has changed: no topic came or went",
+    r"Controller \d+ connected to .* for sending state change requests": "one line for each cut that heals instead",
+    r"Controller \d+'s connection to broker .* was unsuccessful": "one line for each cut instead, with its queue",
+    r"Controller \d+ epoch \d+ fails to send request .*": "one line for each cut instead, with its queue",
+    r"Controller \d+ fails to send a request to broker .*": "one line for each cut instead, with its queue",
+    "Registering handlers": "a step without a fact: watches are set when storage is opened",
+    "(Deleting|Initializing|Fetching) (log dir|isr|controller|topic) .*": "a step without a fact",
+    r"Initializing manager with initial deletions: .*": "List of topics to be deleted says it",
+    r"(Creating|Updating) FeatureZNode at path: .*": "the store's business",
+    r"Currently shutting brokers in the cluster: Set\(\)": "a new controller knows of none",
+    r"Partitions undergoing preferred replica election: ": "there are none",
+    r"Partitions that completed preferred replica election: ": "there are none",
+    r"Skipping preferred replica election for partitions due to topic deletion: ": "there are none",
+    r"Resuming preferred replica election for partitions: ": "there are none",
+    r"Starting replica leader election \(PREFERRED\) for partitions  triggered by ZkTriggered": "there are none",
+    "Starting the controller scheduler": "kframe has none",
+    r"Starting|Stopped|Shutting down|Shutdown completed": "threads of the broker that is controller",
+    r"Add \d+ partitions and deleted \d+ partitions from metadata cache .*": "the broker's own line",
+}
+#: Lines of kframe that Kafka does not write, and why.
+OWN: Final[Mapping[str, str]] = {
+    r"kframe \S+ stands for election as .*": "who it is, and what it speaks",
+    r"ISR for partition .* updated to .*": "Kafka writes it at DEBUG, which its default settings put into the file",
+    r"anybody who reaches ZooKeeper .*|PLAINTEXT://.*: no TLS, .*": "warnings on what is risky",
+    r"Broker 1 has been elected as the controller, .*": "Kafka writes it at DEBUG, as above",
+    r"Processed \w+.* in [0-9.]+ ms: .*": "cause, duration and size of each event",
+    r"Controller \d+'s connection to broker .* is cut: .*": "once for each cut",
+    r"Controller \d+ connected to .* again .*": "once for each cut that heals",
+    r"Controller \d+ gives up its connection .*": "once for each cut that ends with the broker's registration",
+}
+#: Patterns of both that depend on how long a broker takes to listen, and on when it is noticed that it was killed.
+TIMING: Final = re.compile(r"Controller .*(connect|fails to send)")
+_LINE: Final = re.compile(r"^\[[-0-9 :,]+\] (INFO|WARN|ERROR|FATAL) (.*) \(([\w.$]+)\)$", re.MULTILINE)
+_SETS: Final = re.compile(r"(?:Hash|ListBuffer|mutable\.)?(Set|Map)\d?\(([^()]*)\)")
+
+
+@dataclass(slots=True)
+class Incident:
+    """One cluster and what controls it; ``read`` is what a log holds so far."""
+
+    cluster: Cluster
+    client: KazooClient
+    tool: Tool
+    read: Callable[[str], str]
+    offsets: dict[str, int] = field(default_factory=dict)
+
+    def lines(self, log: str) -> Counter[str]:
+        """The lines that have come since the last time, without what differs from one run to the next."""
+        text = self.read(log)
+        fresh, self.offsets[log] = text[self.offsets.get(log, 0) :], len(text)
+        return Counter(f"{level} {normalised(message)}" for level, message, _ in _LINE.findall(fresh))
+
+    def state(self) -> dict[str, Any]:
+        """The stored state of t-0."""
+        try:
+            content: dict[str, Any] = json.loads(self.client.get("/brokers/topics/t/partitions/0/state")[0])
+        except NoNodeError:
+            return {"leader": None, "isr": None}
+        return content
+
+    def led(self, leader: int, isr: list[int]) -> bool:
+        """Whether t-0 comes to be led like that."""
+        return until(lambda: (self.state()["leader"], self.state()["isr"]) == (leader, isr), PATIENCE_S)
+
+    def has_written(self, log: str, words: str, times: int = 1) -> bool:
+        """Whether ``words`` come to stand in a log, since the last ``lines``."""
+        return until(lambda: self.read(log)[self.offsets.get(log, 0) :].count(words) >= times, PATIENCE_S)
+
+
+def normalised(message: str) -> str:
+    """Without the controller's id, controller epochs and broker epochs; sets in ascending order."""
+    message = re.sub(r"^\[(Topic Deletion Manager|Controller id=)[ ]?\d+( epoch=\d+)?\]", r"[\1\2]", message)
+    message = re.sub(r"epoch=\d+\]", "epoch=E]", message)
+    message = re.sub(r"controllerId=\d+", "controllerId=ID", message)
+    message = re.sub(r"ControllerEpoch:\d+", "ControllerEpoch:E", message)
+    message = re.sub(r"as the new controller with epoch \d+", "as the new controller with epoch E", message)
+    # The core does not know ZooKeeper's version of the record of controller epochs, which Kafka names, too.
+    message = re.sub(r"\d+ (successfully elected .* to) \d+( and epoch zk .*)?", r"ID \1 E", message)
+    message = re.sub(r"(\d+) -> \d+", r"\1 -> E", message)
+    message = re.sub(r"topicId=\S+|Some\([-\w]{22}\)", "ID", message)
+    return _SETS.sub(lambda found: f"{found[1]}({', '.join(sorted(found[2].split(', ')))})", message)
+
+
+def matches(pattern: str, line: str) -> bool:
+    """Whether a pattern describes a line, its level and prefix left out."""
+    return re.fullmatch(rf"\w+ (\[[^\]]*\] )?(?:{pattern})", line) is not None
+
+
+def kept(lines: Counter[str], passed_over: Mapping[str, str]) -> Counter[str]:
+    """Lines that none of the patterns describes."""
+    return Counter(
+        {line: count for line, count in lines.items() if not any(matches(pattern, line) for pattern in passed_over)}
+    )
+
+
+def unused(found: Mapping[tuple[str, str], Counter[str]], passed_over: Mapping[str, str]) -> list[str]:
+    """Patterns that describe no line, although they should."""
+    lines = [line for counted in found.values() for line in counted]
+    return [
+        pattern for pattern in passed_over
+        if not TIMING.match(pattern) and not any(matches(pattern, line) for line in lines)
+    ]  # fmt: skip
+
+
+def take_over(incident: Incident) -> None:
+    ready = re.compile("triggered by ZkTriggered|Processed Reelect")
+    assert until(lambda: ready.search(incident.read("controller")) is not None, PATIENCE_S)
+
+
+def arrive(incident: Incident) -> None:
+    for broker_id in (2, 3):
+        broker = incident.cluster.brokers[broker_id]
+        broker.start()
+        broker.await_started()
+        assert incident.has_written("controller", "Updated broker epochs cache", broker_id - 1)
+
+
+def create_topic(incident: Incident) -> None:
+    create(incident.client, "t", [[3, 2]])
+    assert incident.led(3, [3, 2])
+    assert incident.has_written("state-change", "for 1 partitions")
+
+
+def fail(incident: Incident) -> None:
+    incident.cluster.lose(3, incident.client)
+    assert incident.led(2, [2])
+    assert incident.has_written("controller", "Updated broker epochs cache")
+
+
+def come_back(incident: Incident) -> None:
+    broker = incident.cluster.brokers[3]
+    broker.start()
+    broker.await_started()
+    assert incident.has_written("controller", "Updated broker epochs cache")
+    assert incident.led(2, [2, 3])
+    assert incident.has_written("state-change", "Sending UpdateMetadata request to brokers", 4)
+
+
+def elect(incident: Incident) -> None:
+    incident.tool.ask("elect", topic="t", partition=0)
+    assert incident.led(3, [2, 3])
+
+
+def delete(incident: Incident) -> None:
+    incident.client.create("/admin/delete_topics/t")
+    assert incident.has_written("controller", "Deletion of topic t successfully completed")
+
+
+ACTS: Final = dict(zip(STEPS, (take_over, arrive, create_topic, fail, come_back, elect, delete), strict=True))
+
+
+def happen(incident: Incident) -> dict[tuple[str, str], Counter[str]]:
+    """Play the incident; the lines of each log by step."""
+    found = {}
+    for step in STEPS:
+        ACTS[step](incident)
+        for log in LOGS:
+            found[step, log] = incident.lines(log)
+    return found
+
+
+@pytest.fixture
+def kafka(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Incident]:
+    """Broker 1 of Kafka's is controller, 2 and 3 are yet to arrive."""
+    yield from _running(zookeeper, tmp_path / "kafka", "/incident-kafka", None)
+
+
+@pytest.fixture
+def kframe(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Incident]:
+    """The same brokers, kframe has taken the role from broker 1."""
+    yield from _running(zookeeper, tmp_path / "kframe", "/incident-kframe", 1000)
+
+
+def _running(server: ServerHandle, folder: Path, chroot: str, controller_id: int | None) -> Iterator[Incident]:
+    with closing(KazooClient(server.address, timeout=SESSION_S)) as root:
+        root.start()
+        root.create(chroot)
+        root.stop()
+    cluster, instance, tool = Cluster(folder, f"{server.address}{chroot}"), None, None
+    client = KazooClient(cluster.zookeeper, timeout=SESSION_S)
+    client.start()
+    try:
+        cluster.brokers[1].start()
+        cluster.brokers[1].await_started()
+        if controller_id is not None:
+            settings = {"auto.leader.rebalance.enable": "false"}
+            instance = Instance(cluster.zookeeper, folder / "instance", controller_id, "--takeover", settings=settings)
+            instance.await_ready(active=True)
+        read = cluster.brokers[1].log if instance is None else _reader(instance)
+        tool = Tool(folder / "tool", cluster.brokers[1].address)
+        yield Incident(cluster, client, tool, read)
+    finally:
+        for process in (tool, instance):
+            if process is not None:
+                process.kill()
+        cluster.kill()
+        client.stop()
+        client.close()
+
+
+def _reader(instance: Instance) -> Callable[[str], str]:
+    return lambda log: (instance.folder / "logs" / f"{log}.log").read_text()
+
+
+def test_the_same_incident_makes_the_same_lines(kafka: Incident, kframe: Incident) -> None:
+    theirs, ours = happen(kafka), happen(kframe)
+    differences = {
+        where: {"Kafka alone": dict(expected - written), "kframe alone": dict(written - expected)}
+        for where in theirs
+        if (expected := kept(theirs[where], LEFT_OUT)) != (written := kept(ours[where], OWN))
+    }
+    assert not differences, json.dumps({" ".join(where): what for where, what in differences.items()}, indent=2)
+    assert (unused(theirs, LEFT_OUT), unused(ours, OWN)) == ([], [])

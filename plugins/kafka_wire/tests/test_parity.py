@@ -1,0 +1,55 @@
+"""Kafka's tools say the same under kframe as under Kafka's own controller, as every principal, whatever node they pick.
+
+``kframe_kafka_wire.testing.parity`` runs more of it; see CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from kframe_kafka_wire.testing.parity import SETUPS, Setup, compared, normalized
+from kframe_kafka_wire.testing.parity_calls import ANY_NODE, READING, WRITING, ToolCall
+from kframe_kafka_wire.testing.parity_report import DESIGNED, compare, page
+from kframe_zookeeper.testing.java import missing
+from kframe_zookeeper.testing.servers import ServerHandle
+
+#: One broker and kframe: a node that is picked at random is kframe in all but one of 2 ** REPEAT runs at least once.
+REPEAT = 5
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+@pytest.mark.parametrize(
+    "setup, calls", [(SETUPS[0], (*READING, *WRITING)), (SETUPS[2], ANY_NODE)], ids=["plain", "TLS"]
+)
+def test_tools_say_the_same_under_both_controllers(
+    setup: Setup, calls: Sequence[ToolCall], zookeeper: ServerHandle, tmp_path: Path
+) -> None:
+    place = f"{zookeeper.address}/parity-{setup.name}"
+    done = compared(tmp_path, place, setup, 1, REPEAT, calls, expected=2)
+    assert done.differences == (), page({setup.name: done}, "", "", "", REPEAT)
+    assert done.runs == done.outputs * REPEAT
+
+
+def test_what_differs_every_time_is_left_out() -> None:
+    said = "127.0.0.1:9092 (id: 1)\nb\n\na at 2026-11-23 04:05:06,789\nRequest Request(processor=1) is not authorized."
+    assert normalized(said) == "HOST:PORT (id: 1)\nRequest is not authorized.\na at TIME\nb"
+
+
+def test_an_output_that_never_came_before_is_a_difference() -> None:
+    key = ("kafka on SSL", "kafka-acls --list")
+    done = compare("x", {key: Counter({"a": 2})}, {key: Counter({"a": 3, "b": 1})})
+    (found,) = done.differences
+    assert (found.output, found.count, done.runs) == ("b", 1, 4)
+    assert "kafka-acls --list" in page({"x": done}, "", "", "", 4)
+
+
+def test_lines_that_differ_by_design_do_not_count_and_are_told() -> None:
+    key = ("kafka on SSL", "kafka-configs --describe --entity-type brokers")
+    more = "exit 0\nDynamic configs for broker 1 are:\nDynamic configs for broker 1000 are:"
+    done = compare("x", {key: Counter({more.rpartition("\n")[0]: 1})}, {key: Counter({more: 1})})
+    assert (done.differences, sum(done.by_design.values())) == ((), 1)
+    assert "None." in page({"x": done}, "", "", "", 1)
+    assert len({rule.reason for rule in DESIGNED}) == len(DESIGNED)

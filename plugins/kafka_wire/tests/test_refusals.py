@@ -1,0 +1,127 @@
+"""Refusals in the shape of each API and version: those of Kafka's own classes, which also read what kframe writes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import kframe_kafka_wire.testing.tools as tools_module
+import pytest
+from kframe_kafka_wire import codec
+from kframe_kafka_wire.apis.refusals import refusal
+from kframe_kafka_wire.apis.versions import NEWEST, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kframe_kafka_wire.testing.messages import draw, request_class, response_class
+from kframe_zookeeper.testing.java import missing
+from kframe_zookeeper.testing.kafka import client_command
+from kframe_zookeeper.testing.process import Process
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+#: An error that every version of every API may tell.
+CODE: Final = 31
+#: Answered by the connection itself, never by a handler.
+NOT_HANDLED: Final = (18, SASL_HANDSHAKE, SASL_AUTHENTICATE)
+#: Fields that are not compared, by API key. Of what getErrorResponse makes of 39 and 40 brokers use nothing: whatever
+#: they refuse, ``KafkaApis`` sends -1 as the time. In 50 it leaves out whom each result is about.
+NOT_COMPARED: Final = {39: {"expiry_timestamp"}, 40: {"expiry_timestamp"}, 50: {"user"}}
+#: Bytes of a response's header, without its tagged fields.
+HEADER: Final = 4
+
+
+class Kafka(Process):
+    """Kafka's classes of requests and responses, in a JVM."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        folder.mkdir(parents=True)
+        (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
+        source = Path(tools_module.__file__).parent / "Refusals.java"
+        self._launch(client_command(source, folder), folder, asked=True)
+
+    def judge(self, api_key: int, version: int, request: bytes, response: bytes) -> dict[str, Any]:
+        """The refusal that Kafka makes of a request, and the codes that its client finds in a response."""
+        bodies = {"request": request, "response": response}
+        texts = {name: base64.b64encode(data).decode() for name, data in bodies.items()}
+        line = json.dumps({"key": api_key, "version": version, "code": CODE, **texts})
+        return dict(json.loads(self._answer(line)))
+
+
+@pytest.fixture(scope="module")
+def kafka(zookeeper: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    kafka = Kafka(tmp_path_factory.mktemp("refusals") / "kafka")
+    yield kafka
+    kafka.kill()
+
+
+def legal(api_key: int, version: int, seed: int) -> dict[str, Any]:
+    """A request of this version that Kafka's classes take."""
+    chance = random.Random(seed)
+    fields = draw(request_class(api_key, version), chance)
+    for each in (*fields.get("creations", ()), *fields.get("filters", ()), fields):
+        for name, value in {
+            "resource_type": 2, "resource_type_filter": 2, "resource_pattern_type": 3, "pattern_type_filter": 3,
+            "operation": 3, "permission_type": 3,
+        }.items():  # fmt: skip
+            if name in each:
+                each[name] = value
+    if "acks" in fields:
+        fields["acks"] = 1
+    if api_key == 0:  # a producer's records have to be records
+        for topic in fields["topic_data"]:
+            for partition in topic["partition_data"]:
+                partition["records"] = b""
+    for name in ("key_type", "match_type", "election_type"):
+        if name in fields:
+            fields[name] = 0
+    if "users" in fields and fields["users"] is None:
+        fields["users"] = [{"name": "u"}]  # getErrorResponse fails for none
+    for broker in fields.get("live_brokers", ()):
+        for endpoint in broker.get("endpoints", ()):
+            endpoint["security_protocol"] = 0
+    return fields
+
+
+def compared(value: Any, left_out: set[str]) -> Any:
+    """A decoded message without texts, which are ours, and in an order of its own."""
+    if isinstance(value, dict):
+        skipped = {"error_message", "throttle_time", *left_out}
+        return {name: compared(each, left_out) for name, each in value.items() if name not in skipped}
+    if isinstance(value, list | tuple):
+        return sorted((compared(each, left_out) for each in value), key=repr)
+    return value
+
+
+@pytest.mark.parametrize("api_key", [key for key in NEWEST if key not in NOT_HANDLED], ids=codec.API_NAMES.get)
+def test_a_refusal_is_that_of_kafkas_own_class(api_key: int, kafka: Kafka) -> None:
+    for version in range(NEWEST[api_key] + 1):
+        for seed in range(5):
+            fields = legal(api_key, version, seed)
+            frame = codec.encode_request(api_key, version, 0, None, fields)[4:]
+            header = codec.decode_header(frame)
+            body = codec.decode_request(header, frame)
+            told = refusal(api_key, version, body, CODE, "refused")
+            assert told is not None
+            ours = codec.encode_response(api_key, version, 0, told)[4:]
+            start = HEADER + response_class(api_key, version).__header_schema__.__flexible__
+            judged = kafka.judge(api_key, version, frame[header.body :], ours[start:])
+            assert "error" not in judged, (version, judged, fields)
+            theirs = codec.decode_response(api_key, version, ours[:start] + base64.b64decode(judged["refusal"]))[1]
+            left_out = NOT_COMPARED.get(api_key, set())
+            mine = codec.decode_response(api_key, version, ours)[1]
+            assert compared(mine, left_out) == compared(theirs, left_out), version
+            assert str(CODE) in judged["counts"] or not list(_codes(theirs)), version
+
+
+def _codes(value: Any) -> Iterator[int]:
+    """Every error that a message tells."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name.endswith("error_code") and each:
+                yield each
+            yield from _codes(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _codes(each)

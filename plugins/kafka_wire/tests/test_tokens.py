@@ -1,0 +1,154 @@
+"""Delegation tokens: made, renewed, described, expired and logged in by, from and to storage."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+
+import pytest
+from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.principals import Principal
+from kframe_kafka_wire.sasl_server import SaslError, ScramExchange, make_credential
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.secured import PLAIN_MODULE
+from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.tokens import Tokens, token_lookup, tokens_of
+from kframe_zookeeper.testing.process import until
+
+from kframe.testing.clusters import healthy
+
+DAY_MS = 86_400_000
+ALICE, BOB, CAROL = Principal("alice"), Principal("bob"), Principal("carol")
+ENABLED = {"delegation.token.secret.key": "shared"}
+CONFIG = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0", "broker.id": "1000", "sasl.enabled.mechanisms": "PLAIN",
+    "inter.broker.listener.name": "SASL_PLAINTEXT", "authorizer.class.name": ACL_AUTHORIZER,
+    "super.users": "User:root",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config":
+        f'{PLAIN_MODULE} user_alice="p" user_bob="p" user_carol="p" user_root="p";',
+}  # fmt: skip
+
+
+@pytest.fixture
+def records() -> FakeRecords:
+    return FakeRecords({})
+
+
+def entered(world: Served, user: str) -> Client:
+    """A connection that has logged in."""
+    client = world.client("SASL_PLAINTEXT")
+    assert client.ask(17, 1, mechanism="PLAIN")["error_code"] == 0
+    assert client.ask(36, 2, auth_bytes=f"\0{user}\0p".encode())["error_code"] == 0
+    return client
+
+
+@pytest.fixture
+def world(records: FakeRecords) -> Iterator[Served]:
+    with Served({"t": [healthy(1)]}, config={**CONFIG, **ENABLED}, records=records) as world:
+        yield world
+
+
+def test_a_token_lives_until_it_is_expired(world: Served, records: FakeRecords) -> None:
+    renewers = [{"principal_type": "User", "principal_name": "bob"}]
+    with entered(world, "alice") as alice, entered(world, "bob") as bob, entered(world, "carol") as carol:
+        made = alice.ask(38, 3, renewers=renewers, max_lifetime=2 * DAY_MS)
+        assert (made["error_code"], made["principal_name"], made["token_requester_principal_name"]) == (
+            0, "alice", "alice",
+        )  # fmt: skip
+        assert made["expiry_timestamp"] - made["issue_timestamp"] == DAY_MS
+        assert made["max_timestamp"] - made["issue_timestamp"] == 2 * DAY_MS
+        (path,) = records.records
+        assert path == f"/delegation_token/tokens/{made['token_id']}"
+        stored = json.loads(records.records[path])
+        assert (stored["owner"], stored["renewers"], stored["version"]) == ("User%3Aalice", ["User%3Abob"], 3)
+        assert records.appended == [("/delegation_token/token_changes/token_change_", made["token_id"])]
+
+        for client in (alice, bob):
+            (seen,) = client.ask(41, 3, owners=None)["tokens"]
+            assert (seen["token_id"], seen["hmac"]) == (made["token_id"], made["hmac"])
+        assert carol.ask(41, 3, owners=None)["tokens"] == []
+        assert alice.ask(41, 3, owners=[])["tokens"] == []
+        assert alice.ask(41, 3, owners=[{"principal_type": "User", "principal_name": "carol"}])["tokens"] == []
+
+        assert carol.ask(39, 2, hmac=made["hmac"], renew_period=-1)["error_code"] == 63
+        assert bob.ask(39, 2, hmac=b"other", renew_period=-1)["error_code"] == 62
+        renewed = bob.ask(39, 2, hmac=made["hmac"], renew_period=10 * DAY_MS)
+        assert renewed["expiry_timestamp"] == made["max_timestamp"]  # no token lives longer
+        assert bob.ask(40, 2, hmac=made["hmac"], expiry_time_period=DAY_MS)["error_code"] == 0
+        assert bob.ask(40, 2, hmac=made["hmac"], expiry_time_period=-1)["error_code"] == 0
+    assert records.records == {}
+
+
+def test_who_may_make_and_see_tokens_of_others(world: Served, records: FakeRecords) -> None:
+    of_alice = {"owner_principal_type": "User", "owner_principal_name": "alice"}
+    with entered(world, "bob") as bob, entered(world, "root") as root:
+        assert bob.ask(38, 3, **of_alice)["error_code"] == 65
+        made = root.ask(38, 3, **of_alice)
+        assert (made["principal_name"], made["token_requester_principal_name"]) == ("alice", "root")
+        group = [{"principal_type": "Group", "principal_name": "g"}]
+        assert root.ask(38, 3, renewers=group)["error_code"] == 67
+        assert bob.ask(41, 3, owners=None)["tokens"] == []
+        acl = {"principal": "User:bob", "permissionType": "Allow", "operation": "DescribeTokens", "host": "*"}
+        records.records["/kafka-acl/User/User:alice"] = json.dumps({"version": 1, "acls": [acl]})
+        any_filter = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+        root.ask(31, 3, filters=[{**any_filter, "resource_name_filter": "x"}])  # which has the ACLs read again
+        assert len(bob.ask(41, 3, owners=None)["tokens"]) == 1
+
+
+def test_nobody_asks_about_tokens_who_has_not_logged_in() -> None:
+    with Served({"t": [healthy(1)]}, config=ENABLED) as world, world.client() as client:
+        for api_key, version in ((38, 3), (39, 2), (40, 2), (41, 3)):
+            assert client.ask(api_key, version)["error_code"] == 64
+
+
+def test_without_a_secret_there_are_no_tokens() -> None:
+    served = Served({"t": [healthy(1)]}, config=CONFIG, records=FakeRecords({}))
+    with served as world, entered(world, "alice") as client:
+        for api_key, version in ((38, 3), (39, 2), (40, 2), (41, 3)):
+            assert client.ask(api_key, version)["error_code"] == 61
+    assert tokens_of({}) is None
+
+
+def test_the_controller_deletes_what_counts_no_more(records: FakeRecords) -> None:
+    now = [0]
+    tokens = Tokens("s", 10, 5, lambda: now[0])
+    old = tokens.create(records, ALICE, ALICE, (), 0)
+    now[0] = 3
+    new = tokens.create(records, ALICE, ALICE, (), 0)
+    now[0] = 6
+    assert tokens.delete_expired(records, records) == 1
+    assert tokens.read(records, old.token_id) is None
+    assert tokens.read(records, new.token_id) == new
+    assert tokens.find(records, tokens.hmac_of(new.token_id)) == new
+
+
+def test_a_server_of_the_active_controller_deletes_expired_tokens(records: FakeRecords) -> None:
+    gone = Tokens("shared", 1, 1, lambda: 0).create(records, ALICE, ALICE, (), 0)
+    interval = {"delegation.token.expiry.check.interval.ms": "10"}
+    with Served({"t": [healthy(1)]}, config={**ENABLED, **interval}, records=records):
+        assert until(lambda: not records.records, 30.0)
+    assert records.appended[-1] == ("/delegation_token/token_changes/token_change_", gone.token_id)
+
+
+def test_a_client_logs_in_by_a_token(records: FakeRecords) -> None:
+    now = [0]
+    tokens = Tokens("s", 10, 5, lambda: now[0])
+    token = tokens.create(records, ALICE, ALICE, (), 0)
+    lookup = token_lookup(tokens, records)
+    owner, credential = lookup("SCRAM-SHA-256", token.token_id)
+    assert (owner, owner.by_token) == (ALICE, True)
+    assert credential is not None
+    password = base64.b64encode(tokens.hmac_of(token.token_id)).decode()
+    assert credential == make_credential("SCRAM-SHA-256", password, credential.salt)
+    first = f"n,,n={token.token_id},r=abc,tokenauth=true".encode()
+    assert ScramExchange("SCRAM-SHA-256", lambda *_: None, lookup).answer(first)
+    now[0] = 6
+    with pytest.raises(SaslError):
+        ScramExchange("SCRAM-SHA-256", lambda *_: None, lookup).answer(first)
+
+
+@pytest.mark.parametrize("data", ["", "{}", "[]", '{"version":3,"owner":"x"}', '{"version":3,"owner":7}'])
+def test_what_is_no_token_is_passed_over(data: str) -> None:
+    records = FakeRecords({"/delegation_token/tokens/x": data})
+    assert list(Tokens("s", 10, 5).read_all(records)) == []

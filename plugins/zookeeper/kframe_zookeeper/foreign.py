@@ -1,0 +1,52 @@
+"""Name in the log what stands in ``/controller`` and ``/brokers/ids`` but is no ZooKeeper-mode node of this cluster.
+
+A controller goes on: it takes a registration for a broker as long as the node exists, as Kafka's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import UNSET
+
+from kframe.model.brokers import Registration
+from kframe.snapshot.znodes import ControllerZnode
+from kframe_zookeeper import paths
+from kframe_zookeeper.memory import Memory
+
+#: A KRaft controller writes its epoch; any other writes -1 or nothing (3.9 ``KafkaZkClient``, ``kraftEpoch``).
+_KRAFT_LEAST: Final = 1
+
+
+def kraft_epoch(record: ControllerZnode) -> int | None:
+    """The epoch of the KRaft controller that has written ``/controller`` to migrate the cluster; None if none has."""
+    epoch = record.kraft_controller_epoch
+    return None if epoch is UNSET or epoch < _KRAFT_LEAST else epoch
+
+
+def warn_of_kraft(memory: Memory, record: ControllerZnode) -> None:
+    """Name a KRaft controller that holds the role."""
+    epoch = kraft_epoch(record)
+    memory.warn(paths.CONTROLLER, None if epoch is None else (
+        f"KRaft controller {record.brokerid} holds the role: {paths.CONTROLLER} field kraftControllerEpoch: found "
+        f"{epoch}, expected -1; the cluster is being migrated to KRaft, and its role is never taken"
+    ))  # fmt: skip
+
+
+def warn_of_registrations(memory: Memory, registrations: Iterable[Registration], owners: Mapping[str, int]) -> None:
+    """Name each registration that no live broker of this cluster has written: one that is ephemeral in no session (by
+    ``owners``, of sessions by path), or that advertises the address of another broker."""
+    advertised: dict[tuple[str, int], int] = {}
+    for registration in registrations:
+        path, problem = paths.broker_path(registration.broker_id), None
+        if owners.get(path) == 0:
+            problem = f"broker {registration.broker_id}: {path}: found a persistent node, expected an ephemeral one"
+        for endpoint in registration.endpoints:
+            other = advertised.setdefault((endpoint.host, endpoint.port), registration.broker_id)
+            if other != registration.broker_id:
+                problem = (
+                    f"broker {registration.broker_id}: {path} field endpoints: found {endpoint.listener}://"
+                    f"{endpoint.host}:{endpoint.port}, the address of broker {other} too, expected one of its own"
+                )
+        memory.warn(path, problem)

@@ -1,0 +1,64 @@
+"""The calls of the store that show this controller to others: to brokers before 3.0, and to other instances."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from kframe.errors import StoreError
+from kframe.model.brokers import Registration
+from kframe.snapshot.instances import Instance
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.instances import InstanceRecord
+from kframe_zookeeper.presence import Presence
+
+
+class Calls(Protocol):
+    """What the store has for them."""
+
+    _connection: Connection | None
+    _presence: Presence | None
+    _instance: InstanceRecord | None
+
+    def _put(self, task: Callable[[], None]) -> None: ...
+    def _show(self) -> None: ...
+
+
+class IdentityCalls:
+    """Part of ZooKeeperStore."""
+
+    _presence: Presence | None
+    _instance: InstanceRecord | None
+
+    def announce(self: Calls, registration: Registration) -> None:
+        """Stand in ``/brokers/ids`` as this while we have the role; see ``presence``. Callable from any thread."""
+        self._presence = Presence(registration, time.time_ns() // 1_000_000)
+        self._put(self._show)
+
+    def enlist(self: Calls, instance: Instance, *, duplicate: bool = False) -> None:
+        """See ``kframe.snapshot.instances.Enlisting``."""
+        record = self._instance
+        if record is None:
+            self._instance = InstanceRecord(instance, duplicate=duplicate)
+            return
+
+        def update() -> None:
+            connection = self._connection
+            if connection is not None:
+                with suppress(StoreError):  # a session that ends is followed by one with a record that says it all
+                    record.update(connection, instance)
+
+        record.instance = instance
+        self._put(update)
+
+    def _show(self: Calls) -> None:
+        """Stand in ``/brokers/ids`` if we have the role, else not. In the worker."""
+        connection, presence = self._connection, self._presence
+        if connection is None or presence is None:
+            return
+        if connection.claim is not None:
+            presence.appear(connection)
+        else:
+            presence.disappear(connection)

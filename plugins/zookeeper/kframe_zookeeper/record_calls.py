@@ -1,0 +1,66 @@
+"""The calls of the store that show and write records as they are: ACLs, quotas, credentials, tokens.
+
+Brokers write these records too, so no write here is fenced by the controller epoch; versions keep writers apart.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kazoo.exceptions import BadVersionError, NotEmptyError
+
+from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
+from kframe_zookeeper.requests import SEQUENTIAL, delete, set_data
+
+
+class Calls(Protocol):
+    """What the calls need of the store that they belong to."""
+
+    def _connected(self) -> Connection: ...
+
+
+class RecordCalls:
+    """Part of ZooKeeperStore. Paths are below the chroot. Callable from any thread; each call raises StoreError."""
+
+    def read_record(self: Calls, path: str) -> bytes | None:
+        """What stands in a node, None if there is no such node."""
+        node = self._connected().node(path)
+        return None if node is None else node.data
+
+    def read_record_names(self: Calls, path: str) -> tuple[str, ...]:
+        """Names of a node's children, none if there is no such node."""
+        return self._connected().children([path])[0]
+
+    def read_versioned_record(self: Calls, path: str) -> tuple[bytes, int] | None:
+        """The data of a node and its version, None if there is no such node."""
+        node = self._connected().node(path)
+        return None if node is None else (node.data or b"", node.version)
+
+    def write_record(self: Calls, path: str, data: bytes, version: int | None) -> bool:
+        """Replace the data of a node of that version, or create the node, with parents, where ``version`` is None;
+        False where another version, no node, or already a node is there."""
+        connection = self._connected()
+        if version is None:
+            create = [[connection.create(path, data)]]
+            code = connection.write_freely(create, NO_NODE, NODE_EXISTS).code[0]
+            if code == NO_NODE:
+                connection.create_missing([path.rpartition("/")[0]])
+                code = connection.write_freely(create, NO_NODE, NODE_EXISTS).code[0]
+        else:
+            write = [[set_data(connection.root + path, data, version)]]
+            code = connection.write_freely(write, NO_NODE, BadVersionError.code).code[0]
+        return not code
+
+    def delete_record(self: Calls, path: str, version: int) -> bool:
+        """Delete a node of that version; False where it is not there, has another version or has children."""
+        connection = self._connected()
+        write = [[delete(connection.root + path, version)]]
+        return not connection.write_freely(write, NO_NODE, BadVersionError.code, NotEmptyError.code).code[0]
+
+    def append_record(self: Calls, prefix: str, data: bytes) -> None:
+        """Create a node whose path is ``prefix`` and the next number in sequence, and its parents."""
+        connection = self._connected()
+        create = [[connection.create(prefix, data, SEQUENTIAL)]]
+        if connection.write_freely(create, NO_NODE).code[0]:
+            connection.create_missing([prefix.rpartition("/")[0]])
+            connection.write_freely(create)

@@ -1,0 +1,81 @@
+"""How a live cluster stands, read as a new controller reads it but without standing for election: nothing is written.
+
+What cannot be read is found by the very calls of the store that a controller reads by, so that both leave out the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from kframe.errors import ZnodeError
+from kframe.model.events import TopicPartition
+from kframe.snapshot.instances import Instance
+from kframe.snapshot.live import ControllerKind, LiveCounts
+from kframe.snapshot.znodes import ControllerZnode
+from kframe_zookeeper.foreign import kraft_epoch
+from kframe_zookeeper.multiread import Node
+from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.znodes import decode_controller
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Who holds the role, by ``/controller`` and the records of instances."""
+
+    kind: ControllerKind | None
+    """None if there is no controller."""
+    elected_ms: int | None
+    instance: Instance | None
+    standbys: tuple[Instance, ...]
+
+
+def role_of(holder: Node | None, brokers: frozenset[int], instances: list[tuple[Instance, int]]) -> Role:
+    """Who has written ``/controller``; ``brokers`` are those registered, ``instances`` each with its session.
+
+    An instance holds the role if both records are ephemeral in one session: an id proves nothing.
+    """
+    active = next((one for one, session in instances if holder is not None and session == holder.owner), None)
+    standbys = tuple(one for one, _ in instances if one is not active)
+    if holder is None:
+        return Role(None, None, None, standbys)
+    try:
+        record = decode_controller(holder.data)
+    except ZnodeError:
+        return Role("kframe" if active else "unknown", None, active, standbys)
+    return Role(_kind(record, brokers, active), _elected_ms(record), active, standbys)
+
+
+def counts_of(store: ZooKeeperStore) -> LiveCounts:
+    """Read everything that a new controller reads, by an open store. Raises StoreError."""
+    store.controller()
+    cluster, deletions = store.load(), store.read_deletions()
+    for name in deletions:
+        index = cluster.topics.find(name)
+        if index is not None:
+            cluster.topics.deleting[index] = 1
+    store.read_preferred_election()
+    store.read_isr_changes()
+    store.read_log_dir_events()
+    targets = store.read_reassignments()
+    quarantined = store.quarantined()
+    defaults = store.read_configs(None)  # which a controller reads only when they change
+    asked = () if targets is None else zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
+    names = () if targets is None else targets.names
+    left: frozenset[TopicPartition] = frozenset((names[topic], partition) for topic, partition in asked)
+    return LiveCounts(cluster, len(deletions), left, defaults, quarantined)
+
+
+def _kind(record: ControllerZnode, brokers: frozenset[int], active: Instance | None) -> ControllerKind:
+    if active is not None:
+        return "kframe"
+    if kraft_epoch(record) is not None:
+        return "kraft"
+    return "broker" if record.brokerid in brokers else "unknown"
+
+
+def _elected_ms(record: ControllerZnode) -> int | None:
+    """When a controller was elected, if its record says so."""
+    timestamp = record.timestamp
+    return int(timestamp) if timestamp is not UNSET and timestamp.isascii() and timestamp.isdecimal() else None

@@ -1,0 +1,152 @@
+"""A chroot that does not exist, or holds no cluster, is refused by every command and by the store."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_zookeeper import paths
+from kframe_zookeeper.chroot import MARKS
+from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.store import ZooKeeperStore, open_store
+from kframe_zookeeper.testing.commands import ControllerRun, kframe
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle
+
+from kframe.errors import ConfigError
+
+_numbers = itertools.count()
+#: Every command that reaches a cluster in ZooKeeper, but for where that is.
+COMMANDS: Final = {
+    "run": ("controller", "run", "--id", "1000", "--transport", "recording:", "--zookeeper"),
+    "shadow": ("controller", "shadow", "--for", "0", "--zookeeper"),
+    "status": ("controller", "status", "--zookeeper"),
+    "resign": ("controller", "resign", "--zookeeper"),
+}
+
+
+@pytest.fixture
+def root(zookeeper: ServerHandle) -> Iterator[KazooClient]:
+    client = KazooClient(zookeeper.address)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def parent(root: KazooClient) -> str:
+    """A node with a cluster in its child ``kafka``, and a child ``other`` that holds none."""
+    path = f"/parent-{next(_numbers)}-{time.time_ns()}"
+    for name in (paths.BROKER_IDS, paths.TOPICS):
+        root.ensure_path(f"{path}/kafka{name}")
+    root.ensure_path(f"{path}/other/something")
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_chroot_that_does_not_exist_is_refused(
+    command: tuple[str, ...], zookeeper: ServerHandle, root: KazooClient, parent: str
+) -> None:
+    done = kframe(*command, f"{zookeeper.address}{parent}/kafak")
+    assert (done.returncode, done.stdout) == (2, "")
+    # Other tests leave clusters at the root of the same server.
+    assert re.sub(rf"{parent}/kafka or .+\?\)", f"{parent}/kafka?)", done.stderr) == (
+        f"error: option --zookeeper key zookeeper.connect: found {zookeeper.address}{parent}/kafak, where the chroot "
+        f"{parent}/kafak does not exist, expected the chroot of a Kafka cluster (did you mean {parent}/kafka?); for a "
+        "cluster whose brokers have not started yet, controller run --create-chroot creates it\n"
+    )
+    assert sorted(root.get_children(parent)) == ["kafka", "other"]
+
+
+def test_capture_refuses_a_chroot_that_does_not_exist(zookeeper: ServerHandle, parent: str, tmp_path: Path) -> None:
+    done = kframe("snapshot", "capture", f"zookeeper://{zookeeper.address}{parent}/kafka/", tmp_path / "whole")
+    assert done.returncode == 0, done.stderr
+    done = kframe("snapshot", "capture", f"zookeeper://{zookeeper.address}{parent}/kafak", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"the chroot {parent}/kafak does not exist" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_chroot_without_a_cluster_is_refused(
+    command: tuple[str, ...], zookeeper: ServerHandle, root: KazooClient, parent: str
+) -> None:
+    done = kframe(*command, f"{zookeeper.address}{parent}/other")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{parent}/other holds no cluster: there is none of {', '.join(MARKS)}" in done.stderr
+    assert f"did you mean {parent}/kafka" in done.stderr
+    assert root.get_children(f"{parent}/other") == ["something"]
+
+
+def test_the_clusters_below_a_forgotten_chroot_are_named(zookeeper: ServerHandle, parent: str) -> None:
+    """A connect string that ends where the chroot should begin."""
+    done = kframe("controller", "status", "--zookeeper", f"{zookeeper.address}{parent}")
+    assert done.returncode == 2
+    with pytest.raises(ConfigError, match="holds no cluster"):
+        open_store(f"zookeeper://{zookeeper.address}{parent}").open(lambda event: None)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_one_node_of_a_cluster_is_enough(mark: str, zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
+    root.ensure_path(f"{parent}/young{mark}")
+    store = open_store(f"zookeeper://{zookeeper.address}{parent}/young")
+    store.open(lambda event: None)
+    store.close()
+
+
+def test_a_store_creates_a_chroot_only_if_told(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
+    url = f"zookeeper://{zookeeper.address}{parent}/deeper/new"
+    with pytest.raises(ConfigError, match="does not exist"):
+        open_store(url).open(lambda event: None)
+    with pytest.raises(ConfigError, match="does not exist"):
+        ZooKeeperStore(settings_of_url(f"{url}?kframe.create.chroot=true"), creates=False).open(lambda event: None)
+    assert root.exists(f"{parent}/deeper") is None
+    told, again = open_store(f"{url}?kframe.create.chroot=true"), open_store(url)
+    for store in (told, again):
+        store.open(lambda event: None)
+    assert root.exists(f"{parent}/deeper/new{paths.BROKER_IDS}")
+    told.close()
+    again.close()
+
+
+def test_a_session_that_is_renewed_does_not_ask_again(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
+    """Only ``open`` refuses: a store that is at work goes on trying."""
+    store = open_store(f"zookeeper://{zookeeper.address}{parent}/kafka")
+    store.open(lambda event: None)
+    before = store._connection
+    assert before is not None
+    store._put(lambda: store._expire(before))
+    assert until(lambda: store._connection is not before)
+    store.close()
+
+
+def test_create_chroot_is_for_the_first_start_alone(
+    zookeeper: ServerHandle, root: KazooClient, parent: str, tmp_path: Path, runs: Callable[..., ControllerRun]
+) -> None:
+    place = f"{zookeeper.address}{parent}/fresh"
+    for number, arguments in enumerate((["--create-chroot"], [])):
+        run = runs(1000, place, tmp_path / f"run-{number}", *arguments)
+        run.stand()
+        assert run.settle(), run.log
+        assert run.stop() == 0
+    assert root.get(f"{parent}/fresh{paths.CONTROLLER_EPOCH}")[0] == b"2"
+
+
+@pytest.fixture
+def runs() -> Iterator[Callable[..., ControllerRun]]:
+    made: list[ControllerRun] = []
+
+    def make(controller_id: int, place: str, folder: Path, *arguments: str) -> ControllerRun:
+        made.append(ControllerRun(controller_id, place, folder, *arguments, timeout_ms=6_000))
+        return made[-1]
+
+    yield make
+    for run in made:
+        run.close()

@@ -1,0 +1,215 @@
+"""ZooKeeper is killed and started again: sessions outlive that, and with them the role and the controller epoch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from kazoo.exceptions import NoNodeError
+from kframe_zookeeper import paths
+from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.proxy import Proxy
+from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
+from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.stores import until
+from kframe_zookeeper.testing.victims import build, settle, told
+
+from kframe.api.controller import Controller
+from kframe.errors import ErrorCode
+from kframe.model.events import ElectionType
+from kframe.testing.clusters import cluster_of, healthy, registration
+from kframe.testing.store_world import ONE, TWO
+
+#: Short, so that a controller soon holds its session for uncertain.
+TIMEOUT_MS = 2_000
+PATIENCE_S = 120.0
+#: Partition 0 of each is led by its second replica once broker 1 is gone.
+TOPICS = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
+
+
+def world_at(address: str, timeout_ms: int = TIMEOUT_MS) -> ZooKeeperWorld:
+    settings = settings_of_url(f"zookeeper://{address}?session.timeout.ms={timeout_ms}")
+    return ZooKeeperWorld(settings, cluster_of(TOPICS, registered=[1, 2, 3]))
+
+
+@contextmanager
+def controller_at(world: ZooKeeperWorld, controller_id: int, address: str | None = None) -> Iterator[Controller]:
+    """A controller with a thread of its own, which has settled."""
+    controller, loop = build(controller_id, world.connect(address))
+    controller.open()
+    loop.start()
+    try:
+        settle(controller)
+        yield controller
+    finally:
+        controller.stop()
+
+
+def role(world: ZooKeeperWorld) -> tuple[bytes | None, bytes]:
+    """The record of the controller, None if there is none, and the controller epoch."""
+    try:
+        record = world.operator.get(paths.CONTROLLER)[0]
+    except NoNodeError:
+        record = None
+    return record, world.operator.get(paths.CONTROLLER_EPOCH)[0]
+
+
+def leads(world: ZooKeeperWorld, leader: int) -> bool:
+    """Whether all partitions 0 are led by ``leader``."""
+    return all(b'"leader":%d,' % leader in world.operator.get(paths.state_path(name, 0))[0] for name in TOPICS)
+
+
+def uncertain(store: ZooKeeperStore) -> bool:
+    """Whether the session may have ended by the controller's own clock."""
+    assert store._connection is not None
+    return not store._connection.session.fence.is_open()
+
+
+def store_of(controller: Controller) -> ZooKeeperStore:
+    store = controller.store
+    assert isinstance(store, ZooKeeperStore)
+    return store
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["within the session", "beyond the session by its own clock"])
+def test_the_role_and_its_epoch_outlive_a_server_that_is_killed(own_zookeeper: ServerHandle, long: bool) -> None:
+    """A server gives each session its full timeout when it is back. Kafka's controller keeps the role, too
+    (``test_outage_of_zookeeper`` in the Kafka plugin compares)."""
+    world = world_at(own_zookeeper.address)
+    try:
+        with controller_at(world, ONE) as controller, controller_at(world, TWO) as standby:
+            before, connection = role(world), store_of(controller)._connection
+            own_zookeeper.kill()
+            if long:
+                until(lambda: uncertain(store_of(controller)))
+            own_zookeeper.start()
+            # What happens next is noticed: watches are there again.
+            until(lambda: world.operator.connected)
+            world.unregister_brokers([1])
+            until(lambda: leads(world, 2))
+            assert role(world) == before
+            assert store_of(controller)._connection is connection
+            assert (controller.status().active, standby.status().active) == (True, False)
+            assert settle(controller)
+    finally:
+        world.close()
+
+
+def test_what_is_asked_for_during_an_outage_is_done_after_it(own_zookeeper: ServerHandle) -> None:
+    """The write waits; brokers are sent nothing until the session is certain to live."""
+    world = world_at(own_zookeeper.address)
+    try:
+        with controller_at(world, ONE) as controller:
+            world.unregister_brokers([1])
+            until(lambda: leads(world, 2))
+            world.register_brokers([registration(1)])
+            settle(controller)
+            before, requests = role(world), told(controller)
+            own_zookeeper.kill()
+            elected = controller.elect_leaders(ElectionType.PREFERRED)
+            until(lambda: uncertain(store_of(controller)))
+            assert (elected.done(), told(controller)) == (False, requests)
+            own_zookeeper.start()
+            assert set(elected.result(PATIENCE_S).by_partition().values()) == {ErrorCode.NONE}
+            assert told(controller) > requests
+            until(lambda: world.operator.connected)
+            assert leads(world, 1)
+            assert role(world) == before
+    finally:
+        world.close()
+
+
+def test_a_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle) -> None:
+    """It does not wait for a server that may never be back; its record goes when its session ends."""
+    world = world_at(own_zookeeper.address)
+    try:
+        with controller_at(world, ONE) as controller:
+            own_zookeeper.kill()
+            waiting = controller.elect_leaders(ElectionType.PREFERRED)
+            controller.stop()
+            assert waiting.result(PATIENCE_S).error == ErrorCode.NOT_CONTROLLER
+    finally:
+        own_zookeeper.start()
+        world.close()
+
+
+def test_the_role_and_its_epoch_outlive_a_member_of_the_ensemble(ensemble: Ensemble) -> None:
+    """The member that the controller is connected to is killed; it goes on in its session on another one."""
+    ensemble.start()
+    world = world_at(ensemble.address, timeout_ms=10_000)
+    try:
+        with controller_at(world, ONE) as controller, controller_at(world, TWO):
+            before, connection = role(world), store_of(controller)._connection
+            assert connection is not None
+            client = connection.session.client
+            port = client._connection._socket.getpeername()[1]
+            (member,) = (server for server in ensemble.servers if server.port == port)
+            member.kill()
+            until(lambda: client.connected and client._connection._socket.getpeername()[1] != port)
+            until(lambda: world.operator.connected)
+            world.unregister_brokers([1])
+            until(lambda: leads(world, 2))
+            assert (role(world), store_of(controller)._connection) == (before, connection)
+    finally:
+        ensemble.start()
+        world.close()
+
+
+def test_a_controller_that_is_cut_off_beyond_its_session_loses_the_role_once(zookeeper: ServerHandle) -> None:
+    """The server ends the session: another is elected at one epoch, and the first changes nothing when it is back."""
+    world = world_at(zookeeper.address)
+    with Proxy(zookeeper.address) as proxy:
+        try:
+            with controller_at(world, ONE, proxy.address) as first, controller_at(world, TWO) as second:
+                assert first.status().active
+                requests = told(first)
+                proxy.refuse()
+                proxy.cut()
+                until(lambda: second.status().active)
+                assert role(world)[1] == b"2"
+                world.unregister_brokers([1])
+                until(lambda: leads(world, 2))
+                assert first.status().active  # as far as it knows; it waits for the server
+                proxy.refuse(False)
+                until(lambda: not first.status().active)
+                until(lambda: first.status().active_controller == TWO)
+                assert (told(first), role(world)[1]) == (requests, b"2")
+                assert second.status().active
+        finally:
+            world.close()
+
+
+def test_a_role_that_was_lost_without_a_connection_is_not_acted_in(zookeeper: ServerHandle) -> None:
+    """The session goes on, so only the record of the controller tells; nothing is done before it was read."""
+    world, worker_goes_on = world_at(zookeeper.address, timeout_ms=20_000), threading.Event()
+
+    def hold() -> None:
+        worker_goes_on.wait(PATIENCE_S)
+
+    with Proxy(zookeeper.address) as proxy:
+        try:
+            store = world.connect(proxy.address)
+            store.open(lambda _event: None)
+            assert store.claim(ONE) == 1
+            assert store.may_act()
+            connection, worker = store._connection, store._worker
+            assert connection is not None
+            assert worker is not None
+            worker.put(hold)
+            proxy.refuse()
+            proxy.cut()
+            until(lambda: not connection.session.client.connected)
+            world.drop_controller()
+            proxy.refuse(False)
+            until(lambda: connection.session.client.connected)
+            assert connection.session.fence.is_open()
+            assert not store.may_act()
+            worker_goes_on.set()
+            until(lambda: connection.claim is None)
+            assert not store.owns_role()
+        finally:
+            worker_goes_on.set()
+            world.close()

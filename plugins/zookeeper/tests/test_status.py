@@ -1,0 +1,204 @@
+"""``kframe controller status`` beside instances at work: who is controller, who stands by, what cannot be read."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_zookeeper import paths
+from kframe_zookeeper.testing.commands import ControllerRun, kframe
+from kframe_zookeeper.testing.dumps import load_dump
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.znodes import encode_controller
+
+CLUSTER: Final = Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+_numbers = itertools.count()
+Start = Callable[..., ControllerRun]
+
+
+@pytest.fixture
+def place(zookeeper: ServerHandle) -> str:
+    """HOST:PORT/chroot with the example cluster, which has no controller."""
+    where = f"{zookeeper.address}/status-{next(_numbers)}-{time.time_ns()}"
+    load_dump(where, CLUSTER / "healthy.zookeeper.jsonl.gz")
+    return where
+
+
+@pytest.fixture
+def operator(place: str) -> Iterator[KazooClient]:
+    client = KazooClient(place)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def start(place: str, tmp_path: Path) -> Iterator[Start]:
+    runs: list[ControllerRun] = []
+
+    def begin(number: int, *arguments: str) -> ControllerRun:
+        run = ControllerRun(number, place, tmp_path / f"run-{len(runs)}", *arguments)
+        runs.append(run)
+        run.stand()
+        assert until(lambda: "stands for election as" in run.log or run.pid is None)
+        return run
+
+    yield begin
+    for run in runs:
+        run.close()
+
+
+def status(place: str, *arguments: str) -> dict[str, Any]:
+    done = kframe("controller", "status", "--zookeeper", place, "-o", "json", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def first_line(place: str) -> str:
+    done = kframe("controller", "status", "--zookeeper", place)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()[0]
+
+
+def metric(run: ControllerRun, name: str) -> float:
+    """What an instance says on its page of metrics."""
+    address = re.search(r"METRICS on (\S+:\d+)", run.log)
+    assert address is not None, run.log
+    connection = HTTPConnection(address[1], timeout=60)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    (value,) = re.findall(rf"^{name} (\S+)$", text, re.MULTILINE)
+    return float(value)
+
+
+def test_the_first_line_names_the_controller_and_stand_bys(start: Start, place: str, operator: KazooClient) -> None:
+    assert re.fullmatch(r"controller +none \(epoch 1\); stand-bys: none", first_line(place))
+    first = start(1000, "--metrics-listen", "0")
+    assert first.settle(), first.log
+    second = start(999)
+    pattern = (
+        rf"controller +kframe 1000 on \S+ pid {first.pid}, epoch 2, since 20\S+; stand-bys: 999 on \S+ pid {second.pid}"
+    )
+    assert re.fullmatch(pattern, first_line(place))
+    assert first.stop() == 0
+    assert second.settle(), second.log
+    pattern = rf"controller +kframe 999 on \S+ pid {second.pid}, epoch 3, since 20\S+; stand-bys: none"
+    assert re.fullmatch(pattern, first_line(place))
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (encode_controller(3, 0), "broker 3, epoch 1, since 1970-01-01T00:00:00.000+00:00; stand-bys: none"),
+        (
+            encode_controller(77, 0),
+            "77, neither a registered broker nor a listed instance of kframe, epoch 1, since 19",
+        ),
+        (b'{"version":2,"brokerid":3000,"timestamp":"0","kraftControllerEpoch":4}', "KRaft controller 3000, epoch 1"),
+        (b"not JSON", "-, neither a registered broker nor a listed instance of kframe, epoch 1, since -"),
+    ],
+    ids=["a broker", "an instance without a record", "KRaft", "unreadable"],
+)
+def test_the_first_line_names_a_controller_that_is_not_kframe(
+    place: str, operator: KazooClient, record: bytes, said: str
+) -> None:
+    operator.create(paths.CONTROLLER, record, ephemeral=True)
+    assert first_line(place).partition(" ")[2].strip().startswith(said)
+
+
+def test_counts_are_those_of_the_controller_at_work(start: Start, place: str, operator: KazooClient) -> None:
+    operator.delete("/brokers/ids/1")
+    operator.delete("/brokers/ids/2")
+    run = start(1000, "--metrics-listen", "0")
+    assert run.settle(), run.log
+    gauge = "kafka_controller_kafkacontroller_"
+    assert until(lambda: metric(run, f"{gauge}globalpartitioncount") > 0)
+    found = status(place)
+    assert found["partitions"] == metric(run, f"{gauge}globalpartitioncount")
+    assert found["offline_partitions"] == metric(run, f"{gauge}offlinepartitionscount") > 0
+    assert found["under_replicated_partitions"] >= found["under_min_isr_partitions"] >= found["offline_partitions"]
+    assert (found["topics_to_delete"], found["reassigning_partitions"]) == (0, 0)
+    assert found["queues_unknown"] is None
+    assert run.stop() == 0
+    assert status(place)["offline_partitions"] == found["offline_partitions"], "without a controller, by storage"
+    assert status(place)["queues_unknown"] == "there is no controller"
+
+
+def test_pending_deletions_and_reassignments_are_counted(place: str, operator: KazooClient) -> None:
+    """Nobody is controller, so nothing is done about them."""
+    topic = operator.get_children(paths.TOPICS)[0]
+    operator.create(paths.delete_topic_path(topic))
+    plan = {"version": 1, "partitions": [{"topic": "later", "partition": 0, "replicas": [1]}]}
+    operator.create(paths.REASSIGN_PARTITIONS, json.dumps(plan).encode())
+    moving = b'{"version":3,"partitions":{"0":[1,2,3]},"adding_replicas":{"0":[3]},"removing_replicas":{}}'
+    operator.create(paths.topic_path("moving"), moving)
+    found = status(place)
+    assert (found["topics_to_delete"], found["reassigning_partitions"]) == (1, 2)
+
+
+#: A record of each kind that a controller reads and cannot.
+BROKEN: Final = {
+    "/brokers/topics/torn": b'{"partitions":{"0":[1,',
+    "/brokers/ids/9": b"not JSON",
+    "/brokers/topics/odd/partitions/1/state": b"[]",
+    "/config/topics/odd": b"[]",
+    "/admin/preferred_replica_election": b"not JSON",
+    "/admin/reassign_partitions": b"not JSON",
+}
+
+
+def test_quarantined_records_are_as_many_as_the_metric(start: Start, place: str, operator: KazooClient) -> None:
+    operator.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
+    for path, data in BROKEN.items():
+        if operator.exists(path):
+            operator.set(path, data)
+        else:
+            operator.create(path, data, makepath=True)
+    by_storage = status(place)
+    run = start(1000, "--metrics-listen", "0")
+    assert run.settle(), run.log
+    by_page: dict[str, Any] = {}
+
+    def equal() -> bool:
+        by_page.update(status(place))
+        return len(by_page["quarantined"]) == metric(run, "kframe_store_quarantined")
+
+    assert until(equal)
+    assert (by_storage["quarantined_by"], by_page["quarantined_by"]) == ("storage", "controller")
+    assert {entry["path"] for entry in by_page["quarantined"]} == set(BROKEN)
+    assert by_storage["quarantined"] == by_page["quarantined"]
+
+
+def test_what_a_controller_does_not_read_is_listed_apart(place: str, operator: KazooClient) -> None:
+    for path in ("/cluster/id", "/config/brokers/<default>"):
+        operator.ensure_path(path)
+        operator.set(path, b"[]")
+    found = status(place)
+    assert found["quarantined"] == []
+    assert [entry["path"] for entry in found["unreadable"]] == ["/cluster/id", "/config/brokers/<default>"]
+    shown = kframe("controller", "status", "--zookeeper", place).stdout
+    assert "\nunreadable\n  /cluster/id: " in shown
+
+
+def test_quarantined_records_are_read_from_storage_where_the_page_is_not_there(
+    start: Start, place: str, operator: KazooClient
+) -> None:
+    operator.create("/brokers/topics/torn", BROKEN["/brokers/topics/torn"])
+    run = start(1000)
+    assert run.settle(), run.log
+    found = status(place)
+    assert [entry["path"] for entry in found["quarantined"]] == ["/brokers/topics/torn"]
+    assert (found["quarantined_by"], found["queues"]) == ("storage", None)
+    assert found["queues_unknown"] == "the controller serves no pages (--metrics-listen)"

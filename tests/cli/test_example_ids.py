@@ -1,0 +1,45 @@
+"""The ids of controllers in the documents are valid: no broker without an id of its own can be given one of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from kframe.api.settings import Setting, Settings
+from kframe.cli.run import RECORDING, Arrangement, own_id, risks
+from tests.architecture.source import ROOT
+
+PAGES: Final = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "plugins").glob("*/README.md"))
+    if path.name != "CHANGELOG.md"
+)
+#: How an example gives an id to an instance of kframe: by option, by a line of a file, in a list of instances.
+EXAMPLES: Final = (
+    re.compile(r"^\$? ?kframe controller (?:run|resign)\b.*? --id (\S+)", re.MULTILINE),
+    re.compile(r"^(?:broker|node)\.id=(\S+)", re.MULTILINE),
+    re.compile(r"kframe\.never\.replicas=([\d,]+)"),
+)
+
+
+def ids() -> list[tuple[str, str]]:
+    """Page and id of every example."""
+    return [
+        (str(path.relative_to(ROOT)), text)
+        for path in PAGES for pattern in EXAMPLES for given in pattern.findall(path.read_text())
+        for text in given.split(",")
+    ]  # fmt: skip
+
+
+def test_examples_are_found() -> None:
+    pages = {page for page, _ in ids()}
+    assert {"docs/live.md", "docs/zookeeper.md"} <= pages
+
+
+@pytest.mark.parametrize(("page", "text"), sorted(set(ids())))
+def test_an_example_is_an_id_that_nothing_is_warned_of(page: str, text: str) -> None:
+    settings = Settings({"broker.id": Setting(text, page)})
+    assert own_id(settings) == int(text)
+    assert [line for line in risks(settings, Arrangement(RECORDING, (), None), ()) if line.startswith("id ")] == []

@@ -1,0 +1,194 @@
+"""What ``kframe controller status`` says: its first line, its counts, and that data says all that a table says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from kframe.api.builder import ControllerBuilder
+from kframe.cli.monitor import LISTENER, Monitor
+from kframe.cli.status import Page, fetch_page, report, show
+from kframe.embedded import MemoryEnsemble, RecordingTransport
+from kframe.model.config import ControllerConfig
+from kframe.snapshot.instances import Instance
+from kframe.snapshot.live import LiveCounts, Standing
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+
+ACTIVE = Instance(1000, "h1", 11, 0, "token-a")
+STANDBY = Instance(1001, "h2", 12, 0, "token-b")
+SIX = (1, 2, 3, 4, 5, 6)
+
+
+def counts(**changed: Any) -> LiveCounts:
+    """Five partitions: one healthy, one offline, one short of a replica, one below two in sync, one that moves."""
+    topics = {
+        "t": [
+            healthy(1, 2), PartitionSpec((7, 8), leader=None, isr=(7,)), PartitionSpec((1, 2, 3), 1, (1, 2)),
+            PartitionSpec((1, 2), 1, (1,)), PartitionSpec((1, 2, 3), 1, (1, 2), adding_replicas=(3,)),
+        ],
+        "going": [PartitionSpec((7, 8), leader=None, isr=(7,))],
+    }  # fmt: skip
+    cluster = cluster_of(topics, SIX)
+    index = cluster.topics.find("going")
+    assert index is not None
+    cluster.topics.deleting[index] = 1
+    given = LiveCounts(cluster, 1, frozenset({("t", 4), ("t", 0)}), {"min.insync.replicas": "2"}, {"/a": "no JSON"})
+    return replace(given, **changed)
+
+
+def standing(**changed: Any) -> Standing:
+    given = Standing(
+        1000, 5, 0, "the-id", (1, 2), 2, 6, warnings=("w1", "w2", "w3", "w4"), kind="kframe", instance=ACTIVE,
+        standbys=(STANDBY,), counts=counts(),
+    )  # fmt: skip
+    return replace(given, **changed)
+
+
+def told(capsys: pytest.CaptureFixture[str], found: Standing, page: Page, output: str = "table") -> list[str]:
+    show(report(found, page, ControllerConfig()), output)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_first_line_says_who_is_controller(capsys: pytest.CaptureFixture[str]) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, "kframe 1000 on h1 pid 11, epoch 5, since 1970-01-01T00:00:00.000+00:00; stand-bys: 1001 on h2 pid 12"),
+        ({"kind": "broker", "controller_id": 2, "instance": None, "standbys": ()},
+         "broker 2, epoch 5, since 1970-01-01T00:00:00.000+00:00; stand-bys: none"),
+        ({"kind": "kraft", "controller_id": 3000, "instance": None, "elected_ms": None, "standbys": ()},
+         "KRaft controller 3000, epoch 5, since -; stand-bys: none"),
+        ({"kind": "unknown", "controller_id": None, "instance": None, "elected_ms": None},
+         ("-, neither a registered broker nor a listed instance of kframe, epoch 5, since -; "
+          "stand-bys: 1001 on h2 pid 12")),
+        ({"kind": None, "controller_id": None, "instance": None, "elected_ms": None},
+         "none (epoch 5); stand-bys: 1001 on h2 pid 12"),
+    ]  # fmt: skip
+    for changed, line in cases:
+        name, _, said = told(capsys, standing(**changed), Page())[0].partition(" ")
+        assert (name, said.strip()) == ("controller", line)
+
+
+def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(capsys, standing(), Page({"1": 0, "2": 3}, {}))
+    fields = {line[:27].strip(): line[27:].strip() for line in lines}
+    assert {name: fields[name] for name in (
+        "offline partitions", "under replicated partitions", "under min isr partitions", "topics to delete",
+        "reassigning partitions", "queues", "quarantined",
+    )} == {
+        "offline partitions": "1", "under replicated partitions": "3", "under min isr partitions": "2",
+        "topics to delete": "1", "reassigning partitions": "2", "queues": "broker 1: 0, broker 2: 3",
+        "quarantined": "0",
+    }  # fmt: skip
+
+
+def test_a_setting_of_all_brokers_that_is_none_is_passed_over() -> None:
+    found = standing(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
+    assert report(found, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
+
+
+def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(capsys, standing(), Page())
+    assert [line.partition(" ")[2].strip() for line in lines if line.startswith("security")] == [
+        "w1; w2; w3; and 1 more notes (-o wide shows all)"
+    ]
+    assert "  w4" not in lines
+    assert told(capsys, standing(), Page(), "wide")[-4:] == ["  w1", "  w2", "  w3", "  w4"]
+    assert "security" in told(capsys, standing(warnings=()), Page())[-3]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_data_says_all_that_the_table_says(capsys: pytest.CaptureFixture[str], quick: bool) -> None:
+    found = standing(counts=None, partitions=None) if quick else standing()
+    document = json.loads("\n".join(told(capsys, found, Page(problem="no pages"), "json")))
+    lists = {"quarantined": [] if quick else [{"path": "/a", "reason": "no JSON"}], "unreadable": []}
+    known = (None,) * 5 if quick else (1, 3, 2, 1, 2)
+    assert document == {
+        "schema": "kframe.controller-status/v1", "controller_id": 1000, "controller_kind": "kframe",
+        "controller_host": "h1", "controller_pid": 11, "controller_epoch": 5,
+        "elected": "1970-01-01T00:00:00.000+00:00",
+        "standbys": [{"id": 1001, "host": "h2", "pid": 12, "started": "1970-01-01T00:00:00.000+00:00"}],
+        "cluster_id": "the-id", "brokers": [1, 2], "topics": 2, "partitions": None if quick else 6,
+        "offline_partitions": known[0], "under_replicated_partitions": known[1],
+        "under_min_isr_partitions": known[2], "topics_to_delete": known[3], "reassigning_partitions": known[4],
+        "queues": None, "queues_unknown": "no pages", "quick": quick,
+        "quarantined_by": "storage", **lists, "warnings": ["w1", "w2", "w3", "w4"],
+    }  # fmt: skip
+
+
+# -- the page of the controller
+
+
+def test_queues_and_quarantined_records_come_from_the_page() -> None:
+    instance = Instance.of_this_process(1000)
+    monitor = Monitor("0", instance.token)
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
+    builder = ControllerBuilder(1000, ensemble.connect(), RecordingTransport(), servers=[monitor])
+    with builder.build() as controller:
+        controller.inspect(lambda _cluster: None).result(timeout=30)
+        found = standing(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
+        assert fetch_page(found) == Page({str(one): 0 for one in controller.transport.queues()}, {})
+        assert report(found, fetch_page(found), ControllerConfig())["quarantined_by"] == "controller"
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"kind": None, "instance": None}, "there is no controller"),
+        ({"kind": "broker", "instance": None}, "the controller is no instance of kframe"),
+        ({}, "the controller serves no pages (--metrics-listen)"),
+        ({"instance": replace(ACTIVE, metrics="127.0.0.1:1")}, "it is served on h1 alone"),
+        ({"instance": replace(ACTIVE, metrics="nonsense")}, "the page at nonsense cannot be read"),
+    ],
+)
+def test_a_page_that_is_not_there_is_named(changed: dict[str, Any], problem: str) -> None:
+    page = fetch_page(standing(**changed))
+    assert (page.queues, page.quarantined) == (None, None)
+    assert page.problem is not None
+    assert problem in page.problem
+
+
+class _Handler(BaseHTTPRequestHandler):
+    answer = (200, b"")
+
+    def do_GET(self) -> None:
+        status, body = self.answer
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def stranger() -> Iterator[HTTPServer]:
+    server = HTTPServer(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ((404, b""), "status 404"), ((200, b"not JSON"), "Expecting value"), ((200, b"[]"), "no attribute"),
+        ((200, b'{"token":"another"}'), "another process serves it"), ((200, b'{"token":"TOKEN"}'), "queues"),
+        ((200, b'{"token":"TOKEN","queues":{"x":1},"quarantined":{}}'), "invalid literal"),
+        ((200, b'{"token":"TOKEN","queues":[],"quarantined":{}}'), "no attribute"),
+    ],
+)  # fmt: skip
+def test_another_answer_is_no_page(stranger: HTTPServer, answer: tuple[int, bytes], problem: str) -> None:
+    instance = Instance.of_this_process(1000)
+    _Handler.answer = answer[0], answer[1].replace(b"TOKEN", instance.token.encode())
+    page = fetch_page(standing(instance=replace(instance, metrics=f"127.0.0.1:{stranger.server_port}")))
+    assert page.queues is None
+    assert page.problem is not None
+    assert problem in page.problem

@@ -1,0 +1,226 @@
+"""CreateTopics, CreatePartitions and DeleteTopics are answered once live brokers have answered UpdateMetadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kframe.embedded import Api, RecordingTransport
+from kframe.errors import ErrorCode
+from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.effects import CancelTimer, SetTimer
+from kframe.model.events import (
+    BrokersChanged,
+    CreatePartitionsRequested,
+    CreateTopicsRequested,
+    DeleteTopicsRequested,
+    ResignRequested,
+    SessionExpired,
+    UpdateMetadataAnswered,
+)
+from kframe.testing.clusters import cluster_of, healthy
+from tests.core.driver import Driver
+
+NONE, TIMED_OUT, NOT_CONTROLLER = ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER
+TIMEOUT_MS = 1_000
+
+REQUESTS = [
+    pytest.param(CreateTopicsRequested((NewTopic("new", 2, 2),), TIMEOUT_MS, token=1), "new", id="create topics"),
+    pytest.param(CreatePartitionsRequested((NewPartitions("t", 4),), TIMEOUT_MS, token=1), "t", id="create partitions"),
+    pytest.param(DeleteTopicsRequested(("t",), TIMEOUT_MS, token=1), "t", id="delete topics"),
+]
+
+
+class SilentBrokers(RecordingTransport):
+    """Answers name batches; the test answers."""
+
+    @property
+    def acknowledges(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def driver() -> Driver:
+    quiet = {"auto.leader.rebalance.enable": False}
+    driver = Driver(cluster_of({"t": [healthy(1, 2)]}, (1, 2, 3)), quiet, transport=SilentBrokers())
+    driver.adopt()
+    driver.forget()
+    return driver
+
+
+def request(driver: Driver, event: Any) -> None:
+    """Handle a request and all events that it causes."""
+    driver.handle(event)
+    driver.follow()
+
+
+def answer(driver: Driver, *brokers: int, batch: int | None = None, error: ErrorCode = NONE, epoch: int = 1) -> None:
+    """Brokers answer UpdateMetadata, by default that of the newest batch."""
+    newest = driver.context.acknowledgements.next_batch - 1
+    for broker in brokers:
+        driver.handle(UpdateMetadataAnswered(broker, error, epoch, newest if batch is None else batch))
+        driver.follow()
+
+
+def codes(driver: Driver) -> dict[str, ErrorCode] | None:
+    response = driver.replies.get(1)
+    return None if response is None else dict(response.codes)
+
+
+def pass_time(driver: Driver, milliseconds: float) -> None:
+    driver.clock.advance(milliseconds / 1000, driver.follow)
+    driver.follow()
+
+
+@pytest.mark.parametrize(("event", "topic"), REQUESTS)
+def test_request_is_answered_after_the_last_live_broker(driver: Driver, event: Any, topic: str) -> None:
+    request(driver, event)
+    assert driver.requests(Api.UPDATE_METADATA), "the change has been announced"
+    answer(driver, 1, 2)
+    assert codes(driver) is None
+    answer(driver, 3)
+    assert codes(driver) == {topic: NONE}
+    pass_time(driver, 2 * TIMEOUT_MS)
+    assert len(driver.replies) == 1
+
+
+@pytest.mark.parametrize(("event", "topic"), REQUESTS)
+def test_request_that_no_broker_answers_times_out(driver: Driver, event: Any, topic: str) -> None:
+    request(driver, event)
+    pass_time(driver, TIMEOUT_MS - 1)
+    assert codes(driver) is None
+    pass_time(driver, 1)
+    assert codes(driver) == {topic: TIMED_OUT}
+
+
+@pytest.mark.parametrize(("event", "topic"), REQUESTS)
+def test_broker_that_hangs_holds_the_answer_for_half_of_the_timeout(driver: Driver, event: Any, topic: str) -> None:
+    """In Kafka the answer depends on the controller's broker alone, so one hanging broker fails no request."""
+    request(driver, event)
+    answer(driver, 1, 2)
+    pass_time(driver, TIMEOUT_MS / 2 - 1)
+    assert codes(driver) is None
+    pass_time(driver, 1)
+    assert codes(driver) == {topic: NONE}
+    pass_time(driver, TIMEOUT_MS)
+    assert len(driver.replies) == 1
+
+
+@pytest.mark.parametrize(("event", "topic"), REQUESTS)
+def test_broker_that_dies_is_waited_for_no_longer(driver: Driver, event: Any, topic: str) -> None:
+    request(driver, event)
+    answer(driver, 1, 2)
+    driver.ensemble.unregister_brokers([3])
+    request(driver, BrokersChanged())
+    assert codes(driver) == {topic: NONE}
+
+
+def test_broker_that_registers_anew_answers_with_all_metadata(driver: Driver) -> None:
+    """What was queued for the earlier registration is dropped, and a later batch announces everything."""
+    request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
+    created = driver.context.acknowledgements.next_batch - 1
+    answer(driver, 1, 2)
+    answer(driver, 3, error=ErrorCode.STALE_BROKER_EPOCH)
+    driver.ensemble.unregister_brokers([3])
+    driver.start_broker(3)
+    request(driver, BrokersChanged())
+    assert driver.context.acknowledgements.next_batch - 1 > created
+    assert codes(driver) is None
+    answer(driver, 3)
+    assert codes(driver) == {"new": NONE}
+
+
+def test_request_is_answered_by_a_later_merged_batch(driver: Driver) -> None:
+    """A transport may merge requests: the answer names the newest batch that it contains."""
+    request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
+    first = driver.context.acknowledgements.next_batch - 1
+    request(driver, CreateTopicsRequested((NewTopic("newer", 1, 1),), 0, token=2))
+    answer(driver, 1, 2, batch=first)
+    assert codes(driver) is None
+    answer(driver, 3)
+    assert codes(driver) == {"new": NONE}
+
+
+def test_request_cut_into_several_completes_no_batch_before_the_last(driver: Driver) -> None:
+    request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
+    answer(driver, 1, 2, 3, batch=0)
+    assert codes(driver) is None
+
+
+def test_answer_of_an_earlier_term_proves_nothing(driver: Driver) -> None:
+    request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
+    answer(driver, 1, 2, 3, epoch=0)
+    assert codes(driver) is None
+
+
+def test_broker_that_refuses_metadata_is_not_believed_later(driver: Driver) -> None:
+    request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
+    refused = driver.context.acknowledgements.next_batch - 1
+    answer(driver, 1, 2)
+    answer(driver, 3, batch=refused, error=ErrorCode.UNKNOWN_SERVER_ERROR)
+    request(driver, CreateTopicsRequested((NewTopic("newer", 1, 1),), 0, token=2))
+    answer(driver, 3)
+    assert codes(driver) is None
+    pass_time(driver, TIMEOUT_MS / 2)
+    assert codes(driver) == {"new": NONE}, "two brokers know it"
+
+
+def test_topics_that_all_brokers_refuse_time_out(driver: Driver) -> None:
+    request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
+    answer(driver, 1, 2, 3, error=ErrorCode.UNKNOWN_SERVER_ERROR)
+    request(driver, CreateTopicsRequested((NewTopic("newer", 1, 1),), 0, token=2))
+    answer(driver, 1, 2, 3)
+    pass_time(driver, TIMEOUT_MS)
+    assert codes(driver) == {"new": TIMED_OUT}
+
+
+def test_topic_that_gets_its_leader_late_is_awaited_from_then_on(driver: Driver) -> None:
+    """The first announcement named no leader; the one that does has to be answered as well."""
+    topics = (NewTopic("new", assignments=((0, (5,)),)), NewTopic("led", 1, 1), NewTopic("t"))
+    request(driver, CreateTopicsRequested(topics, TIMEOUT_MS, token=1))
+    answer(driver, 1, 2, 3)
+    assert codes(driver) is None
+    driver.start_broker(5)
+    request(driver, BrokersChanged())
+    answer(driver, 1, 2, 3)
+    assert codes(driver) is None
+    answer(driver, 5)
+    assert codes(driver) == {"new": NONE, "led": NONE, "t": ErrorCode.TOPIC_ALREADY_EXISTS}
+
+
+def test_only_topics_that_are_not_done_time_out(driver: Driver) -> None:
+    topics = (NewTopic("new", assignments=((0, (5,)),)), NewTopic("led", 1, 1), NewTopic("t"))
+    request(driver, CreateTopicsRequested(topics, TIMEOUT_MS, token=1))
+    answer(driver, 1, 2, 3)
+    pass_time(driver, TIMEOUT_MS)
+    assert codes(driver) == {"new": TIMED_OUT, "led": NONE, "t": ErrorCode.TOPIC_ALREADY_EXISTS}
+
+
+@pytest.mark.parametrize("ending", [ResignRequested(), SessionExpired()], ids=["resigned", "expired"])
+def test_waiting_request_is_answered_once_when_the_controller_resigns(driver: Driver, ending: Any) -> None:
+    request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
+    driver.handle(ending)
+    assert codes(driver) == {"new": NOT_CONTROLLER}
+    pass_time(driver, 2 * TIMEOUT_MS)
+    assert len(driver.replies) == 1
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_request_without_time_waits_for_no_broker(driver: Driver, timeout_ms: int) -> None:
+    driver.handle(CreateTopicsRequested((NewTopic("new", 1, 1),), timeout_ms, token=1))
+    assert codes(driver) == {"new": TIMED_OUT}
+
+
+def test_validation_waits_for_no_broker(driver: Driver) -> None:
+    driver.handle(CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, True, token=1))
+    assert codes(driver) == {"new": NONE}
+
+
+def test_timer_is_cancelled_with_the_answer(driver: Driver) -> None:
+    """A timer is a thread in production: thousands of requests must not leave one each for the whole timeout."""
+    request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
+    answer(driver, 1, 2, 3)
+    (timer,) = [effect for effect in driver.effects if isinstance(effect, SetTimer)]
+    assert CancelTimer(timer.name) in driver.effects
+    assert not driver.clock.pending

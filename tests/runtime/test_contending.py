@@ -1,0 +1,152 @@
+"""Instances of kframe come before brokers: a standby claims ahead, and takes the role from a broker alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kframe.core.controller import Controller
+from kframe.core.selection import Selection
+from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
+from kframe.embedded.layout import CONTROLLER, CONTROLLER_EPOCH
+from kframe.embedded.records import Create, SetData
+from kframe.errors import StoreError
+from kframe.model.config import ControllerConfig
+from kframe.model.events import ControllerChanged, Elect
+from kframe.runtime.contending import TAKE_AGAIN_MS
+from kframe.runtime.loop import ControllerLoop
+from kframe.testing.clusters import cluster_of, healthy
+
+BROKER, OURS, OTHER = 1, 1000, 1001
+
+
+class Ready(MemoryStore):
+    """A store in memory that notes for whom it is to contend."""
+
+    def __init__(self, ensemble: MemoryEnsemble) -> None:
+        super().__init__(ensemble.records, ensemble.states, ensemble.topics)
+        self.contended: list[int] = []
+        self.failure: StoreError | None = None
+
+    def contend(self, controller_id: int) -> None:
+        self.contended.append(controller_id)
+        if self.failure is not None:
+            raise self.failure
+
+
+class World:
+    """Two registered brokers, and an instance of kframe that comes before them."""
+
+    def __init__(self, instances_first: bool = True) -> None:
+        self.ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (BROKER, 2)))
+        self.clock = VirtualClock()
+        self.store = Ready(self.ensemble)
+        config = ControllerConfig({"kframe.never.replicas": f"{OURS},{OTHER}"})
+        self.loop = ControllerLoop(
+            Controller(OURS, config, Selection({})), self.store, RecordingTransport(), self.clock,
+            instances_first=instances_first,
+        )  # fmt: skip
+
+    def elect_broker(self, broker_id: int = BROKER) -> None:
+        """As a broker does, in the session that owns its registration."""
+        records, session = self.ensemble.records, self.ensemble._operator
+        data, stat = records.get(session, CONTROLLER_EPOCH)
+        records.multi(session, [
+            Create(CONTROLLER, str(broker_id).encode(), ephemeral=True),
+            SetData(CONTROLLER_EPOCH, str(int(data) + 1).encode(), stat.version),
+        ])  # fmt: skip
+
+    def elect_instance(self, controller_id: int = OTHER) -> MemoryStore:
+        other = self.ensemble.connect()
+        other.open(lambda _event: None)
+        assert other.claim(controller_id) is not None
+        return other
+
+    def epoch(self) -> int:
+        return int(self.ensemble.records.get(self.ensemble._operator, CONTROLLER_EPOCH)[0])
+
+    def settle(self) -> None:
+        """Handle what waits, and what timers that are due set off."""
+        self.loop.run_until_idle()
+        self.clock.advance(0.0)
+        self.loop.run_until_idle()
+
+
+def opened(before: Callable[[World], object], instances_first: bool = True) -> World:
+    world = World(instances_first)
+    before(world)
+    world.loop.open()
+    world.settle()
+    return world
+
+
+def test_the_role_is_taken_from_a_broker() -> None:
+    world = opened(World.elect_broker)
+    assert world.loop.controller.active
+    assert world.epoch() == 2
+
+
+def test_without_the_preference_a_broker_keeps_the_role() -> None:
+    world = opened(World.elect_broker, instances_first=False)
+    assert (world.loop.controller.active, world.loop.controller.active_controller) == (False, BROKER)
+    assert world.store.contended == []
+
+
+@pytest.mark.parametrize("other", [OTHER, 1007], ids=["named by kframe.never.replicas", "named nowhere"])
+def test_the_role_is_never_taken_from_another_instance(other: int) -> None:
+    """What is not a registered broker in its own session is none, though nothing names it."""
+    world = opened(lambda world: world.elect_instance(other))
+    world.clock.advance(10 * TAKE_AGAIN_MS / 1000)
+    world.settle()
+    assert (world.loop.controller.active, world.loop.controller.active_controller, world.epoch()) == (False, other, 1)
+    assert world.store.contended == [OURS] * len(world.store.contended) != []
+
+
+def test_an_instance_that_follows_the_broker_at_the_last_moment_is_spared() -> None:
+    """3 -> 1001 -> 1000: the broker was seen, another instance has the role when the attempt is made."""
+    world = World()
+    world.elect_broker()
+    world.loop.open()
+    world.loop.run_until_idle()
+    world.ensemble.drop_controller()
+    other = world.elect_instance()
+    world.settle()
+    world.clock.advance(10 * TAKE_AGAIN_MS / 1000)
+    world.settle()
+    assert other.owns_role()
+    assert world.epoch() == 2
+
+
+def test_a_broker_that_takes_the_role_again_is_deposed_once_a_second_at_most() -> None:
+    world = opened(World.elect_broker)
+    world.ensemble.drop_controller()
+    world.elect_broker()
+    world.settle()
+    assert (world.loop.controller.active, world.epoch()) == (False, 3)
+    world.clock.advance(TAKE_AGAIN_MS / 1000)
+    world.settle()
+    assert (world.loop.controller.active, world.epoch()) == (True, 4)
+
+
+def test_a_claim_that_cannot_be_prepared_costs_nothing() -> None:
+    world = World()
+    world.store.failure = StoreError("no connection")
+    other = world.elect_instance()
+    world.loop.open()
+    world.settle()
+    assert world.store.contended == [OURS]
+    other.release()
+    world.settle()
+    assert world.loop.controller.active
+
+
+def test_the_store_contends_after_each_event_that_tells_who_is_controller() -> None:
+    world = opened(World.elect_instance)
+    world.store.contended.clear()
+    world.loop.notify(ControllerChanged())
+    world.settle()
+    assert world.store.contended == [OURS]
+    world.loop.notify(Elect())
+    world.settle()
+    assert world.store.contended == [OURS] * 2

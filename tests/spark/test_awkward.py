@@ -1,0 +1,202 @@
+"""What ``kframe spark`` says of a fleet of awkward clusters is what one machine says of each, row for row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from kframe.snapshot import Snapshot, read_snapshot
+from kframe.spark import report
+from kframe.spark.marks import Writing
+from kframe.spark.opening import open_fleet
+from kframe.spark.play import CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
+from kframe.spark.requests import REQUESTS
+from kframe.spark.rows import rows_of
+from kframe.spark.rules import Brokers, Surroundings, shared_topic_ids, violations
+from kframe.spark.scenarios import broker_scenarios, rack_scenarios
+from kframe.spark.schema import BROKERS, CLUSTERS, FLAG, PARTITIONS, TOPICS, Table
+from kframe.spark.stages import FAILOVER, REQUESTED, Stage
+from kframe.spark.sweeping import FAILURES, Sweeping
+from kframe.whatif import WhatIf
+from tests.cli.running import kframe
+from tests.spark.awkward import IDS, WIDE, fleet
+from tests.spark.cutting import Rows, alone, same, scenario
+from tests.spark.fleets import directory
+from tests.spark.test_sweeping import alone as swept_alone
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Snapshot]:
+    """As one machine reads them, from directories in ``place``."""
+    place = tmp_path_factory.mktemp("awkward") / "exports"
+    place.mkdir()
+    return {name: read_snapshot(directory(place / name, snapshot)) for name, snapshot in fleet().items()}
+
+
+@pytest.fixture(scope="module")
+def place(clusters: dict[str, Snapshot], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exports of the clusters."""
+    return next(path for path in tmp_path_factory.getbasetemp().glob("awkward*/exports"))
+
+
+@pytest.fixture(scope="module")
+def ingested(place: Path) -> Path:
+    out = place.parent / "fleet"
+    done = kframe("spark", "ingest", place, "--out", out, "--fail-on", "refused", "--fail-on", "quarantined")
+    assert done.exit_code == 0, done.output
+    return out
+
+
+def table(snapshot: Snapshot, cluster: str, kind: Table) -> pa.Table:
+    return pa.Table.from_batches(list(rows_of(snapshot, cluster, kind)), kind.schema)
+
+
+def ordered(rows: Rows) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows)
+
+
+def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path) -> None:
+    """With ``--out`` each cluster is validated whole, without it in groups of topics."""
+    expected: Rows = []
+    for name, snapshot in clusters.items():
+        topics = table(snapshot, name, TOPICS)
+        counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].to_pylist(), strict=True))
+        around = Surroundings(Brokers.of(table(snapshot, name, BROKERS)), counts, 1)
+        for batch in (*violations(name, table(snapshot, name, PARTITIONS), around), *shared_topic_ids(name, topics)):
+            expected += batch.to_pylist()
+    assert expected
+    for more in ((), ("--out", tmp_path / "out")):
+        done = kframe("spark", "validate", ingested, *more, "-o", "json")
+        assert done.exit_code == 0, done.output
+        assert ordered(json.loads(done.stdout)["rows"]) == ordered(expected)
+
+
+def test_sweep(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path) -> None:
+    done = kframe("spark", "sweep", ingested, "--out", tmp_path / "out", "-o", "json")
+    expected: Rows = []
+    for name, snapshot in clusters.items():
+        expected += swept_alone(snapshot, Sweeping(), name)
+    assert done.exit_code == 0, done.output
+    written = parquet.read_table(tmp_path / "out" / FAILURES.name)
+    columns = [name for name in FAILURES.schema.names if name != "problem"]
+    assert ordered(written.select(columns).to_pylist()) == ordered(
+        [{name: row[name] for name in columns} for row in expected]
+    )
+
+
+def scenarios(clusters: Mapping[str, Snapshot]) -> pa.Table:
+    """Every broker and every rack fails in the small clusters; in the wide one a rack does."""
+    brokers = pa.concat_tables([table(snapshot, name, BROKERS) for name, snapshot in clusters.items()])
+    small = brokers.filter(pa.array([name != "wide" for name in brokers["cluster"].to_pylist()], FLAG))
+    return pa.concat_tables([broker_scenarios(small), rack_scenarios(brokers)])
+
+
+@pytest.fixture(scope="module")
+def expected(clusters: Mapping[str, Snapshot]) -> dict[str, Rows]:
+    """All tables as one machine says them."""
+    tables: dict[str, Rows] = {}
+    for row in scenarios(clusters).to_pylist():
+        one = scenario(brokers=row["brokers"] or (), racks=row["racks"] or (), name=row["scenario"])
+        for name, rows in alone(clusters[row["cluster"]], one, cluster=row["cluster"]).items():
+            tables.setdefault(name, []).extend(rows)
+    return tables
+
+
+@pytest.mark.parametrize("whole_rows", [1_000_000, 50], ids=["whole", "sharded"])
+@pytest.mark.parametrize("stage", [FAILOVER, REQUESTED], ids=["failover", "requests"])
+def test_failover_and_requests(
+    clusters: Mapping[str, Snapshot], ingested: Path, expected: Mapping[str, Rows], spark: Any, tmp_path: Path,
+    stage: Stage, whole_rows: int,
+) -> None:  # fmt: skip
+    """Clusters of more than ``whole_rows`` partitions, the wide and the mixed one, are cut into shards."""
+    out = str(tmp_path / "out")
+    opened = open_fleet(spark, str(ingested))
+    result = stage.play(spark, opened, scenarios(clusters), Engine(), Writing(out), whole_rows)
+    assert result.problems == ()
+    wanted = {name: [{**row, "encoded": None} if "encoded" in row else row for row in rows]
+              for name, rows in expected.items()}  # fmt: skip
+    assert ordered(list(result.rows())) == ordered(wanted[stage.shown.name])
+    assert [tuple(row[name] for name in stage.shown.key) for row in result.rows()] == sorted(
+        tuple(row[name] for name in stage.shown.key) for row in wanted[stage.shown.name]
+    )
+    found = {made.name: frame.toArrow().to_pylist() for made, frame in stage.written(spark, out).items()}
+    same(found, {name: wanted[name] for name in found})
+    again = stage.play(spark, opened, scenarios(clusters), Engine(), Writing(), whole_rows)
+    assert list(again.rows()) == list(result.rows())
+
+
+def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], spark: Any) -> None:
+    def frame(kind: Table) -> Any:
+        return spark.createDataFrame(pa.Table.from_pylist(expected[kind.name], kind.schema), kind.ddl)
+
+    played = report.Played(*(frame(kind) for kind in (CHANGES, TALLIES, CONDITIONS, IMPACTS, REQUESTS)))
+    by_cluster = {(row["cluster"], row["scenario"]): row for row in report.by_cluster(played).toArrow().to_pylist()}
+    by_broker = report.by_broker(played).toArrow().to_pylist()
+    for row in scenarios(clusters).to_pylist():
+        whatif = WhatIf(clusters[row["cluster"]])
+        outcome = whatif.fail(row["brokers"] or (), row["racks"] or ())
+        found = by_cluster.pop((row["cluster"], row["scenario"]))
+        for name, count in outcome.after.counts().items():
+            assert found[name] == count
+        for when, standing in (("before", outcome.before), ("after", outcome.after)):
+            skew, known = found[f"leader_skew_{when}"], standing.leader_skew.over_mean
+            assert (None if skew is None else round(skew, 3)) == known
+        sent = {one["broker_id"]: (one["requests"], one["bytes"]) for one in by_broker
+                if (one["cluster"], one["scenario"]) == (row["cluster"], row["scenario"])}  # fmt: skip
+        traffic = outcome.traffic.values()
+        assert sent == {
+            broker: (sum(int(one.requests[at]) for one in traffic), sum(one.bytes_of(at) or 0 for one in traffic))
+            for at, broker in enumerate(outcome.broker_ids.tolist())
+        }
+    assert by_cluster == {}
+
+
+def test_data_source_sql(clusters: Mapping[str, Snapshot], place: Path, spark: Any) -> None:
+    from kframe.spark import register
+
+    register(spark)
+    for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS):
+        reader = spark.read.format("kframe").option("table", kind.name)
+        reader.load(str(place)).createOrReplaceTempView(f"awkward_{kind.name}")
+    led = spark.sql("""
+        select cluster, leader, count(*) as partitions, sum(size(replicas)) as replicas, max(topic) as last,
+               count_if(deleting) as deleting, count_if(size(adding_replicas) > 0) as moving
+        from awkward_partitions group by cluster, leader
+    """)
+    expected = []
+    for name, snapshot in clusters.items():
+        groups: dict[int, list[dict[str, Any]]] = {}
+        for row in table(snapshot, name, PARTITIONS).to_pylist():
+            groups.setdefault(row["leader"], []).append(row)
+        expected += [
+            {"cluster": name, "leader": leader, "partitions": len(rows),
+             "replicas": sum(len(row["replicas"]) for row in rows), "last": max(row["topic"] for row in rows),
+             "deleting": sum(row["deleting"] for row in rows),
+             "moving": sum(bool(row["adding_replicas"]) for row in rows)}
+            for leader, rows in groups.items()
+        ]  # fmt: skip
+    assert ordered(led.toArrow().to_pylist()) == ordered(expected)
+    joined = spark.sql("""
+        select c.cluster, c.partitions, c.brokers, count_if(b.registered) as registered, max(b.broker_id) as largest
+        from awkward_clusters c join awkward_brokers b using (cluster) group by all
+    """)
+    assert ordered(joined.toArrow().to_pylist()) == ordered([
+        {"cluster": name, "partitions": len(snapshot), "brokers": len(snapshot.brokers),
+         "registered": sum(bool(one.registered) for one in snapshot.brokers),
+         "largest": max(one.broker_id for one in snapshot.brokers)}
+        for name, snapshot in clusters.items()
+    ])  # fmt: skip
+    (largest,) = spark.sql("select max(partition_count) as n from awkward_topics").toArrow().to_pylist()
+    assert largest["n"] == WIDE
+    rows = spark.sql(f"select count(*) as n from awkward_partitions where array_contains(replicas, {IDS[-1]})")
+    assert rows.toArrow().to_pylist()[0]["n"] == sum(
+        IDS[-1] in row["replicas"] for row in table(clusters["mixed"], "mixed", PARTITIONS).to_pylist()
+    )

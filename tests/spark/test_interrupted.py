@@ -1,0 +1,121 @@
+"""A command whose Python worker is killed, or that is interrupted, ends in one sentence and goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from kframe.snapshot.generate import generate
+from kframe.spark.play import CHANGES
+from tests.spark.cutting import alone, scenario
+from tests.spark.fleets import directory
+from tests.spark.processes import environment
+
+BROKERS, CLUSTERS = 12, 3
+SNAPSHOT = generate(3_000, BROKERS, racks=3, seed=3)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("fleet")
+    for name in ("east", "north", "west"):
+        directory(place / name, SNAPSHOT)
+    return place
+
+
+def command(fleet: Path, out: Path) -> list[str]:
+    return [sys.executable, "-m", "kframe", "spark", "failover", str(fleet), "--each-broker", "--out", str(out),
+            "--master", "local[2]", "-o", "csv"]  # fmt: skip
+
+
+def marks(out: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in (out / "_done" / "impacts").glob("*/*")}
+
+
+def descendants(process: int) -> Iterator[int]:
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            found = children.read_text().split()
+        except OSError:
+            continue
+        for child in map(int, found):
+            yield child
+            yield from descendants(child)
+
+
+def python_workers(process: int) -> list[int]:
+    """Children of the daemon that forks Python workers; both have its command line."""
+    daemons = set()
+    for one in descendants(process):
+        try:
+            if "kframe.spark.daemon" in Path(f"/proc/{one}/cmdline").read_text():
+                daemons.add(one)
+        except OSError:
+            continue
+    return [one for one in daemons if not daemons & set(descendants(one))]
+
+
+def stopped_in_the_middle(running: subprocess.Popen[str], out: Path) -> list[int]:
+    """The Python workers of a command, frozen when some of its results are whole and others are not."""
+    while not marks(out):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.005)
+    workers = python_workers(running.pid)
+    assert workers
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    assert len(marks(out)) < CLUSTERS * BROKERS
+    return workers
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("ends", ["a worker is killed", "SIGINT"])
+def test_what_is_written_stays_and_a_rerun_plays_the_rest(fleet: Path, tmp_path: Path, ends: str) -> None:
+    out = tmp_path / "out"
+    arguments = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment()}
+    with subprocess.Popen(command(fleet, out), **arguments) as running:  # type: ignore[call-overload]
+        workers = stopped_in_the_middle(running, out)
+        if ends == "SIGINT":
+            running.send_signal(signal.SIGINT)
+        else:
+            os.kill(workers[0], signal.SIGKILL)
+            for worker in workers[1:]:
+                os.kill(worker, signal.SIGCONT)
+        stdout, stderr = running.communicate()
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGCONT)
+    assert stdout == ""
+    assert stderr.count("\n") == 1, stderr
+    safe = re.search(
+        rf"(\d+) of {CLUSTERS * BROKERS} clusters and scenarios are whole in {re.escape(str(out))}", stderr
+    )
+    assert safe is not None, stderr
+    assert "run the same command again" in stderr
+    if ends == "SIGINT":
+        assert (running.returncode, stderr.startswith("error: interrupted by SIGINT")) == (130, True)
+    else:
+        assert (running.returncode, "a Python worker of Spark ended unexpectedly" in stderr) == (1, True), stderr
+        log = re.search(r"Spark's log: (\S+)\)", stderr)
+        assert log is not None
+        Path(log[1]).unlink()
+    before = marks(out)
+    assert 0 < int(safe[1]) <= len(before) < CLUSTERS * BROKERS
+    again = subprocess.run(command(fleet, out), capture_output=True, text=True, env=environment(), check=False)
+    assert (again.returncode, again.stderr) == (0, "")
+    after = marks(out)
+    assert len(after) == CLUSTERS * BROKERS
+    assert {path: after[path] for path in before} == before
+    expected = sum(len(alone(SNAPSHOT, scenario(brokers=[broker]))["changes"]) for broker in range(BROKERS))
+    assert parquet.read_table(out / CHANGES.name).num_rows == CLUSTERS * expected
+    assert not (out / "_staged").exists()

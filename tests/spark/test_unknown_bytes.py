@@ -1,0 +1,91 @@
+"""Bytes of requests that name a broker without known endpoints: what-ifs on one machine and on shards say the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from kframe.snapshot import Snapshot
+from kframe.snapshot.generate import Health, generate
+from kframe.spark.shards import pack
+from kframe.whatif import WhatIf
+from kframe.whatif.document import API_COLUMNS, broker_records
+from tests.spark.cutting import clusters, scenario, scenarios, table, together, try_alone
+
+HEALTHY = generate(80, 6, 2, racks=2, seed=4, health=Health(off_preferred=0.3))
+
+
+def without_endpoints(snapshot: Snapshot, *brokers: int) -> Snapshot:
+    facts = (replace(one, endpoints=None) if one.broker_id in brokers else one for one in snapshot.brokers)
+    return replace(snapshot, brokers=tuple(facts))
+
+
+def of_one_machine(snapshot: Snapshot, one: dict[str, Any]) -> dict[tuple[int, str], tuple[int, int | None]]:
+    """Requests and bytes of each broker and kind, where any are sent, as ``kframe whatif`` tells them."""
+    whatif = WhatIf(snapshot)
+    act = {"fail": whatif.fail, "shutdown": whatif.shutdown}[one["verb"]]
+    records = list(broker_records(act(one["brokers"], together=one["together"])))
+    return {
+        (record["broker_id"], api.value): (record[f"{column}_requests"], record[f"{column}_bytes"])
+        for record in records for api, column in API_COLUMNS.items() if record[f"{column}_requests"]
+    }  # fmt: skip
+
+
+def of_a_fleet(snapshot: Snapshot, one: dict[str, Any], target: int) -> dict[tuple[int, str], tuple[int, int | None]]:
+    """The same, summed over the rows of REQUESTS; null if any is."""
+    sums: dict[tuple[int, str], list[tuple[int, int | None]]] = defaultdict(list)
+    for row in together(snapshot, one, list(pack(table(snapshot).to_batches(), target)))["requests"]:
+        sums[row["broker_id"], row["api"]].append((row["requests"], row["bytes"]))
+    return {
+        key: (sum(requests for requests, _ in rows),
+              None if any(size is None for _, size in rows) else sum(size or 0 for _, size in rows))
+        for key, rows in sums.items()
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("unknown", [(), (5,), (1, 5), tuple(range(6))])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_fleet_says_the_bytes_that_one_machine_says(unknown: tuple[int, ...], together: bool) -> None:
+    snapshot = without_endpoints(HEALTHY, *unknown)
+    for one in (scenario(brokers=[0, 2], together=together), scenario("shutdown", [5, 3], together=together)):
+        expected = of_one_machine(snapshot, one)
+        assert of_a_fleet(snapshot, one, 30) == expected
+        sizes = {size for _, size in expected.values()}
+        assert (None in sizes) is bool(unknown)
+
+
+def test_an_update_metadata_that_names_a_broker_without_endpoints_has_no_size() -> None:
+    """Broker 5 leads nothing, so no LeaderAndIsr names it; its endpoints are still in every UpdateMetadata."""
+    led = HEALTHY.partitions.leader
+    assert led is not None
+    snapshot = without_endpoints(HEALTHY, 5)
+    outcome = WhatIf(snapshot).fail([0])
+    assert outcome.impact.bytes is None
+    assert outcome.bytes_unknown is not None
+    assert "endpoints of broker 5: found none" in outcome.bytes_unknown
+
+
+def test_sizes_are_known_again_once_the_broker_is_gone() -> None:
+    whatif = WhatIf(without_endpoints(HEALTHY, 5))
+    assert whatif.fail([5]).impact.bytes is not None
+    assert whatif.fail([0]).bytes_unknown is None
+
+
+@given(st.data())
+def test_any_cluster_says_the_same_bytes(data: st.DataObject) -> None:
+    snapshot = data.draw(clusters(least=1))
+    one = data.draw(scenarios(snapshot))
+    if one["verb"] == "elect" or isinstance(try_alone(snapshot, one), str):
+        return
+    unknown = data.draw(st.lists(st.sampled_from([broker.broker_id for broker in snapshot.brokers]), max_size=2))
+    bare = without_endpoints(snapshot, *unknown)
+    expected = of_one_machine(bare, one)
+    event("some unknown" if any(size is None for _, size in expected.values()) else "all known")
+    deleting = snapshot.topics.deleting
+    target = 3 if deleting is None or not deleting.any() else 1000
+    assert of_a_fleet(bare, one, target) == expected

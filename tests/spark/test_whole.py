@@ -1,0 +1,91 @@
+"""How work on whole clusters is dealt out, and what local sessions are set to; no Spark is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kframe.snapshot.generate import generate
+from kframe.spark.inputs import ClusterInput
+from kframe.spark.marks import Mark, Marks, part_of_scenario
+from kframe.spark.play import IMPACTS, Engine
+from kframe.spark.session import _local_settings
+from kframe.spark.stages import FAILOVER
+from kframe.spark.whole import Output, Unit, opened, play_units, units_of
+from tests.spark.cutting import alone, scenario
+from tests.spark.fleets import directory
+
+MARK = Mark("how", "of what")
+
+
+def units(*sizes: tuple[str, int | None, int]) -> list[tuple[str, int]]:
+    """Clusters with how many partitions and scenarios, as units with how many scenarios each."""
+    clusters = {name: ClusterInput(name, "place", True, partitions) for name, partitions, _ in sizes}
+    left = {name: [(scenario(name=f"s{at}"), MARK) for at in range(count)] for name, _, count in sizes}
+    return [(unit.cluster.cluster, len(unit.scenarios)) for unit in units_of(clusters, left)]
+
+
+def test_the_largest_cluster_comes_first() -> None:
+    assert units(("a", 10, 1), ("b", 30, 1), ("c", None, 1), ("d", 20, 1)) == [("b", 1), ("d", 1), ("a", 1), ("c", 1)]
+
+
+def test_scenarios_of_one_cluster_keep_several_cores_busy() -> None:
+    assert units(("a", 10, 3)) == [("a", 1)] * 3
+    assert units(("a", 10, 200)) == [("a", 3)] * 66 + [("a", 2)]
+    assert {count for _, count in units(("a", 10, 10_000))} == {16}
+
+
+@pytest.fixture
+def east(tmp_path: Path) -> ClusterInput:
+    return ClusterInput("east", str(directory(tmp_path / "east", generate(60, 4, racks=2, seed=3))), False, 60)
+
+
+def test_what_is_played_is_written_and_marked_one_by_one(east: ClusterInput, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    some = tuple((scenario(brokers=[broker], name=f"b{broker}"), MARK) for broker in (1, 9, 2))
+    output = Output(tuple(FAILOVER.makers), IMPACTS, out=str(out), staged=str(out / "_staged"))
+    marks, rows = Marks(out, IMPACTS.name), play_units([Unit(east, some)], Engine(), output)
+    written: list[Any] = []
+    for batch in rows:
+        (row,) = batch.to_pylist()
+        written.append((row["scenario"], row["problem"] is None, marks[part_of_scenario("east", row["scenario"])]))
+    assert written == [("b1", True, MARK), ("b9", False, None), ("b2", True, MARK)]
+    for table in FAILOVER.makers:
+        expected = alone(east.snapshot(), scenario(brokers=[2], name="b2"))[table.name]
+        assert marks.rows(table, part_of_scenario("east", "b2")).to_pylist() == expected
+
+
+def test_a_summary_that_is_written_nowhere_is_sent_back(east: ClusterInput) -> None:
+    engine = Engine(parts=(IMPACTS.name,))
+    (batch,) = play_units([Unit(east, ((scenario(brokers=[1]), MARK),))], engine, Output((IMPACTS,), IMPACTS))
+    (row,) = batch.to_pylist()
+    assert opened(row["data"], IMPACTS).to_pylist() == alone(east.snapshot(), scenario(brokers=[1]))["impacts"]
+
+
+@pytest.mark.parametrize(("master", "partitions"), [
+    ("local", 2), ("local[2]", 4), ("local[3,4]", 6), ("local[*]", 2 * (os.cpu_count() or 1)),
+    ("local-cluster[2,1,512]", None), ("spark://host:7077", None),
+])  # fmt: skip
+def test_shuffles_are_as_wide_as_a_local_master(master: str, partitions: int | None) -> None:
+    settings = _local_settings(master)
+    assert settings.get("spark.sql.shuffle.partitions") == partitions
+    assert ("spark.python.daemon.module" in settings) is (partitions is not None)
+
+
+def test_the_daemon_starts_no_thread_that_a_fork_would_lose() -> None:
+    """jemalloc, which pyarrow brings, looks after its own thread across forks."""
+    program = """
+import importlib, os
+from kframe.spark import daemon
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+for name in daemon._PRELOADED:
+    importlib.import_module(name)
+print(*(open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")), sep=",")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert len([name for name in done.stdout.strip().split(",") if name != "jemalloc_bg_thd"]) == 1
