@@ -1,10 +1,6 @@
 """See the .pyx file of the same name for shapes and for what is IN or OUT."""
 
-from typing import Final
-
 from kframe.model.columns import Int16, Int32, UInt8
-
-DEBUG: Final[bool]
 
 def choose_leaders(
     kind: int,
