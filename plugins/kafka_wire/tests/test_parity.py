@@ -16,14 +16,14 @@ from kframe_kafka_wire.testing.parity_report import DESIGNED, compare, page
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.servers import ServerHandle
 
-#: Each tool runs dozens of times as all clients together, so that each gets answers of the broker and of kframe.
-REPEAT = 2
+#: As all clients together a tool runs often enough to get answers of the broker and of kframe.
+REPEAT = 1
 
 
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 @pytest.mark.parametrize(
     "setup, calls",
-    [(SETUPS[0], (*READING, *WRITING)), (SETUPS[1], WRITING), (SETUPS[2], ANY_NODE)],
+    [(SETUPS[0], (*READING, *WRITING)), (SETUPS[1], ANY_NODE), (SETUPS[2], ANY_NODE)],
     ids=lambda each: each.name if isinstance(each, Setup) else "",
 )
 def test_tools_say_the_same_under_both_controllers(
