@@ -338,11 +338,14 @@ class AnsweringContract(RecordingContract):
     def test_nothing_leaves_while_the_controller_may_not_act(
         self, world: AnsweringWorld, cluster: ClusterState, heard: list[Event], role: Role
     ) -> None:
-        """What has waited in a queue meanwhile is dropped (``reliability.md`` I3)."""
+        """Requests wait or are dropped while the role is uncertain, and are dropped with the role."""
         role.held = False
         _send(world, cluster, big_batch(cluster))
         assert (world.counts(), heard) == ({}, [])
+        world.transport.close()
         role.held = True
+        world.transport.open(heard.append, lambda: role.held)
+        world.transport.connect(cluster, _indexes(cluster, 1))
         _send(world, cluster, requests_of(cluster, metadata=([1], [])))
         assert world.counts() == {1: {"UpdateMetadata": (1, 0)}}
 

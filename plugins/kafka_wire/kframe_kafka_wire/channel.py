@@ -115,6 +115,7 @@ class Channel:
         self._served = False
         """Whether a request was ever answered."""
         self._in_flight: Outgoing | None = None
+        self._waits_for_role = False
         name = f"Controller-{controller_id}-to-broker-{broker_id}-send-thread"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -133,6 +134,12 @@ class Channel:
         """Whether everything that was added has been answered, and told."""
         with self._changed:
             return not self._waiting and self._in_flight is None
+
+    @property
+    def waits_for_role(self) -> bool:
+        """Whether a request is held back because it is uncertain who is controller."""
+        with self._changed:
+            return self._waits_for_role
 
     def start(self, *, ahead: bool = False) -> None:
         """Begin to send; ``ahead``: connect before there is anything to send."""
@@ -238,8 +245,10 @@ class Channel:
         """Return when the role is certain again, or the channel is closed because it is lost."""
         _log.info("requests to broker %d wait: the role may be lost", self.broker_id)
         with self._changed:
+            self._waits_for_role = True
             while not self._closed and not self._may_act():
                 self._changed.wait_for(lambda: self._closed, _ROLE_LOOK_S)
+            self._waits_for_role = False
 
     def _exchange(self, connection: Connection, request: Outgoing) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF

@@ -45,7 +45,7 @@ class WireFarEnd:
             broker.close()
 
     def settle(self) -> None:
-        """Return when every channel has nothing to do, or waits for a broker that is silent."""
+        """Return when every channel has nothing to do, or waits for a silent broker or for the role."""
         assert until(lambda: all(self._settled(*one) for one in self.transport.channels.items()))
 
     def received(self) -> Sequence[Request]:
@@ -82,7 +82,7 @@ class WireFarEnd:
         self.brokers[broker_id].script.append(_break)
 
     def _settled(self, broker_id: int, channel: Channel) -> bool:
-        return channel.idle or self._held.get(broker_id) is channel
+        return channel.idle or channel.waits_for_role or self._held.get(broker_id) is channel
 
 
 def _break(connection: socket.socket, _reply: bytes) -> None:
