@@ -112,9 +112,9 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "All of these are killed by tests ([mutants.md](mutants.md)).",
         "",
-        "| mutant | protection taken out | belongs to | played | at |",
-        "|---|---|---|---|---|",
-        *(_simulated_row(one, kept) for one, kept in survived),
+        "| mutant | protection taken out | belongs to | played | at | why these seeds miss it |",
+        "|---|---|---|---|---|---|",
+        *(_simulated_row(one, kept, one.mutant.survives) for one, kept in survived),
         "",
         "## Not run",
         "",
@@ -157,8 +157,8 @@ def _row(one: Result, *cells: str) -> str:
     return f"| {' | '.join([f'`{one.mutant.id}`{naive}', one.mutant.removes, *cells])} |"
 
 
-def _simulated_row(one: Result, kept: Kept) -> str:
-    return _row(one, " ".join(one.mutant.rules), kept.verdict.by, kept.commit)
+def _simulated_row(one: Result, kept: Kept, *more: str) -> str:
+    return _row(one, " ".join(one.mutant.rules), kept.verdict.by, kept.commit, *more)
 
 
 def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> str:

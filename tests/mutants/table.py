@@ -54,6 +54,8 @@ class Mutant:
     tests: tuple[str, ...]
     equivalent: str = ""
     """Why no history of the simulator can tell it from the engine; empty where one could."""
+    survives: str = ""
+    """Why the seeds on record miss it, though other histories of the simulator could tell it; empty if unknown."""
     elsewhere: str = ""
     """What the simulator has of its own in place of the code that it changes; empty where it runs that code."""
 
