@@ -89,6 +89,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "invariant and breaks none without the mutant; what the simulation itself raises is no kill. The commit is",
         "that at which it was found: other builds draw other worlds from the same seeds. Mutants of the naive",
         "kernels run on these, which takes a sixth more time. Seeds beyond those named have not been played.",
+        "Survivors name the seeds that they passed, at each commit where they were played.",
         "Mutants of code that the simulator replaces do not count: `tests/mutants/table.py` (`REPLACED`) names the",
         "paths, the field `elsewhere` of the catalogue single entries, and the last table each of them.",
         "",
