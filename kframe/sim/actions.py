@@ -357,7 +357,7 @@ def soothe(world: World) -> None:
     world.faulty_selectors.raises = 0
     world.ensemble.mend()
     for process in world.controllers:
-        process.stop_after = process.pause_after = process.stop_in = None
+        process.stop_after = process.pause_after = process.stop_in = process.stop_after_call = None
         if process.running:
             process.store.faults.clear()
             process.store.races = 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.model.events import TopicPartition
+from kframe.model.ids import NO_STATE
 
 if TYPE_CHECKING:
     from kframe.sim.brokers import BrokerProcess
@@ -64,6 +65,17 @@ def partition_in_need(world: World, number: int) -> TopicPartition | None:
 def topic(world: World, number: int) -> str | None:
     """A topic that storage has."""
     return choose(sorted(world.ensemble.topic_ids), number)
+
+
+def topic_in_need(world: World, number: int) -> str | None:
+    """A topic that storage has; two of three numbers mean one that cannot be read, or that has a partition without a
+    state or under reassignment, if there is one."""
+    names, rows = sorted(world.ensemble.topic_ids), world.ensemble.rows
+    unreadable = [one for one in names if not world.ensemble.readable([one])]
+    needy = {key[0] for key, row in rows.items() if row.partition_epoch == NO_STATE or row.adding or row.removing}
+    if number % 3 and (chosen := unreadable or sorted(needy)):
+        return choose(chosen, number // 3)
+    return choose(names, number)
 
 
 def replicas(world: World, arguments: Mapping[str, Any]) -> tuple[int, ...]:

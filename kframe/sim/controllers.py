@@ -60,6 +60,8 @@ class ControllerProcess:
         """How many effects are performed before the process is paused, and for how long."""
         self.stop_in: tuple[tuple[type[Event], ...], int] | None = None
         """Events of which kinds it crashes in, and after how many effects."""
+        self.stop_after_call: str | None = None
+        """The process crashes right after it has made this call of the store."""
         self.effects = 0
         """Performed in this event."""
         self.loop: ControllerLoop
@@ -94,7 +96,7 @@ class ControllerProcess:
             return
         self.incarnation += 1
         self.running, self.paused = True, False
-        self.stop_after = self.pause_after = self.stop_in = None
+        self.stop_after = self.pause_after = self.stop_in = self.stop_after_call = None
         world = self._world
         self.clock = ProcessClock(world.scheduler)
         self.store = SimStore(

@@ -142,7 +142,8 @@ class SimEnsemble(MemoryEnsemble):
         if kind % 2:
             names = self.record_names(BROKERS)
             return bool(names) and self._malform(broker_path(int(names[pick % len(names)])))
-        topics = sorted(self.topic_ids)
+        moving = {key[0] for key, row in self.rows.items() if row.adding or row.removing}
+        topics = sorted(moving or self.topic_ids)
         return bool(topics) and self._malform(topic_path(topics[pick % len(topics)]))
 
     def _malform(self, path: str) -> bool:

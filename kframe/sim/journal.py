@@ -14,7 +14,13 @@ from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
-from kframe.model.events import AlterPartitionRequested, Event, TopicPartition
+from kframe.model.events import (
+    AlterPartitionRequested,
+    Event,
+    LeaderAndIsrAnswered,
+    StopReplicaAnswered,
+    TopicPartition,
+)
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.requests import ControlRequests
@@ -24,7 +30,7 @@ from kframe.sim.controllers import FIRST_ID, ControllerProcess
 from kframe.sim.ensemble import SimEnsemble
 from kframe.sim.letters import Letter, Row
 from kframe.sim.network import Network
-from kframe.sim.notes import ErrorCatcher, Notes, failures_of
+from kframe.sim.notes import ErrorCatcher, Notes, digest, failures_of
 from kframe.sim.options import Options
 from kframe.sim.plan import Action
 from kframe.sim.scheduler import Scheduler
@@ -174,6 +180,9 @@ class Journal:
         """A controller calls the store."""
         notes = self._notes[caller.controller_id]
         notes.calls[call] += 1
+        caller_process = self.controllers[caller.controller_id - FIRST_ID]
+        if call == caller_process.stop_after_call:
+            caller_process.stop_after = 0
         if call == "write_reassignments" and notes.calls[call] == 1:
             notes.reassignments = self.ensemble.reassignments_left()
         if call == "load":
@@ -263,9 +272,11 @@ class Journal:
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
+        answer = process.active and isinstance(event, (LeaderAndIsrAnswered, StopReplicaAnswered))
         self._notes[process.controller_id] = Notes(
-            failures=failures_of(process), registered=self.watch.observed.registered(process)
-        )
+            failures=failures_of(process), registered=self.watch.observed.registered(process),
+            knowledge=digest(process.loop.controller.cluster) if answer else b"",
+        )  # fmt: skip
         self._errors.warnings.clear()
         self.watch.observed.event_begins(process, event)
         self.watch.look(Moment.BEGUN, Begun(process, event))
@@ -287,6 +298,7 @@ class Journal:
             notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),
             frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
+            notes.knowledge,
         )  # fmt: skip
         self.watch.look(Moment.EVENT, ended)
 

@@ -4,6 +4,8 @@ A record is promised when a leader acknowledges it on behalf of all in-sync repl
 
 - once a leader was elected from outside the ISR: what was promised in earlier leader epochs, and
 - once every member of an ISR has lost its disk: what was promised up to that leader epoch (X9),
+- once a leader without its log is elected where all members of the ISR have registered anew since that was stored:
+  broker epochs do not say which of them lost its log,
 
 and it ends with its topic. Topics that some broker has an earlier log of, or knows by another id, are not looked at.
 """
@@ -62,6 +64,8 @@ class Ledger:
         """Members of the ISR whose log was lost while they were in it, or about to be."""
         self.gone: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """Whose log was ever lost."""
+        self._broker_epochs: dict[TopicPartition, dict[int, int]] = {}
+        """The broker epochs of the ISR members when that was stored."""
         self.haunted: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic, (broker, partition) of the logs that brokers still had of its earlier life when that ended."""
         self.lives: Counter[str] = Counter()
@@ -82,9 +86,22 @@ class Ledger:
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
+            if after.leader in lossy and self._all_registered_anew(after):
+                self._release(key, after.leader_epoch)
+        self._broker_epochs[key] = self._epochs(after)
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
             self._release(key, after.leader_epoch)
         self._look_at_isr(after)
+
+    def _epochs(self, row: Row) -> dict[int, int]:
+        """Broker epochs of the ISR members, as they are registered now."""
+        brokers = self._world.brokers
+        return {member: brokers[member].registration.broker_epoch for member in row.isr if member in brokers}
+
+    def _all_registered_anew(self, row: Row) -> bool:
+        """Whether every ISR member has another broker epoch than when the state before ``row`` was stored."""
+        before = self._broker_epochs.get(row.key, {})
+        return all(before.get(member) != epoch for member, epoch in self._epochs(row).items())
 
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
         """A broker's logs of these partitions are gone for good."""
@@ -127,7 +144,15 @@ class Ledger:
         """A topic has ended, and all that was promised about it."""
         self.lives[name] += 1
         for key in [(name, partition) for partition in partitions]:
-            for kept in (self.promises, self.committed, self.reads, self.floor, self.lossy, self.gone):
+            for kept in (
+                self.promises,
+                self.committed,
+                self.reads,
+                self.floor,
+                self.lossy,
+                self.gone,
+                self._broker_epochs,
+            ):
                 kept.pop(key, None)
         left = {
             (one.broker_id, (name, partition))

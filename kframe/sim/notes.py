@@ -6,9 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kframe.broker.messages import LeaderAndIsr
+from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
+from kframe.runtime.event_logs import STATE_CHANGE_LOGGER
 from kframe.sim.controllers import ControllerProcess
 from kframe.sim.letters import Row
 
@@ -42,6 +48,8 @@ class Notes:
     """Partitions whose ISRs leaders have stored, as it has read."""
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """What operators had left to be reassigned before it first wrote that."""
+    knowledge: bytes = b""
+    """What the controller knew before a broker's answer; empty for other events."""
     failures: int = 0
     """Failed operations and calls before it."""
 
@@ -75,6 +83,17 @@ class Notes:
         return tuple(sorted(made | {one for one in added & self.told if not self.first_told[one][1]}))
 
 
+def digest(cluster: ClusterState) -> bytes:
+    """All that is known of partitions, topics under deletion and registrations, as bytes that can be compared."""
+    p, topics = cluster.partitions, cluster.topics
+    columns: tuple[NDArray[Any], ...] = (
+        p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
+        p.replica_flags, p.replica_state, topics.deleting, topics.deletion_started, topics.deletion_halted,
+        np.array(topics.known_count), cluster.brokers.registered,
+    )  # fmt: skip
+    return b"".join([column.tobytes() for column in columns])
+
+
 def failures_of(process: ControllerProcess) -> int:
     """Operations of a process that failed, and calls of its store that did."""
     return process.loop.controller.failures + process.store.failed_calls
@@ -91,10 +110,10 @@ class ErrorCatcher(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep it."""
-        if record.name not in ("kframe.runtime", "kframe.controller"):
+        if record.name not in ("kframe.runtime", "kframe.controller", STATE_CHANGE_LOGGER):
             return
         self.warnings.append(record.getMessage())
-        if record.levelno < logging.ERROR:
+        if record.levelno < logging.ERROR or record.name == STATE_CHANGE_LOGGER:
             return
         error = record.exc_info[1] if record.exc_info else None
         self.last = record.getMessage() if error is None else f"{type(error).__name__}: {error}"

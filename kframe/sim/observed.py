@@ -56,8 +56,12 @@ class Observed:
         self._incarnations: dict[TopicPartition, dict[int, int]] = {}
         """How often each member of an ISR had started when that was stored."""
         self._last_event: dict[tuple[int, int], Event] = {}
+        self._marks_before: dict[tuple[int, int], set[str]] = {}
+        """Topics marked for deletion when a process began its present event."""
         self._orderly: dict[int, Term] = {}
         """Who was controller when a broker was let go and went."""
+        self._crashed_while_leaving: set[int] = set()
+        """Brokers whose last end was a crash during a controlled shutdown that the controller knew of."""
         self._last_read: defaultdict[tuple[int, int], dict[TopicPartition, int]] = defaultdict(dict)
         self.stored: defaultdict[TopicPartition, set[Leadership]] = defaultdict(set)
         """Every leadership that storage ever had, of this topic of the name."""
@@ -97,10 +101,15 @@ class Observed:
         """Topics that are marked for deletion in storage."""
         return set(self._world.ensemble.record_names(DELETE_TOPICS))
 
+    def marks_before(self, process: ControllerProcess) -> set[str]:
+        """Topics that were marked for deletion when the process began its present event."""
+        return self._marks_before.get(self._process(process), set())
+
     # -- what happens
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """A controller takes an event."""
+        self._marks_before[self._process(process)] = self.marked()
         if isinstance(event, SessionExpired):
             self._expiries_handled[self._process(process)] = process.store.expiries
         if process.active and isinstance(event, ControlledShutdownRequested):
@@ -147,6 +156,10 @@ class Observed:
     def crashed(self, broker_id: int) -> None:
         """A broker has ended, or registered anew, in another way."""
         self._orderly.pop(broker_id, None)
+        process = next((one for one in self._world.controllers if self.in_office(one)), None)
+        self._crashed_while_leaving.discard(broker_id)
+        if process is not None and broker_id in self.leaving(process):
+            self._crashed_while_leaving.add(broker_id)
 
     def states_read(self, process: ControllerProcess, versions: Mapping[TopicPartition, int]) -> None:
         """A controller has read states: their versions, NO_STATE where there is none."""
@@ -195,7 +208,10 @@ class Observed:
         return self._expiries_handled.get(self._process(process), 0)
 
     def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
-        """Whether a broker has come back from a crash since the present ISR was stored."""
+        """Whether a broker has come back from a crash since the present ISR was stored. One that crashes during its
+        controlled shutdown does not count: for the controller it is gone like one that gives up and stops in order."""
+        if broker_id in self._crashed_while_leaving:
+            return False
         broker = self._world.brokers[broker_id]
         before = self._incarnations.get(key, {}).get(broker_id, broker.incarnation)
         return broker.came_back_from_a_crash and broker.incarnation > before

@@ -144,7 +144,7 @@ def _create_partitions(world: World, arguments: Mapping[str, Any]) -> bool:
 
 
 def _delete_topic(world: World, arguments: Mapping[str, Any]) -> bool:
-    process, name = _at_work(world), choices.topic(world, arguments["pick"])
+    process, name = _at_work(world), choices.topic_in_need(world, arguments["pick"])
     if process is None or name is None:
         return False
     choices.tell(world, "delete_topics", [name])
@@ -222,7 +222,7 @@ def _election_record(world: World, arguments: Mapping[str, Any]) -> bool:
 
 
 def _mark_deleted(world: World, arguments: Mapping[str, Any]) -> bool:
-    name = choices.topic(world, arguments["pick"])
+    name = choices.topic_in_need(world, arguments["pick"])
     if arguments["pick"] % 5 == 0:
         return _left(lambda: world.ensemble.mark_for_deletion(["no-such-topic"]))
     if name is not None:

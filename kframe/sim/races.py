@@ -169,12 +169,15 @@ def _tell_late(world: World, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(world, {"controller": 1})
     if not process.active:
         return False
-    past, epoch = process.transport.past_answers, process.store.claimed_epoch
+    transport, epoch = process.transport, process.store.claimed_epoch
+    past = transport.past_successes if arguments["number"] % 3 == 0 else transport.past_answers
     earlier = [one for one in past if getattr(one, "controller_epoch", epoch) < epoch]
-    answer = choices.choose(earlier, arguments["number"])
+    with_dead_dirs = [broker_id for broker_id, broker in world.brokers.items() if broker.dead_dirs]
+    earlier = [one for one in earlier if getattr(one, "broker_id", -1) in with_dead_dirs] or earlier
+    answer = choices.choose(earlier, arguments["number"] // 3)
     if answer is None:
         return False
-    process.transport.tell_late(answer)
+    transport.tell_late(answer)
     return True
 
 
@@ -185,8 +188,11 @@ def _fail_stop(world: World, arguments: Mapping[str, Any]) -> bool:
 
 
 def _crash_in(world: World, arguments: Mapping[str, Any]) -> bool:
-    """The controller ends in the middle of its next event of a kind."""
+    """The controller ends in the middle of its next event of a kind, or once it has stored its next assignment."""
     process = choices.controller(world, {"controller": 1})
+    if arguments["effects"] % 3 == 0:
+        process.stop_after_call = "write_assignments"
+        return process.running
     process.stop_in = CRASH_EVENTS[arguments["event"] % len(CRASH_EVENTS)], arguments["effects"]
     return process.running
 

@@ -84,6 +84,8 @@ class SimTransport:
         """Brokers whose next answer is told late, and by how many milliseconds."""
         self.past_answers: deque[Event] = deque(maxlen=12)
         """Answers of the past that say something of replicas, for somebody to tell late."""
+        self.past_successes: deque[LeaderAndIsrAnswered] = deque(maxlen=60)
+        """The same of answers to LeaderAndIsr without any error."""
         self.again: list[Event] = []
         """Answers that were told for the second time, until somebody has looked."""
         self._post = post
@@ -217,6 +219,8 @@ class SimTransport:
             failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
             if failed or isinstance(event, StopReplicaAnswered):
                 self.past_answers.append(event)
+            elif isinstance(event, LeaderAndIsrAnswered):
+                self.past_successes.append(event)
             if channel.broker_id in self.delayed:
                 self._post.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.tell_late, event))
             else:

@@ -181,6 +181,8 @@ class Ended(NamedTuple):
     """Partitions for which an operator has left a preferred election, as the event has read."""
     arrived: frozenset[int] = frozenset()
     """Brokers that have registered, or registered anew, as the event has handled."""
+    knowledge: bytes = b""
+    """What the controller knew before a broker's answer; empty for other events."""
 
 
 class Leaving(NamedTuple):

@@ -88,7 +88,10 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "The simulator plays one seed after another on a mutant. A mutant is killed by the first seed that breaks an",
         "invariant and breaks none without the mutant; what the simulation itself raises is no kill. The commit is",
         "that at which it was found: other builds draw other worlds from the same seeds. Mutants of the naive",
-        "kernels run on these, which takes a sixth more time. Seeds beyond those have not been played on survivors.",
+        "kernels run on these, which takes a sixth more time. Seeds beyond those named have not been played.",
+        "Survivors name the seeds that they passed, at each commit where they were played.",
+        "Mutants of code that the simulator replaces do not count: `tests/mutants/table.py` (`REPLACED`) names the",
+        "paths, the field `elsewhere` of the catalogue single entries, and the last table each of them.",
         "",
         *_shares(results, run, killed, equivalent),
         "",
@@ -110,17 +113,25 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "All of these are killed by tests ([mutants.md](mutants.md)).",
         "",
-        "| mutant | protection taken out | belongs to | played | at |",
-        "|---|---|---|---|---|",
-        *(_simulated_row(one, kept) for one, kept in survived),
+        "| mutant | protection taken out | belongs to | played | at | why these seeds miss it |",
+        "|---|---|---|---|---|---|",
+        *(_simulated_row(one, kept, one.mutant.survives) for one, kept in survived),
         "",
         "## Not run",
         "",
-        "The simulator has parts of its own in place of this code, or nobody has run it on the mutant yet.",
+        "The simulator runs this code. It has not been run on these mutants yet.",
         "",
-        "| mutant | protection taken out | why |",
+        "| mutant | protection taken out |",
+        "|---|---|",
+        *(_row(one) for one in results if one.mutant.simulated and keep.simulator(one.mutant) is None),
+        "",
+        "## Not simulated",
+        "",
+        "The simulator replaces the code that these change. They do not count.",
+        "",
+        "| mutant | protection taken out | what the simulator has in its place |",
         "|---|---|---|",
-        *(_row(one, _why_not(one)) for one in results if one.mutant.id not in {ran.mutant.id for ran, _ in run}),
+        *(_row(one, one.mutant.replaced) for one in results if not one.mutant.simulated),
         "",
     ])  # fmt: skip
 
@@ -132,25 +143,23 @@ def _shares(
     able = max(len(run) - len(equivalent), 1)
     found = sorted(int(kept.verdict.by.split(",")[0].removeprefix("seed ")) for _, kept in killed)
     middle, last = (found[len(found) // 2], found[-1]) if found else (0, 0)
+    not_simulated = sum(not one.mutant.simulated for one in results)
     share, of_others = 100 * len(killed) / max(len(run), 1), 100 * len(killed) / able
     return (
         f"{len(killed)} of {len(run)} killed, {share:.0f} %; without the {len(equivalent)} that are equivalent",
         f"{of_others:.0f} %. Half of them were killed by seed {middle} at the latest, all by seed {last};",
-        f"{len(results) - len(run)} of the {len(results)} of the catalogue were not run.",
+        f"Of the {len(results)} of the catalogue {not_simulated} change code that the simulator replaces, and",
+        f"{len(results) - not_simulated - len(run)} others were not run.",
     )
-
-
-def _why_not(one: Result) -> str:
-    return one.mutant.elsewhere or ("not run yet" if one.mutant.simulated else "bytes, or a recording transport")
 
 
 def _row(one: Result, *cells: str) -> str:
     naive = " (naive)" if one.mutant.naive else ""
-    return f"| `{one.mutant.id}`{naive} | {one.mutant.removes} | {' | '.join(cells)} |"
+    return f"| {' | '.join([f'`{one.mutant.id}`{naive}', one.mutant.removes, *cells])} |"
 
 
-def _simulated_row(one: Result, kept: Kept) -> str:
-    return _row(one, " ".join(one.mutant.rules), kept.verdict.by, kept.commit)
+def _simulated_row(one: Result, kept: Kept, *more: str) -> str:
+    return _row(one, " ".join(one.mutant.rules), kept.verdict.by, kept.commit, *more)
 
 
 def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> str:

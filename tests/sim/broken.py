@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kframe.broker.messages import PartitionMetadata
+from kframe.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe.core.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,
     BrokersChanged,
+    DeletionsMarked,
     Elect,
     IsrChangesLeft,
     LeaderAndIsrAnswered,
@@ -23,7 +24,7 @@ from kframe.model.events import (
     SessionExpired,
     TopicSettingsChanged,
 )
-from kframe.model.ids import LEADER_DURING_DELETE, NO_EPOCH
+from kframe.model.ids import LEADER_DURING_DELETE, NO_EPOCH, NO_STATE
 from kframe.model.tables import Targets
 from kframe.sim import World
 from kframe.sim.invariants import events, members, proposals, records, requests, rest, roles, states, topics
@@ -37,12 +38,13 @@ def proposal(world: World, isr: tuple[int, ...], broker_id: int = 1, **changes: 
     """A leader proposes an ISR for the state that stands."""
     row = world.ensemble.rows[KEY]
     usual: dict[str, Any] = {
+        "partitions": (KEY,),
         "broker_epoch": world.brokers[broker_id].registration.broker_epoch,
         "leader_epoch": np.array([row.leader_epoch], np.int32),
         "partition_epoch": np.array([row.partition_epoch], np.int32),
     }
     return AlterPartitionRequested(
-        broker_id, version=1, partitions=(KEY,), recovery=np.zeros(1, np.uint8), isr=Ragged.of([isr]),
+        broker_id, version=1, recovery=np.zeros(1, np.uint8), isr=Ragged.of([isr]),
         **(usual | changes),
     )  # fmt: skip
 
@@ -256,6 +258,46 @@ def _elects_without_consent(world: World) -> Broken:
     return Moment.STATE, state(world, leader=2, isr=(2,))
 
 
+def _unassigned_stay_at_failover(world: World) -> Broken:
+    edit(world, replicas=(1, 2))
+    return Moment.EVENT, ended(world, Elect(), calls={"load": 1})
+
+
+def _moved_and_not_led(world: World) -> Broken:
+    before = world.ensemble.topic_partitions("t")
+    edit(world, partition_epoch=NO_STATE, leader=-1, isr=())
+    event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 3))]))
+    return Moment.EVENT, ended(world, event, topics={"t": before})
+
+
+def _deletion_does_not_begin(world: World) -> Broken:
+    world.ensemble.mark_for_deletion(["t"])
+    world.watch.observed.event_begins(world.controllers[0], Elect())
+    return Moment.EVENT, ended(world, Elect(), calls={"load": 1})
+
+
+def _mark_is_dropped(world: World) -> Broken:
+    world.ensemble.mark_for_deletion(["t"])
+    world.watch.observed.event_begins(world.controllers[0], DeletionsMarked())
+    world.controllers[0].store.drop_deletions(("t",))
+    return Moment.EVENT, ended(world, DeletionsMarked(), calls={"drop_deletions": 1})
+
+
+def _sends_unassigned_replicas(world: World) -> Broken:
+    row = world.ensemble.rows[KEY]
+    told = LeaderState(1, row.leader, row.leader_epoch, row.isr, row.partition_epoch, (1, 2, 3, 4), (4,), (), False)
+    return Moment.QUEUED, letter(world, LeaderAndIsr(1000, 1, 1, {KEY: told}))
+
+
+def _last_good_log_goes(world: World) -> Broken:
+    edit(world, removing=(1,), leader=-1, isr=(2,))
+    return Moment.QUEUED, letter(world, stop(world))
+
+
+def _deleted_id_is_known(world: World) -> Broken:
+    return code(world, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),))
+
+
 #: The invariant that must complain, and what is broken.
 BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], Broken]]] = [
     (requests.only_who_may_act_sends, _sends_without_certainty),
@@ -308,5 +350,17 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (events.notifications_come_once, _notified_twice),
     (states.only_others_cause_refusals, _refused_after_its_own),
     (states.settings_are_heeded, _elects_against_the_setting),
+    (members.unassigned_leave_at_failover, _unassigned_stay_at_failover),
+    (members.moved_partitions_are_led, _moved_and_not_led),
+    (members.deletions_begin_at_once, _deletion_does_not_begin),
+    (events.marks_stay_with_their_topics, _mark_is_dropped),
+    (events.void_answers_change_nothing, lambda world: (Moment.EVENT, ended(world, answered(), knowledge=b"other"))),
+    (
+        events.failing_brokers_are_named,
+        lambda world: (Moment.EVENT, ended(world, answered(error=ErrorCode.STALE_BROKER_EPOCH))),
+    ),
+    (requests.only_assigned_replicas_are_sent, _sends_unassigned_replicas),
+    (requests.last_good_logs_stay, _last_good_log_goes),
+    (proposals.proposals_are_answered, _deleted_id_is_known),
     (records.last_replicas_wait_for_consent, _elects_without_consent),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from kframe.broker.messages import (
     LeaderAndIsr,
 )
 from kframe.errors import ErrorCode
+from kframe.model.events import ControlledShutdownRequested
 from kframe.sim import World
 from kframe.sim.invariants import records, requests, rest, topics
 from kframe.sim.watch import (
@@ -128,3 +131,37 @@ def test_who_lost_its_log_when_its_leader_had_heard_that_it_was_whole_is_no_witn
         world.watch.ledger.gone[KEY].add(2)
     world.watch.ledger.state_written(joins)
     assert (records.in_sync_is_complete(world.watch, joins) is None) is spared
+
+
+@pytest.mark.parametrize(("anew", "spared"), [((1, 2), True), ((1,), False)], ids=["all", "all-but-one"])
+def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
+    world: World, anew: tuple[int, ...], spared: bool
+) -> None:
+    """Seed 341: the leader came back without its log and the other member with another registration, before a
+    controller took over. It removes members that registered anew only where another member did not."""
+    write(world, 1, 2, 3)
+    promise(world)
+    world.watch.ledger.state_written(state(world))
+    edit(world, isr=(1, 2), leader_epoch=world.ensemble.rows[KEY].leader_epoch + 1)
+    del world.brokers[1].model.disks.logs[KEY]
+    world.watch.ledger.logs_lost(1, (KEY,))
+    for one in anew:
+        broker = world.brokers[one]
+        broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+    world.watch.ledger.state_written(state(world, isr=(1, 2)))
+    led = Led(world.brokers[1], KEY, world.ensemble.rows[KEY].leader_epoch + 1)
+    assert (records.leaders_have_what_was_promised(world.watch, led) is None) is spared
+
+
+@pytest.mark.parametrize("leaving", [True, False])
+def test_a_crash_during_a_controlled_shutdown_cannot_be_told_from_its_end(world: World, leaving: bool) -> None:
+    """Seed 505: the last replica in sync asked for a controlled shutdown that cannot succeed, and crashed."""
+    world.options = replace(world.options, hold_last=True)
+    broker, observed = world.brokers[2], world.watch.observed
+    if leaving:
+        asked = ControlledShutdownRequested(2, broker.registration.broker_epoch)
+        observed.event_begins(world.controllers[0], asked)
+    edit(world, isr=(2,), leader=-1)
+    broker.bounce()
+    elected = state(world, leader=2, isr=(2,))
+    assert (records.last_replicas_wait_for_consent(world.watch, elected) is None) is leaving

@@ -157,6 +157,7 @@ def test_a_text_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
                 table) for row in batch.to_pylist()] for table in WHOLE_TABLES}  # fmt: skip
     fleet = open_fleet(spark, str(tmp_path), fingerprints=True)
     assert fleet.names() == {"east", "west"} == fleet.inputs.keys()
+    assert fleet.tables["topics"].count() > 0
     text.unlink()
     for table in WHOLE_TABLES:
         found = fleet.tables[table.name].toArrow()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from kframe.core.doomed import Doomed
 from kframe.core.gauges import Gauges
-from kframe.model.cluster import ClusterState
+from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
     ControllerChanged,
     Elect,
     ElectionRequested,
+    Event,
     LeaderAndIsrAnswered,
     ReassignmentRequested,
     RebalanceLeaders,
@@ -25,6 +23,8 @@ from kframe.model.events import (
     UpdateMetadataAnswered,
 )
 from kframe.model.ids import NO_STATE, PartitionState
+from kframe.sim.controllers import ControllerProcess
+from kframe.sim.notes import digest
 from kframe.sim.store import FENCED
 from kframe.sim.watch import Begun, Ended, Replied, StateWritten, Watch
 
@@ -45,23 +45,13 @@ def gauges_are_recounts(watch: Watch, ended: Ended) -> str | None:
         left = {name: value for name, value in gauges.items() if value}
         return f"gauges of a process that is not controller: {left}" if left else None
     cluster = controller.cluster
-    counted = b"".join([column.tobytes() for column in _counted(cluster)])
+    counted = digest(cluster)
     known, recount = watch.recounts.get(ended.process.controller_id, (b"", {}))
     if known != counted:
         recount = Gauges(cluster, Doomed(cluster)).values()
         watch.recounts[ended.process.controller_id] = counted, recount
     wrong = {name: (gauges[name], value) for name, value in recount.items() if gauges[name] != value}
     return f"gauges (shown, recounted): {wrong}" if wrong else None
-
-
-def _counted(cluster: ClusterState) -> tuple[NDArray[Any], ...]:
-    """All that a recount of the gauges looks at: it need not be made again where none of this has changed."""
-    p, topics = cluster.partitions, cluster.topics
-    return (
-        p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-        p.replica_flags, p.replica_state, topics.deleting, topics.deletion_started, topics.deletion_halted,
-        np.array(topics.known_count), cluster.brokers.registered,
-    )  # fmt: skip
 
 
 def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
@@ -109,6 +99,45 @@ def earlier_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
     if epoch < ended.process.store.claimed_epoch and done:
         return f"an answer of controller epoch {epoch} causes {done} in {ended.process.store.claimed_epoch}"
     return None
+
+
+def void_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
+    """I13: an answer to a request of an earlier controller epoch, or to a deletion under an earlier registration,
+    changes nothing that the controller knows."""
+    if not ended.process.active or not _is_void(ended.process, ended.event):
+        return None
+    if ended.knowledge in (b"", digest(ended.process.loop.controller.cluster)):
+        return None
+    return (
+        f"an answer of controller epoch {ended.event.controller_epoch}, error {ended.event.error.name}, is acted upon"
+    )
+
+
+def _is_void(process: ControllerProcess, event: Event) -> bool:
+    """Whether an answer says nothing to the present term of its controller."""
+    if not isinstance(event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
+        return False
+    of_another_registration = isinstance(event, StopReplicaAnswered) and event.error is ErrorCode.STALE_BROKER_EPOCH
+    return of_another_registration or event.controller_epoch < process.store.claimed_epoch
+
+
+def failing_brokers_are_named(watch: Watch, ended: Ended) -> str | None:
+    """I29: the log names a broker that has answered LeaderAndIsr with an error."""
+    event = ended.event
+    if not isinstance(event, LeaderAndIsrAnswered) or event.error is ErrorCode.NONE or not ended.process.active:
+        return None
+    named = any(line.endswith(f" from broker {event.broker_id}") for line in ended.warnings)
+    return None if named or ended.failed else f"broker {event.broker_id} answered {event.error.name}: not in the log"
+
+
+def marks_stay_with_their_topics(watch: Watch, ended: Ended) -> str | None:
+    """I19: the mark of a deletion is not removed while its topic exists."""
+    if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_office(ended.process):
+        return None
+    dropped = (
+        watch.observed.marks_before(ended.process) - watch.observed.marked()
+    ) & watch.world.ensemble.topic_ids.keys()
+    return f"the marks of {sorted(dropped)} were removed, and the topics exist" if dropped else None
 
 
 def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:

@@ -13,6 +13,7 @@ from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
     Elect,
+    ReassignmentRequested,
     TopicSettingsChanged,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
@@ -103,6 +104,52 @@ def the_failed_leave_isrs(watch: Watch, ended: Ended) -> str | None:
         failed = set(row.isr).intersection(row.replicas) - present
         if failed and len(row.isr) > 1:
             return f"{row.key}: after {type(event).__name__} {sorted(failed)} stay in isr {row.isr}"
+    return None
+
+
+def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
+    """I5: once a controller has taken over, no replica that is not assigned is in an ISR with an assigned live leader.
+    Leaders that store ISRs by themselves may store another meanwhile."""
+    process = ended.process
+    took_over = ended.calls.get("load") and not ended.failed and watch.observed.in_office(process)
+    if not took_over or not watch.world.controllers_store_isrs:
+        return None
+    live = watch.observed.live(process)
+    for row in _rows(watch, process):
+        if not set(row.isr) <= set(row.replicas) and row.leader in live.intersection(row.replicas):
+            return f"{row.key}: isr {row.isr} of replicas {row.replicas} after a failover"
+    return None
+
+
+def moved_partitions_are_led(watch: Watch, ended: Ended) -> str | None:
+    """L1: a partition that never had a leader has one once it was reassigned to live brokers."""
+    process, event = ended.process, ended.event
+    if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = {one for one in watch.observed.live(process) if not watch.world.brokers[one].dead_dirs}
+    targets, rows = event.targets, watch.world.ensemble.rows
+    for position in range(len(targets)):
+        name, number = targets.names[targets.topic[position]], int(targets.partition[position])
+        row = rows.get((name, number))
+        if row is None or name not in ended.topics or name in watch.observed.marked():
+            continue
+        if row.partition_epoch == NO_STATE and row.replicas and set(row.replicas) <= live:
+            return f"{row.key}: replicas {row.replicas} are live, and none was elected"
+    return None
+
+
+def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
+    """L3: once a controller has taken over, the deletion of a topic has begun if all its replicas are live, whether or
+    not it is under reassignment (``kframe.reassignment.strict``)."""
+    process, ensemble = ended.process, watch.world.ensemble
+    if not ended.calls.get("load") or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = {one for one in watch.observed.live(process) if not watch.world.brokers[one].dead_dirs}
+    waiting = watch.observed.marks_before(process) & watch.observed.marked() & ensemble.topic_ids.keys()
+    for name in sorted(waiting - watch.observed.deleting(process)):
+        partitions = ensemble.topic_partitions(name).values()
+        if ensemble.readable([name]) and all(set(row.replicas) <= live for row in partitions):
+            return f"{name}: all replicas are live, and its deletion has not begun"
     return None
 
 

@@ -65,15 +65,20 @@ def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
         return f"{len(event.partitions)} partitions were asked for, {len(response.codes)} answered"
     for one in _proposals(watch, answered):
         row = None if one.key is None else watch.world.ensemble.rows.get(one.key)
-        problem = _unknown(watch, one) if row is None else _wrong(watch, answered, one, row)
+        problem = _unknown(watch, answered, one) if row is None else _wrong(watch, answered, one, row)
         if problem:
             return f"{one.key}: a proposal of {event.broker_id} was answered {one.code.name}, though {problem}"
     return None
 
 
-def _unknown(watch: Watch, one: Proposal) -> str | None:
-    """A topic that storage has no more may still be known to a controller that has not heard of its end."""
-    return "its topic is gone" if one.code is ErrorCode.NONE and one.key is None else None
+def _unknown(watch: Watch, answered: Proposed, one: Proposal) -> str | None:
+    """A topic that storage does not have: another controller may have deleted it, so the present one alone must answer
+    that it does not know the id."""
+    if one.key is not None:
+        return None
+    named = isinstance(answered.event.partitions[one.position][0], str)
+    refused = one.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_office(answered.process)
+    return None if refused and one.code is not ErrorCode.NONE else "storage has no topic of this id"
 
 
 def _wrong(watch: Watch, answered: Proposed, one: Proposal, row: Row) -> str | None:

@@ -150,6 +150,34 @@ def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
     return None
 
 
+def only_assigned_replicas_are_sent(watch: Watch, post: Post) -> str | None:
+    """I21: LeaderAndIsr names replicas that storage has assigned: a reassignment that is not stored does not begin."""
+    message = post.letter.message
+    if not isinstance(message, LeaderAndIsr) or not watch.observed.in_office(post.process):
+        return None
+    for key, state in message.partitions.items():
+        row = watch.world.ensemble.rows.get(key)
+        others = set() if row is None else set(state.replicas) - set(row.replicas)
+        if others and row is not None:
+            return f"{key}: replicas {state.replicas} are sent, storage has {row.replicas}"
+    return None
+
+
+def last_good_logs_stay(watch: Watch, post: Post) -> str | None:
+    """I22: a reassignment deletes no replica while no live replica of its target leads."""
+    message, observed = post.letter.message, watch.observed
+    if not isinstance(message, StopReplica) or not observed.in_office(post.process):
+        return None
+    for key, stop in message.partitions.items():
+        row = watch.world.ensemble.rows.get(key)
+        if row is None or not stop.delete or key[0] in observed.deleting(post.process) | observed.marked():
+            continue
+        target = set(row.replicas) - set(row.removing)
+        if post.letter.broker_id in row.removing and row.leader not in target & observed.live(post.process):
+            return f"{key}: broker {post.letter.broker_id} is told to delete, {row.leader} leads, not {sorted(target)}"
+    return None
+
+
 def only_who_may_act_sends(watch: Watch, post: Post) -> str | None:
     """I3: no request is made while its sender cannot be certain of the role."""
     if not post.process.store.role_is_certain():

@@ -108,7 +108,9 @@ class World:
         self.folder = folder
         self.security = security
         self.cluster = Cluster(folder, zookeeper, (1, 2), {**shared, **internal, "listeners": theirs})
-        self.kframe = Instance(zookeeper, folder / "kframe", 1000, settings={**shared, "listeners": ours})
+        self.kframe = Instance(
+            zookeeper, folder / "kframe", 1000, "--create-chroot", settings={**shared, "listeners": ours}
+        )
         self.client = KazooClient(zookeeper, timeout=SESSION_S)
 
     def start(self) -> None:

@@ -4,6 +4,7 @@
 
 Brokers and kframe have two listeners, with and without passwords, each with or without TLS. Each call runs as every
 principal: ``kafka`` may do anything, ``alice`` some things, ``eve`` nothing, anonymous clients may describe a topic.
+Passwords are checked by PLAIN, and without TLS by SCRAM too.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -44,6 +46,7 @@ from kframe_kafka_wire.testing.tools import ToolBox, Tools
 
 KFRAME: Final = 1000
 SUPER, ALLOWED, DENIED, ANONYMOUS = "kafka", "alice", "eve", "anonymous"
+SCRAM: Final = "SCRAM-SHA-256"
 _PASSWORDS: Final = {SUPER: "secret", ALLOWED: "a-secret", DENIED: "x"}
 #: A client gives up in time, so that a call that nobody answers is a difference and not a hang.
 _CLIENT: Final = {"request.timeout.ms": "15000", "default.api.timeout.ms": "30000"}
@@ -83,7 +86,24 @@ class Client:
     @property
     def name(self) -> str:
         """For reports."""
-        return f"{self.principal} on {self.protocol}"
+        mechanism = self.settings.get("sasl.mechanism")
+        return f"{self.principal} on {self.protocol}" + (f" ({mechanism})" if mechanism else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """How often calls run under kframe: in rounds, each of which runs every call at most once as every client."""
+
+    repeat: int
+    """A call runs in at least this many rounds."""
+    tool_runs: int = 0
+    """The calls of a tool run in further rounds until the tool has run this many times as each client."""
+    seconds: float = float("inf")
+    """No round begins later than this after the first."""
+
+    def includes(self, number: int, tool_runs: int) -> bool:
+        """Whether a call runs in this round, if its tool has run ``tool_runs`` times in earlier rounds."""
+        return number < self.repeat or tool_runs < self.tool_runs
 
 
 class ParityCluster:
@@ -145,7 +165,8 @@ class ParityCluster:
         for name, password in _PASSWORDS.items():
             if self.setup.tls:
                 yield Client(name, first, {"security.protocol": first, **self._tls(name)})
-            yield Client(name, second, {"security.protocol": second, **tls, **login("PLAIN", name, password)})
+            for mechanism in ("PLAIN",) if self.setup.tls else ("PLAIN", SCRAM):
+                yield Client(name, second, {"security.protocol": second, **tls, **login(mechanism, name, password)})
 
     def address(self, protocol: str) -> str:
         """Where clients find the first broker."""
@@ -173,7 +194,7 @@ def prepare(tools: Tools, setup: Setup) -> None:
               str(RECORDS), "--timeout-ms", "60000")  # fmt: skip
     for kind, name, config in (
         ("users", "alice", "producer_byte_rate=1000000"),
-        ("users", "alice", "SCRAM-SHA-256=[iterations=8192,password=pencil]"),
+        *(("users", user, f"{SCRAM}=[iterations=4096,password={word}]") for user, word in _PASSWORDS.items()),
         ("users", "bob?=/&", "SCRAM-SHA-512=[iterations=4096,password=pencil]"),
         ("clients", "app", "consumer_byte_rate=2000000,request_percentage=150.5"),
         ("ips", "127.0.0.9", "connection_creation_rate=77"),
@@ -247,12 +268,16 @@ def compared(
     zookeeper: str,
     setup: Setup,
     brokers: int,
-    repeat: int,
+    rounds: Rounds,
     calls: Sequence[ToolCall],
     *,
     expected: int = 3,
+    after_round: Callable[[Comparison], object] = lambda comparison: None,
 ) -> Comparison:
-    """Run these calls ``expected`` times under Kafka's controller, and ``repeat`` times under kframe."""
+    """Run these calls ``expected`` times under Kafka's controller, and in ``rounds`` under kframe.
+
+    ``after_round`` gets the comparison of all rounds so far, after each round.
+    """
     cluster, box = ParityCluster(folder, zookeeper, setup, brokers), ToolBox(folder / "box")
     try:
         cluster.start()
@@ -260,9 +285,13 @@ def compared(
         everything = next(each for each in clients if each.principal == SUPER)
         address = cluster.address(everything.protocol)
         prepare(Tools(box, folder / "clients" / "prepare", address, everything.settings), setup)
-        under_kafka = collect(cluster, box, calls, clients, expected)
+        under_kafka: Outputs = {}
+        for _ in collect(cluster, box, calls, clients, Rounds(expected), under_kafka):
+            pass
         cluster.take_over()
-        under_kframe = collect(cluster, box, calls, clients, repeat)
+        under_kframe: Outputs = {}
+        for _ in collect(cluster, box, calls, clients, rounds, under_kframe):
+            after_round(compare(setup.name, under_kafka, under_kframe))
         return compare(setup.name, under_kafka, under_kframe)
     finally:
         cluster.end()
@@ -270,53 +299,90 @@ def compared(
 
 
 def main() -> int:
-    """Compare every set-up, write the page, and return 1 if anything differs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=50, help="how often each call runs under kframe (default: 50)")
-    parser.add_argument("--brokers", type=int, default=1, help="how many brokers there are beside kframe (default: 1)")
-    parser.add_argument("--setup", action="append", choices=[setup.name for setup in SETUPS], help="only these set-ups")
-    parser.add_argument("--evidence", type=Path, help="the page to write")
-    arguments = parser.parse_args()
+    """Compare every set-up, write the page after each round, and return 1 if anything differs."""
+    arguments = _parsed()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
-    chosen = [setup for setup in SETUPS if arguments.setup is None or setup.name in arguments.setup]
     command = f"python -m kframe_kafka_wire.testing.parity {' '.join(sys.argv[1:])}"
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    rounds = Rounds(arguments.repeat, arguments.tool_runs, 60 * arguments.minutes)
     comparisons: dict[str, Comparison] = {}
-    for setup in chosen:
+    for setup in SETUPS:
+        if arguments.setup is not None and setup.name not in arguments.setup:
+            continue
+
+        def write(comparison: Comparison, name: str = setup.name) -> None:
+            comparisons[name] = comparison
+            if arguments.evidence is not None:
+                arguments.evidence.write_text(page(comparisons, command, machine, commit.strip()))
+            print(f"{name}: {comparison.runs} runs, {len(comparison.differences)} differences", flush=True)
+
         with tempfile.TemporaryDirectory() as scratch:
             server = ServerHandle(Path(scratch) / "zookeeper", ServerOptions())
             try:
                 server.start()
-                comparisons[setup.name] = compared(
-                    Path(scratch) / "cluster", f"{server.address}/parity", setup, arguments.brokers, arguments.repeat,
-                    (*READING, *WRITING),
+                compared(
+                    Path(scratch) / "cluster", f"{server.address}/parity", setup, arguments.brokers, rounds,
+                    (*READING, *WRITING), expected=arguments.expected, after_round=write,
                 )  # fmt: skip
             finally:
                 server.kill()
-        text = page(comparisons, command, machine, commit.strip(), arguments.repeat)
-        if arguments.evidence is not None:
-            arguments.evidence.write_text(text)
-        print(f"{setup.name}: {len(comparisons[setup.name].differences)} differences", flush=True)
     return 1 if any(each.differences for each in comparisons.values()) else 0
 
 
+def _parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=50, help="how often each call runs under kframe (default: 50)")
+    parser.add_argument("--tool-runs", type=int, default=50,
+                        help="how often each tool runs as each client, at least (default: 50)")  # fmt: skip
+    parser.add_argument("--expected", type=int, default=3,
+                        help="how often each call runs under Kafka's controller (default: 3)")  # fmt: skip
+    parser.add_argument("--minutes", type=float, default=float("inf"),
+                        help="how long each set-up runs under kframe; a round that has begun ends")  # fmt: skip
+    parser.add_argument("--brokers", type=int, default=1, help="how many brokers there are beside kframe (default: 1)")
+    parser.add_argument("--setup", action="append", choices=[setup.name for setup in SETUPS], help="only these set-ups")
+    parser.add_argument("--evidence", type=Path, help="the page to write, after each round")
+    return parser.parse_args()
+
+
 def collect(
-    cluster: ParityCluster, box: ToolBox, calls: Sequence[ToolCall], clients: Sequence[Client], repeat: int
-) -> Outputs:
-    """Run each call so often as each of these clients."""
-    outputs: Outputs = {}
-    for client in clients:
-        folder = cluster.folder / "clients" / re.sub(r"\W+", "-", client.name)
-        tools = Tools(box, folder, cluster.address(client.protocol), {**_CLIENT, **client.settings})
-        for call in calls:
-            for _ in range(repeat):
-                unique = str(next(_UNIQUE))
-                for position, step in enumerate(call.steps()):
-                    arguments = [each.replace("{broker}", "1").replace("{unique}", unique) for each in step.arguments]
-                    code, said = tools.tried(step.tool, *arguments, given=step.input)
-                    name = step.name if step is call else f"{step.name} [{position} after: {call.name}]"
-                    outputs.setdefault((client.name, name), Counter())[f"exit {code}\n{normalized(said)}"] += 1
-    return outputs
+    cluster: ParityCluster,
+    box: ToolBox,
+    calls: Sequence[ToolCall],
+    clients: Sequence[Client],
+    rounds: Rounds,
+    outputs: Outputs,
+) -> Iterator[int]:
+    """Run the calls as these clients and add what they print to ``outputs``; yields the number of each ended round."""
+    end = time.monotonic() + rounds.seconds
+    tools = {client.name: _tools(cluster, box, client) for client in clients}
+    tool_runs: Counter[tuple[str, str]] = Counter()
+    for number in count():
+        before = tool_runs.copy()
+        for client in clients:
+            for call in calls:
+                if rounds.includes(number, before[client.name, call.tool]):
+                    tool_runs[client.name, call.tool] += 1
+                    _run(tools[client.name], client.name, call, outputs)
+        if tool_runs == before:
+            return
+        yield number
+        if time.monotonic() > end:
+            return
+
+
+def _tools(cluster: ParityCluster, box: ToolBox, client: Client) -> Tools:
+    folder = cluster.folder / "clients" / re.sub(r"\W+", "-", client.name)
+    return Tools(box, folder, cluster.address(client.protocol), {**_CLIENT, **client.settings})
+
+
+def _run(tools: Tools, client: str, call: ToolCall, outputs: Outputs) -> None:
+    """Run the steps of a call and count what they print."""
+    unique = str(next(_UNIQUE))
+    for position, step in enumerate(call.steps()):
+        arguments = [each.replace("{broker}", "1").replace("{unique}", unique) for each in step.arguments]
+        code, said = tools.tried(step.tool, *arguments, given=step.input)
+        name = step.name if step is call else f"{step.name} [{position} after: {call.name}]"
+        outputs.setdefault((client, name), Counter())[f"exit {code}\n{normalized(said)}"] += 1
 
 
 if __name__ == "__main__":

@@ -68,6 +68,10 @@ class Comparison:
     """How many steps as how many clients."""
     runs: int
     """How many times a tool ran under kframe."""
+    repetitions: int
+    """How often each step ran under kframe as each client, at least."""
+    tool_runs: int
+    """How often each tool ran under kframe as all clients together, at least."""
     by_design: Mapping[str, int]
     """How many outputs differ in lines that do not count, by reason."""
     differences: tuple[Difference, ...]
@@ -91,7 +95,13 @@ def compare(setup: str, kafka: Outputs, kframe: Outputs) -> Comparison:
         differences += [
             Difference(setup, client, step, output, outputs[output], tuple(expected)) for output in unexpected
         ]
-    return Comparison(len(kframe), sum(map(Counter.total, kframe.values())), by_design, tuple(differences))
+    totals = {key: outputs.total() for key, outputs in kframe.items()}
+    tool_runs: Counter[str] = Counter()
+    for (_, step), total in totals.items():
+        tool_runs[step.partition(" ")[0]] += total
+    return Comparison(
+        len(kframe), sum(totals.values()), min(totals.values()), min(tool_runs.values()), by_design, tuple(differences)
+    )
 
 
 def _lines(outputs: Mapping[str, int]) -> Iterator[str]:
@@ -104,10 +114,11 @@ def _without(rules: Sequence[Designed], output: str) -> str:
     )  # fmt: skip
 
 
-def page(comparisons: Mapping[str, Comparison], command: str, machine: str, commit: str, repeat: int) -> str:
+def page(comparisons: Mapping[str, Comparison], command: str, machine: str, commit: str) -> str:
     """The page of evidence in Markdown."""
     rows = [
-        f"| {name} | {each.outputs} | {each.runs} | {sum(each.by_design.values())} | {len(each.differences)} |"
+        f"| {name} | {each.outputs} | {each.runs} | {each.repetitions} | {each.tool_runs} |"
+        f" {sum(each.by_design.values())} | {len(each.differences)} |"
         for name, each in comparisons.items()
     ]
     reasons: Counter[str] = Counter()
@@ -125,10 +136,13 @@ def page(comparisons: Mapping[str, Comparison], command: str, machine: str, comm
         f"- command: `{command}`",
         f"- machine: {machine}",
         f"- commit: {commit}",
-        f"- repetitions under kframe: {repeat} for each call and principal",
         "",
-        "| set-up | outputs | runs of tools | differ by design | differ |",
-        "|---|---|---|---|---|",
+        "Outputs are counted for each call and client. Each call ran under kframe as each client at least as often as",
+        "`per call` says, and each tool as all clients together at least as often as `per tool` says. An output that",
+        "differs by design for two reasons counts twice.",
+        "",
+        "| set-up | outputs | runs of tools | per call | per tool | differ by design | differ |",
+        "|---|---|---|---|---|---|---|",
         *rows,
         "",
         "## By design",

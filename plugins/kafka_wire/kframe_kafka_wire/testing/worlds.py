@@ -57,7 +57,10 @@ class World:
         spoken = {"inter.broker.protocol.version": protocol}
         self.settings = {**SETTINGS, **spoken}
         self.cluster = Cluster(folder, zookeeper, settings=self.settings, version=version)
-        self.kframe = Instance(zookeeper, folder / "kframe", US, settings={**SIZES, **spoken, **OWN.get(version, {})})
+        self.kframe = Instance(
+            zookeeper, folder / "kframe", US, "--create-chroot",
+            settings={**SIZES, **spoken, **OWN.get(version, {})},
+        )  # fmt: skip
         self.client = KazooClient(zookeeper, timeout=SESSION_S)
 
     def __enter__(self) -> World:
