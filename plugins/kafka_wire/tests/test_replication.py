@@ -156,9 +156,9 @@ def wake(scene: Scene, sleeper: Instance, standby: Instance) -> None:
     scene.begin(broker)
     scene.await_full()
     before, (_, epoch) = scene.world.tree(), scene.world.controller()
-    resigned = sleeper.log.count("resigns")
+    resigned = sleeper.log.count("Resigned")
     sleeper.resume()
-    assert until(lambda: sleeper.log.count("resigns") > resigned, PATIENCE_S), sleeper.log
+    assert until(lambda: sleeper.log.count("Resigned") > resigned, PATIENCE_S), sleeper.log
     sleeper.await_ready(active=False)
     scene.load.await_more(AFTER)
     after = scene.world.tree()

@@ -186,11 +186,11 @@ def test_stand_by_takes_over_when_the_active_one_is_told_to_stop(start: Start, o
     first = start(1001)
     assert holds(operator, 1001, 2)
     second = start(1002)
-    assert says(first, "takes over with epoch 2")
+    assert says(first, "Ready to serve as the new controller with epoch 2")
     assert says(first, "WARN [Controller id=1001] anybody who reaches ZooKeeper may change")
     assert first.end(signal.SIGTERM) == 0
     assert holds(operator, 1002, 3)
-    assert says(first, "controller 1001 resigns: asked to resign")
+    assert says(first, "Resigned: asked to resign")
     assert second.end(signal.SIGINT) == 0
     assert operator.exists(paths.CONTROLLER) is None
 
@@ -208,10 +208,10 @@ def test_stand_by_takes_over_when_the_active_one_dies(start: Start, operator: Ka
 
 def test_takeover(start: Start, operator: KazooClient) -> None:
     first = start(1001)
-    assert says(first, "takes over with epoch 2")
+    assert says(first, "Ready to serve as the new controller with epoch 2")
     second = start(1002, "--takeover")
-    assert says(second, "takes over with epoch 3")
-    assert says(first, "controller 1001 resigns: our session does not hold the role any more")
+    assert says(second, "Ready to serve as the new controller with epoch 3")
+    assert says(first, "Resigned: our session does not hold the role any more")
     assert second.end(signal.SIGTERM) == 0
     assert holds(operator, 1001, 4)
 
@@ -265,11 +265,11 @@ def test_no_name_from_storage_breaks_a_line_of_the_log(start: Start, operator: K
         operator.create(f"{paths.BROKER_IDS}/{name}", b"")
     operator.create(paths.PREFERRED_ELECTION, b'{"version":1,"partitions":[{"topic":"a\\nb","partition":0}]}')
     running = start(1001)
-    assert says(running, "takes over with epoch 2")
+    assert says(running, "Ready to serve as the new controller with epoch 2")
     assert says(running, "preferred_replica_election is left out")
     assert running.end(signal.SIGTERM) == 0
     lines = running.log.read_text().splitlines()
-    assert [line for line in lines if not re.match(r"\[\d{4}-.+\] [A-Z]+ \[Controller id=1001", line)] == []
+    assert [line for line in lines if not re.match(r"\[\d{4}-.+\] [A-Z]+ \[.+(id|Id)=1001", line)] == []
     assert [line for line in lines if not line.isprintable()] == []
     assert sum("is left out" in line for line in lines) == 2 * len(odd) + 1
     shown = kframe("controller", "status", "--zookeeper", place).stdout.split("\n")
@@ -283,7 +283,7 @@ def test_status_and_resign(place: str, start: Start, operator: KazooClient) -> N
     assert document("controller", "status", "--zookeeper", place)["controller_id"] is None
     assert kframe("controller", "resign", "--zookeeper", place).returncode == 5
     running = start(1001)
-    assert says(running, "takes over with epoch 2")
+    assert says(running, "Ready to serve as the new controller with epoch 2")
     found = document("controller", "status", "--zookeeper", place)
     assert {key: found[key] for key in ("schema", "controller_id", "controller_epoch", "brokers", "quarantined")} == {
         "schema": "kframe.controller-status/v1", "controller_id": 1001, "controller_epoch": 2,
@@ -294,7 +294,7 @@ def test_status_and_resign(place: str, start: Start, operator: KazooClient) -> N
     assert (refused.returncode, refused.stderr) == (5, "error: broker 1001 is controller, not 1002\n")
     ended = document("controller", "resign", "--zookeeper", place, "--id", 1001)
     assert (ended["controller_id"], ended["controller_epoch"]) == (1001, 2)
-    assert says(running, "takes over with epoch 3"), "it stands for election again"
+    assert says(running, "Ready to serve as the new controller with epoch 3"), "it stands for election again"
 
 
 def test_quick_status_reads_no_topic(place: str, operator: KazooClient) -> None:

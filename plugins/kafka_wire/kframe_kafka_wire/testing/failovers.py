@@ -33,7 +33,7 @@ _TOPIC: Final = "failovers"
 _REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 #: What a broker logs when it has won the role (Kafka 3.9 ``KafkaController.elect``).
 _WON_BY_BROKER: Final = re.compile(r"successfully elected as the controller\. Epoch incremented to (\d+)")
-_ACTIVE: Final = "takes over with epoch"
+_ACTIVE: Final = "Ready to serve as the new controller with epoch"
 _numbers = itertools.count()
 
 

@@ -51,9 +51,9 @@ class ControllerRun(Process):
 
     def settle(self) -> bool:
         """Wait until it has taken office, and, once woken from a freeze, lost it; whether it has the role then."""
-        last = "resigns" if self._woken else "takes over with epoch"
+        last = "Resigned" if self._woken else "Ready to serve as the new controller with epoch"
         assert until(lambda: last in self.log or self.pid is None), self.log
-        return self.log.rfind("takes over with epoch") > self.log.rfind("resigns")
+        return self.log.rfind("Ready to serve as the new controller with epoch") > self.log.rfind("Resigned")
 
     def do(self, _task: Task) -> NoReturn:
         """Nobody can ask the command for anything but by ZooKeeper."""

@@ -75,10 +75,13 @@ class World:
 
     def await_kframe(self, contender: ControllerRun) -> int:
         """Return the controller epoch when kframe has the role and has taken it up."""
-        until(lambda: "takes over with epoch" in contender.log or contender.pid is None, PATIENCE_S)
+        until(
+            lambda: "Ready to serve as the new controller with epoch" in contender.log or contender.pid is None,
+            PATIENCE_S,
+        )
         controller_id, controller_epoch = self.controller()
         assert controller_id == OURS, contender.log
-        assert f"takes over with epoch {controller_epoch}" in contender.log
+        assert f"Ready to serve as the new controller with epoch {controller_epoch}" in contender.log
         return controller_epoch
 
     def await_kafka(self, controller_epoch: int) -> int:
