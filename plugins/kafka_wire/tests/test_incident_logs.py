@@ -64,7 +64,7 @@ OWN: Final[Mapping[str, str]] = {
     r"Controller \d+ gives up its connection .*": "once for each cut that ends with the broker's registration",
 }
 #: Patterns of both that depend on how long a broker takes to listen, and on when it is noticed that it was killed.
-TIMING: Final = re.compile(r"Controller .*(connect|fails to send)")
+TIMING: Final = re.compile(r"Controller .*(connect|fails to send)|New topics: ")
 _LINE: Final = re.compile(r"^\[[-0-9 :,]+\] (INFO|WARN|ERROR|FATAL) (.*) \(([\w.$]+)\)$", re.MULTILINE)
 _SETS: Final = re.compile(r"(?:Hash|ListBuffer|mutable\.)?(Set|Map)\d?\(([^()]*)\)")
 
