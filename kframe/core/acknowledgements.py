@@ -60,12 +60,12 @@ class Acknowledgements:
             missing.pop()
 
     def any_answered(self, missing: list[tuple[int, int]], live: UInt8) -> bool:
-        """Whether a live broker has answered the batches that ``missing`` still have to answer."""
-        refusing = {broker for broker, batch in missing if batch == NEVER}
-        batch = min((batch for _, batch in missing if batch != NEVER), default=0)
+        """Whether a live broker has answered, with or without an error, what ``missing`` still have to answer."""
+        if any(live[broker] for broker, batch in missing if batch == NEVER):
+            return True
+        first = min((batch for _, batch in missing), default=0)
         self._reserve(len(live))
-        brokers = np.flatnonzero((self._answered[: len(live)] >= batch) & (live != 0))
-        return not set(brokers.tolist()) <= refusing
+        return bool(((self._answered[: len(live)] >= first) & (live != 0)).any())
 
     def refused(self, missing: list[tuple[int, int]], broker: int, batch: int) -> list[tuple[int, int]]:
         """``missing`` after ``broker`` has refused the metadata of ``batch``: what it had not answered before stays."""

@@ -3,7 +3,8 @@
 Kafka keeps such requests in a purgatory until the metadata cache of the controller's broker shows the change
 (3.9 ``DelayedCreatePartitions``, ``DelayedDeleteTopics``). This controller is no broker: it waits until every live
 broker has answered the UpdateMetadata that announces the change. A broker that hangs must not fail the request, as it
-does not in Kafka: after half of the timeout the answer of one broker is enough.
+does not in Kafka: after half of the timeout the answer of one broker is enough, even an answer with an error, which
+Kafka's controller only logs.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Waiter:
         return not pending and not self.missing
 
     def late(self, context: Context) -> set[str]:
-        """Topics that are not announced, or known to no live broker."""
+        """Topics that are not announced, or whose announcement no live broker has answered."""
         if self.done(context):
             return set()
         late = self.unannounced | self.pending(context, self.names)
