@@ -73,8 +73,8 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
 
     with watch.phase("take it over as its controller"):
         whatif = WhatIf(snapshot, clock=watch.clock)
-    standing = whatif.standing()
-    victim = int(whatif.cluster.brokers.ids[int(standing.leaders.argmax())])
+    health = whatif.health()
+    victim = int(whatif.cluster.brokers.ids[int(health.leaders.argmax())])
     with watch.phase(f"broker {victim} fails: decide, store, encode every request"):
         outcome = whatif.fail([victim])
     watch.tell("  of it, encoding the requests", outcome.encode_ms)

@@ -125,9 +125,9 @@ def _condition_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _skew_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for load in ("leader", "replica"):
         for when in ("before", "after"):
-            standing = document[when]
-            brokers = standing["registered_brokers"]
-            yield {"load": f"{load}s {when}", "on_brokers": brokers, **standing[f"{load}_skew"]}
+            health = document[when]
+            brokers = health["registered_brokers"]
+            yield {"load": f"{load}s {when}", "on_brokers": brokers, **health[f"{load}_skew"]}
 
 
 def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:

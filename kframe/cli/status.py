@@ -19,8 +19,8 @@ from kframe.errors import ConfigError
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
 from kframe.snapshot.instances import Instance, utc_text
-from kframe.snapshot.live import LiveCounts, Standing
-from kframe.whatif.standing import standing_of
+from kframe.snapshot.live import ClusterStatus, LiveCounts
+from kframe.whatif.health import health_of
 from kframe.whatif.study import DYNAMIC_KEYS
 
 SCHEMA: Final = "kframe.controller-status/v1"
@@ -39,7 +39,7 @@ class Page:
     problem: str | None = None
 
 
-def fetch_page(found: Standing) -> Page:
+def fetch_page(found: ClusterStatus) -> Page:
     """The page of the instance that is controller. Whatever goes wrong with it is named in the result."""
     if found.kind is None:
         return Page(problem="there is no controller")
@@ -57,7 +57,7 @@ def fetch_page(found: Standing) -> Page:
     return Page(queues, quarantined)
 
 
-def report(found: Standing, page: Page, config: ControllerConfig) -> dict[str, Any]:
+def report(found: ClusterStatus, page: Page, config: ControllerConfig) -> dict[str, Any]:
     """All that is known, as plain data; None is unknown. ``config`` has the settings that brokers do not store."""
     quarantined, unreadable = page.quarantined, found.unreadable
     if quarantined is None:
@@ -124,8 +124,8 @@ def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> di
     dynamic = {key: counts.broker_defaults[key] for key in DYNAMIC_KEYS if key in counts.broker_defaults}
     with suppress(ConfigError):  # brokers refuse such a value too, and go by their own
         config = ControllerConfig({**config.given, **dynamic})
-    standing = standing_of(counts.cluster, config).counts()
-    found = (standing["offline"], standing["under_replicated"], standing["under_min_isr"], counts.deletions,
+    health = health_of(counts.cluster, config).counts()
+    found = (health["offline"], health["under_replicated"], health["under_min_isr"], counts.deletions,
              _reassigning(counts))  # fmt: skip
     return dict(zip(_COUNTS, found, strict=True))
 

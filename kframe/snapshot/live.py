@@ -35,7 +35,7 @@ class LiveCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class ClusterStatus:
     """How a live cluster stands; None is unknown or not there."""
 
     controller_id: int | None
@@ -82,7 +82,7 @@ class LiveCluster(Protocol):
         Raises SnapshotError where there is no cluster.
         """
 
-    def standing(self, progress: Progress = ignore_progress, *, quick: bool = False) -> Standing:
+    def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
         """Read everything once, and look at access rights. Raises SnapshotError where there is no cluster.
 
         ``quick`` reads topics' names only: partitions are not counted, and what is broken in topics is not found.

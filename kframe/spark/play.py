@@ -31,8 +31,8 @@ from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, Table
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.export import partitions_table
+from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 from kframe.whatif.outcome import Answer, FailOn
-from kframe.whatif.standing import CONDITIONS as CONDITION_NAMES
 
 _SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
 #: The changed partitions, as ``kframe whatif --out`` writes them.

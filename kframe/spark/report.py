@@ -20,7 +20,7 @@ from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, Table
 from kframe.spark.stages import FAILOVER, REQUESTED
 from kframe.whatif.files import new_figure, put_figure
-from kframe.whatif.standing import CONDITIONS as CONDITION_NAMES
+from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

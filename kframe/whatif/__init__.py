@@ -7,11 +7,11 @@ from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.create import create
 from kframe.whatif.delete import delete
 from kframe.whatif.fates import Fate, TopicFate
+from kframe.whatif.health import CONDITIONS, ClusterHealth, Skew
 from kframe.whatif.moves import Moves
 from kframe.whatif.outcome import Answer, FailOn, Impact, Operation, Outcome, StepOutcome, Verb
 from kframe.whatif.plan import Plan, read_plan
 from kframe.whatif.reassign import reassign
-from kframe.whatif.standing import CONDITIONS, Skew, Standing
 from kframe.whatif.study import WhatIf
 from kframe.whatif.sweep import Failure, SortBy, Sweep, sweep
 from kframe.whatif.timeline import ElectionHeld, Happening, RequestsSent, StatesStored, TopicAction, TopicsWritten
@@ -20,6 +20,7 @@ from kframe.whatif.trail import Moment, Trail
 __all__ = [
     "CONDITIONS",
     "Answer",
+    "ClusterHealth",
     "ElectionHeld",
     "FailOn",
     "Failure",
@@ -35,7 +36,6 @@ __all__ = [
     "RequestsSent",
     "Skew",
     "SortBy",
-    "Standing",
     "StatesStored",
     "StepOutcome",
     "Sweep",

@@ -11,7 +11,7 @@ import numpy as np
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Partitions, Ragged
 from kframe.model.lists import same_lists
-from kframe.whatif.standing import Standing
+from kframe.whatif.health import ClusterHealth
 
 #: Rows turned into Python objects at a time, where somebody wants to read them.
 CHUNK_ROWS: Final = 4096
@@ -80,12 +80,12 @@ class PartitionChanges:
 
 
 def changes_between(
-    before: Partitions, cluster: ClusterState, standings: tuple[Standing, Standing], unclean: Sequence[Int32],
+    before: Partitions, cluster: ClusterState, healths: tuple[ClusterHealth, ClusterHealth], unclean: Sequence[Int32],
     known: tuple[bool, bool], *, assignments: bool,
 ) -> PartitionChanges:  # fmt: skip
     """Compare ``before``, an earlier copy of its columns, with ``cluster``; every stored change raises the version.
 
-    ``standings`` are those of both moments, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
+    ``healths`` are those of both moments, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
     epochs and partition epochs, ``assignments`` whether replica lists may have changed. Costs copies of all columns of
     ``before`` where partitions are new.
     """
@@ -100,7 +100,7 @@ def changes_between(
     for some in unclean:
         elected_unclean[some] = True
     epochs, versions = known
-    was, now = standings
+    was, now = healths
     was_offline = np.append(was.offline, np.zeros(len(after) - len(was.offline), np.bool_))[rows]
     is_offline = now.offline[rows]
     return PartitionChanges(

@@ -10,8 +10,8 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.snapshot import Snapshot
+from kframe.whatif.health import ClusterHealth
 from kframe.whatif.outcome import Answer, FailOn, Outcome, StepOutcome
-from kframe.whatif.standing import Standing
 
 SCHEMA: Final = "kframe.whatif/v1"
 #: How many partitions an answer names.
@@ -55,8 +55,8 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
         "changed": outcome.changed,
         "impact": asdict(outcome.impact),
         "findings": {str(what): outcome.found(what) for what in FailOn},
-        "before": _standing(outcome.before),
-        "after": _standing(outcome.after),
+        "before": _health(outcome.before),
+        "after": _health(outcome.after),
         "steps": [_step(step, cluster) for step in outcome.steps],
         **more,
         "brokers": list(broker_records(outcome)),
@@ -106,12 +106,12 @@ def timeline_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
             yield {"step": number, "name": step.name, "text": happening.text(), **happening.record()}
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
+def _health(health: ClusterHealth) -> dict[str, Any]:
     return {
-        **standing.counts(),
-        "registered_brokers": int(standing.registered.sum()),
-        "leader_skew": asdict(standing.leader_skew),
-        "replica_skew": asdict(standing.replica_skew),
+        **health.counts(),
+        "registered_brokers": int(health.registered.sum()),
+        "leader_skew": asdict(health.leader_skew),
+        "replica_skew": asdict(health.replica_skew),
     }
 
 

@@ -14,9 +14,9 @@ from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.fates import TopicFate
+from kframe.whatif.health import ClusterHealth, newly
 from kframe.whatif.moves import Moves
 from kframe.whatif.observe import Traffic
-from kframe.whatif.standing import Standing, newly
 from kframe.whatif.timeline import Happening, RequestsSent, StatesStored, TopicsWritten
 
 #: What a step can record that reaches storage or a broker; an election without a winner reaches neither.
@@ -99,11 +99,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """What a step says of itself: the answer it got; ``happenings`` and ``standing`` in place of what was observed."""
+    """What a step says of itself: the answer it got; ``happenings`` and ``health`` in place of what was observed."""
 
     answer: Answer | None = None
     happenings: tuple[Happening, ...] | None = None
-    standing: Standing | None = None
+    health: ClusterHealth | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,8 +144,8 @@ class Outcome:
     operation: Operation
     broker_ids: Int32
     racks: tuple[str | None, ...]
-    before: Standing
-    after: Standing
+    before: ClusterHealth
+    after: ClusterHealth
     steps: tuple[StepOutcome, ...]
     changes: PartitionChanges
     traffic: Mapping[Api, Traffic]

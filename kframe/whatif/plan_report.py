@@ -11,6 +11,7 @@ import numpy as np
 
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int64
+from kframe.whatif.health import Skew
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import (
     SEVERITY,
@@ -24,7 +25,6 @@ from kframe.whatif.plan_check import (
     racks_of,
     replica_loads,
 )
-from kframe.whatif.standing import Skew
 
 SCHEMA: Final = "kframe.plan-check/v1"
 

@@ -93,7 +93,7 @@ class _Reassignment:
         brokers = cluster.brokers
         self._before = _Before(
             rows, known, held, held.keep(~being_added), frozenset(brokers.ids[brokers.live != 0].tolist()),
-            study.standing().replicas,
+            study.health().replicas,
         )  # fmt: skip
         self._codes: Int16 = np.zeros(len(targets), np.int16)
         self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
@@ -134,7 +134,7 @@ class _Reassignment:
         twin.brokers, twin.topics, twin.partitions = brokers, cluster.topics, columns
         for one in accepted:
             stored.apply(twin, one, one.expected + np.int32(1))
-        return Told(happenings=until_answers.happenings(), standing=study.standing_of(twin))
+        return Told(happenings=until_answers.happenings(), health=study.health_of(twin))
 
     def finish(self) -> Told:
         """What the controller did after each answer."""

@@ -27,6 +27,7 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.snapshot.snapshot import brokers_text
 from kframe.whatif.changes import changes_between
+from kframe.whatif.health import ClusterHealth, either, health_of, newly
 from kframe.whatif.observe import (
     BatchWatch,
     ElectionWatch,
@@ -40,7 +41,6 @@ from kframe.whatif.observe import (
     watched,
 )
 from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Told, Verb
-from kframe.whatif.standing import Standing, either, newly, standing_of
 from kframe.whatif.timeline import Happening, RequestsSent, Turns
 from kframe.whatif.trail import Trail
 
@@ -130,13 +130,13 @@ class WhatIf:
         """Under which the controller writes."""
         return self._loop.controller.controller_epoch
 
-    def standing(self) -> Standing:
+    def health(self) -> ClusterHealth:
         """How the cluster stands now."""
-        return self.standing_of(self.cluster)
+        return self.health_of(self.cluster)
 
-    def standing_of(self, cluster: ClusterState) -> Standing:
+    def health_of(self, cluster: ClusterState) -> ClusterHealth:
         """How ``cluster`` would stand under this controller's settings."""
-        return standing_of(cluster, self.config, self.snapshot.topics.configs is not None)
+        return health_of(cluster, self.config, self.snapshot.topics.configs is not None)
 
     def follow(self, topic: str, partition: int) -> Trail:
         """From now on note how storage has this partition. Raises InputError for an unknown one."""
@@ -257,7 +257,7 @@ class WhatIf:
 
     def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
         """Play steps and say what came of them."""
-        cluster, before, notes = self.cluster, self.standing(), tuple(self._notes(operation))
+        cluster, before, notes = self.cluster, self.health(), tuple(self._notes(operation))
         columns, after, encoded_ms = cluster.partitions.copy(), before, self._transport.encode_ms
         self._record = record = Record(len(cluster.brokers))
         self._transport.begin()
@@ -271,7 +271,7 @@ class WhatIf:
             self._settle()
             told = told if isinstance(told, Told) else Told(told)
             happenings = record.take() if told.happenings is None else told.happenings
-            after = told.standing or self.standing()
+            after = told.health or self.health()
             for what, was, now in (
                 (FailOn.OFFLINE, before.offline, after.offline),
                 (FailOn.UNDER_MIN_ISR, before.under_min_isr, after.under_min_isr),

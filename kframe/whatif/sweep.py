@@ -14,8 +14,8 @@ from kframe.errors import SnapshotError
 from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
+from kframe.whatif.health import Skew
 from kframe.whatif.outcome import FailOn
-from kframe.whatif.standing import Skew
 from kframe.whatif.study import config_of
 from kframe.whatif.sweep_counts import METRICS, FailureCounts, count_failures
 

@@ -23,7 +23,7 @@ from kframe.snapshot.files import Progress, ignore_progress
 from kframe.whatif.sweep_healthy import HealthyCounts, rack_bits
 
 #: What is counted of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
-#: ``unclean_elections`` were held, ``unclean_needed`` were not allowed (``Standing.unclean_needed``).
+#: ``unclean_elections`` were held, ``unclean_needed`` were not allowed (``ClusterHealth.unclean_needed``).
 METRICS: Final = (
     "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
     "unclean_needed", "leaders_moved",

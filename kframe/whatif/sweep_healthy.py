@@ -63,9 +63,9 @@ class HealthyCounts:
             follows, alone = self.follows[kind], KINDS[kind][0] == 1
             led = follows.sum(axis=1)
             hosted = led if alone else led + follows.sum(axis=0) + self.further[kind]
-            totals += led.sum() * _standing(kind, 0)
+            totals += led.sum() * _health(kind, 0)
             leads += led
-            found = np.outer(hosted, _standing(kind, 1) - _standing(kind, 0)) + np.outer(led, _moved(kind))
+            found = np.outer(hosted, _health(kind, 1) - _health(kind, 0)) + np.outer(led, _moved(kind))
             brokers += found
             found += np.outer(self.doubled[kind], _beyond(kind))
             np.add.at(racks, rack[racked], found[racked])
@@ -118,7 +118,7 @@ def rack_bits(rack: Int32, registered: UInt8, bits: int = RACK_BITS) -> Int64:
     return found
 
 
-def _standing(kind: int, failed: int) -> Int32:
+def _health(kind: int, failed: int) -> Int32:
     """The metrics that a partition of a kind counts in when so many of its brokers have failed, but for its leader's
     move; at most two."""
     replicas, spare = KINDS[kind]
@@ -136,7 +136,7 @@ def _beyond(kind: int) -> Int32:
     """What two failures count beyond the sum of each alone. Where both replicas fail, nobody is left to lead."""
     if KINDS[kind][0] == 1:
         return np.zeros_like(_ALL_GONE)
-    beyond: Int32 = _standing(kind, 2) - 2 * _standing(kind, 1) + _standing(kind, 0)
+    beyond: Int32 = _health(kind, 2) - 2 * _health(kind, 1) + _health(kind, 0)
     return beyond - _moved(kind) if KINDS[kind][0] == 2 else beyond
 
 

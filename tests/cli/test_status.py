@@ -17,7 +17,7 @@ from kframe.cli.status import Page, fetch_page, report, show
 from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.model.config import ControllerConfig
 from kframe.snapshot.instances import Instance
-from kframe.snapshot.live import LiveCounts, Standing
+from kframe.snapshot.live import ClusterStatus, LiveCounts
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 ACTIVE = Instance(1000, "h1", 11, 0, "token-a")
@@ -42,15 +42,15 @@ def counts(**changed: Any) -> LiveCounts:
     return replace(given, **changed)
 
 
-def standing(**changed: Any) -> Standing:
-    given = Standing(
+def status(**changed: Any) -> ClusterStatus:
+    given = ClusterStatus(
         1000, 5, 0, "the-id", (1, 2), 2, 6, warnings=("w1", "w2", "w3", "w4"), kind="kframe", instance=ACTIVE,
         standbys=(STANDBY,), counts=counts(),
     )  # fmt: skip
     return replace(given, **changed)
 
 
-def told(capsys: pytest.CaptureFixture[str], found: Standing, page: Page, output: str = "table") -> list[str]:
+def told(capsys: pytest.CaptureFixture[str], found: ClusterStatus, page: Page, output: str = "table") -> list[str]:
     show(report(found, page, ControllerConfig()), output)
     return capsys.readouterr().out.splitlines()
 
@@ -69,12 +69,12 @@ def test_the_first_line_says_who_is_controller(capsys: pytest.CaptureFixture[str
          "none (epoch 5); stand-bys: 1001 on h2 pid 12"),
     ]  # fmt: skip
     for changed, line in cases:
-        name, _, said = told(capsys, standing(**changed), Page())[0].partition(" ")
+        name, _, said = told(capsys, status(**changed), Page())[0].partition(" ")
         assert (name, said.strip()) == ("controller", line)
 
 
 def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told(capsys, standing(), Page({"1": 0, "2": 3}, {}))
+    lines = told(capsys, status(), Page({"1": 0, "2": 3}, {}))
     fields = {line[:27].strip(): line[27:].strip() for line in lines}
     assert {name: fields[name] for name in (
         "offline partitions", "under replicated partitions", "under min isr partitions", "topics to delete",
@@ -87,23 +87,23 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_setting_of_all_brokers_that_is_none_is_passed_over() -> None:
-    found = standing(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
+    found = status(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
     assert report(found, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
 
 
 def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told(capsys, standing(), Page())
+    lines = told(capsys, status(), Page())
     assert [line.partition(" ")[2].strip() for line in lines if line.startswith("security")] == [
         "w1; w2; w3; and 1 more notes (-o wide shows all)"
     ]
     assert "  w4" not in lines
-    assert told(capsys, standing(), Page(), "wide")[-4:] == ["  w1", "  w2", "  w3", "  w4"]
-    assert "security" in told(capsys, standing(warnings=()), Page())[-3]
+    assert told(capsys, status(), Page(), "wide")[-4:] == ["  w1", "  w2", "  w3", "  w4"]
+    assert "security" in told(capsys, status(warnings=()), Page())[-3]
 
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_data_says_all_that_the_table_says(capsys: pytest.CaptureFixture[str], quick: bool) -> None:
-    found = standing(counts=None, partitions=None) if quick else standing()
+    found = status(counts=None, partitions=None) if quick else status()
     document = json.loads("\n".join(told(capsys, found, Page(problem="no pages"), "json")))
     lists = {"quarantined": [] if quick else [{"path": "/a", "reason": "no JSON"}], "unreadable": []}
     known = (None,) * 5 if quick else (1, 3, 2, 1, 2)
@@ -130,7 +130,7 @@ def test_queues_and_quarantined_records_come_from_the_page() -> None:
     builder = ControllerBuilder(1000, ensemble.connect(), RecordingTransport(), servers=[monitor])
     with builder.build() as controller:
         controller.inspect(lambda _cluster: None).result(timeout=30)
-        found = standing(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
+        found = status(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
         assert fetch_page(found) == Page({str(one): 0 for one in controller.transport.queues()}, {})
         assert report(found, fetch_page(found), ControllerConfig())["quarantined_by"] == "controller"
 
@@ -146,7 +146,7 @@ def test_queues_and_quarantined_records_come_from_the_page() -> None:
     ],
 )
 def test_a_page_that_is_not_there_is_named(changed: dict[str, Any], problem: str) -> None:
-    page = fetch_page(standing(**changed))
+    page = fetch_page(status(**changed))
     assert (page.queues, page.quarantined) == (None, None)
     assert page.problem is not None
     assert problem in page.problem
@@ -188,7 +188,7 @@ def stranger() -> Iterator[HTTPServer]:
 def test_another_answer_is_no_page(stranger: HTTPServer, answer: tuple[int, bytes], problem: str) -> None:
     instance = Instance.of_this_process(1000)
     _Handler.answer = answer[0], answer[1].replace(b"TOKEN", instance.token.encode())
-    page = fetch_page(standing(instance=replace(instance, metrics=f"127.0.0.1:{stranger.server_port}")))
+    page = fetch_page(status(instance=replace(instance, metrics=f"127.0.0.1:{stranger.server_port}")))
     assert page.queues is None
     assert page.problem is not None
     assert problem in page.problem

@@ -29,8 +29,8 @@ from kframe.spark.schema import BROKERS, PARTITIONS, SCENARIOS
 from kframe.spark.shards import SHARDS, pack
 from kframe.whatif import WhatIf
 from kframe.whatif.export import partitions_table
+from kframe.whatif.health import CONDITIONS
 from kframe.whatif.outcome import Answer, FailOn
-from kframe.whatif.standing import CONDITIONS
 
 Rows = list[dict[str, Any]]
 EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}], SHARDS.schema)

@@ -30,15 +30,15 @@ FAILURES = [
 def test_failures(row: tuple[object, ...]) -> None:
     brokers, unclean, led, in_sync, offline, under, at, short, needed, moved, taken = row
     whatif = WhatIf(small(int(str(unclean))))
-    standing = whatif.standing()
+    health = whatif.health()
     if isinstance(brokers, tuple) and brokers:
         outcome = whatif.fail(brokers)
-        standing = outcome.after
+        health = outcome.after
         assert (outcome.impact.leaders_moved, outcome.impact.unclean_elections) == (moved, taken)
         assert outcome.found(FailOn.LOSS) == taken
     assert leaders(whatif) == led
     assert isrs(whatif) == in_sync
-    assert list(standing.counts().values()) == [offline, under, at, short, needed]
+    assert list(health.counts().values()) == [offline, under, at, short, needed]
 
 
 def test_the_timeline_tells_what_happened_in_order() -> None:
@@ -90,7 +90,7 @@ def test_changes_stand_in_columns_with_both_states() -> None:
 
 def test_states_are_written_under_the_snapshots_own_controller_epoch() -> None:
     whatif = WhatIf(small())
-    assert whatif.standing().counts()["offline"] == 1
+    assert whatif.health().counts()["offline"] == 1
     whatif.fail([1])
     assert whatif.cluster["t", 0].controller_epoch == 7
     stored = whatif._ensemble.states.cluster
@@ -220,7 +220,7 @@ def test_min_isr_comes_from_the_configuration_where_the_topic_has_none() -> None
     snapshot = small()
     plain = Snapshot(snapshot.brokers, snapshot.topics, snapshot.partitions, snapshot.source)
     object.__setattr__(plain.topics, "configs", {})
-    counts = {least: WhatIf(plain, {"min.insync.replicas": least}).standing().counts() for least in (1, 3, 9)}
+    counts = {least: WhatIf(plain, {"min.insync.replicas": least}).health().counts() for least in (1, 3, 9)}
     # t-0 and t-1 have three of three in sync; t-2 one of two, t-3 one of one: what is asked for is capped.
     assert [counts[least]["under_min_isr"] for least in (1, 3, 9)] == [1, 2, 2]
     assert [counts[least]["at_min_isr"] for least in (1, 3, 9)] == [2, 3, 3]

@@ -130,11 +130,11 @@ def test_of_states_that_contradict_the_assignment_too(snapshot: Snapshot, config
 @given(snapshots(), configs())
 def test_what_is_found_and_how_it_stood_are_the_engines(snapshot: Snapshot, config: dict[str, object]) -> None:
     found = sweep(snapshot, config, depth=1, racks=False)
-    standing = WhatIf(snapshot, config).standing()
-    counts = standing.counts()
+    health = WhatIf(snapshot, config).health()
+    counts = health.counts()
     assert found.before == {name: counts[name] for name in found.before}
     assert set(found.before) == set(counts) - {"under_replicated"}
-    assert found.before_skew == standing.leader_skew
+    assert found.before_skew == health.leader_skew
     assert len(found) == len(found.brokers)
     for what in FailOn:
         column = found.found(what)

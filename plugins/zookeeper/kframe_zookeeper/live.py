@@ -11,7 +11,7 @@ from kazoo.exceptions import KazooException
 
 from kframe.errors import ConfigError, ControllerFenced, StoreError, ZnodeError
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.snapshot.live import LiveCounts, Resignation, Standing
+from kframe.snapshot.live import ClusterStatus, LiveCounts, Resignation
 from kframe.snapshot.snapshot import Snapshot
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import audit
@@ -24,7 +24,7 @@ from kframe_zookeeper.multiwrite import LOST, Writes, write_once
 from kframe_zookeeper.requests import check, delete
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.settings import KEYS, PREFIX, ConnectSettings, settings_of_config, settings_of_url
-from kframe_zookeeper.standing import counts_of, role_of
+from kframe_zookeeper.status import counts_of, role_of
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.znodes import decode_broker, decode_controller, decode_controller_epoch, is_controller_only
 
@@ -66,8 +66,8 @@ class ZooKeeperCluster:
         with self._session() as session:
             return capture(session, self._name, progress)
 
-    def standing(self, progress: Progress = ignore_progress, *, quick: bool = False) -> Standing:
-        """Read once; see ``LiveCluster.standing``."""
+    def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
+        """Read once; see ``LiveCluster.status``."""
         with self._session() as session:
             instances = read_instances(session)
             tree = Reader(session, self._name, ignore_progress).read(quick=True)
@@ -81,7 +81,7 @@ class ZooKeeperCluster:
             (tree.listed, None) if counts is None else (len(counts.cluster.topics), len(counts.cluster))
         )
         progress(partitions or 0, partitions or 0)
-        return Standing(
+        return ClusterStatus(
             snapshot.controller_id,
             snapshot.controller_epoch,
             role.elected_ms,

@@ -97,7 +97,7 @@ def test_urls_that_are_refused(url: str, config: dict[str, str]) -> None:
 def test_capture_writes_nothing(cluster: ZooKeeperCluster, world: ZooKeeperWorld) -> None:
     before = world.operator.exists("/").pzxid
     cluster.capture()
-    cluster.standing()
+    cluster.status()
     assert world.operator.exists("/").pzxid == before
     assert world.operator.exists(paths.CONTROLLER) is None
 
@@ -108,7 +108,7 @@ def test_depose(cluster: ZooKeeperCluster, world: ZooKeeperWorld, wanted: int | 
         cluster.depose(wanted)
     store = opened(world)
     assert store.claim(ONE) == 1
-    elected = cluster.standing().elected_ms
+    elected = cluster.status().elected_ms
     assert elected is not None
     assert abs(elected - time.time() * 1000) < 600_000
     with pytest.raises(ControllerFenced, match=f"broker {ONE} is controller, not {ONE + 1}"):

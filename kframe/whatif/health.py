@@ -37,7 +37,7 @@ class Skew:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class ClusterHealth:
     """A cluster at rest. Masks are (n,) over partitions and leave out topics that are gone or being deleted.
 
     ``counted``: all others.
@@ -77,7 +77,7 @@ class Standing:
         return Skew.of(self.replicas[self.registered != 0])
 
 
-def standing_of(cluster: ClusterState, config: ControllerConfig, configs_known: bool = True) -> Standing:
+def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bool = True) -> ClusterHealth:
     """Look at every partition once. Cost O(n + s) in array passes, 5 bytes a partition."""
     p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
     counted = np.append(topics.deleting == 0, False)[p.topic]
@@ -86,7 +86,7 @@ def standing_of(cluster: ClusterState, config: ControllerConfig, configs_known: 
     effective = np.minimum(least[p.topic], p.replica_count)
     loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
     kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
-    return Standing(
+    return ClusterHealth(
         counted,
         offline,
         counted & (offline | (p.isr_count < effective)) if configs_known else None,

@@ -1,6 +1,6 @@
-"""How a live cluster stands, read as a new controller reads it but without standing for election: nothing is written.
+"""The status of a live cluster, read as a new controller reads it, without writing anything.
 
-What cannot be read is found by the very calls of the store that a controller reads by, so that both leave out the same.
+The store's own calls read it, so that status and controller leave out the same unreadable nodes.
 """
 
 from __future__ import annotations
