@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.commands import PASSWORD, ControllerRun
+from kframe_zookeeper.testing.dumps import load_dump
+from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 
 from kframe.model.cluster import ClusterState
 
+EXAMPLE_DUMP = Path(__file__).parents[3] / "examples/clusters/kafka-3.9.1-six-brokers/healthy.zookeeper.jsonl.gz"
 USERS = {"kafka": "its secret", "other": "another"}
 
 
@@ -108,3 +114,40 @@ def worlds(zookeeper: ServerHandle) -> Iterator[Callable[..., ZooKeeperWorld]]:
 def proxy(zookeeper: ServerHandle) -> Iterator[Proxy]:
     with Proxy(zookeeper.address) as made:
         yield made
+
+
+@pytest.fixture
+def address(zookeeper: ServerHandle) -> str:
+    """HOST:PORT/CHROOT of the example cluster, which has no controller."""
+    address = f"{zookeeper.address}/cluster-{uuid.uuid4()}"
+    load_dump(address, EXAMPLE_DUMP)
+    return address
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[KazooClient]:
+    """A session of its own in the chroot of the example cluster."""
+    client = KazooClient(address)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def start(address: str, tmp_path: Path) -> Iterator[Callable[..., ControllerRun]]:
+    """Starts ``kframe controller run`` with an id and further arguments; returns when it stands for election."""
+    runs: list[ControllerRun] = []
+
+    def start(controller_id: int, *arguments: str, timeout_ms: int = 20_000) -> ControllerRun:
+        folder = tmp_path / f"run-{len(runs)}"
+        run = ControllerRun(controller_id, address, folder, *arguments, timeout_ms=timeout_ms)
+        runs.append(run)
+        run.stand()
+        assert until(lambda: "stands for election as" in run.log or run.pid is None), run.log
+        return run
+
+    yield start
+    for run in runs:
+        run.close()
+        assert PASSWORD not in run.log

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
@@ -18,17 +15,16 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import kframe
-from kframe_zookeeper.testing.dumps import load_dump
+from kframe_zookeeper.testing.commands import READY, ControllerRun, kframe
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 from kframe.snapshot import read_snapshot
 
-CLUSTER = Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
+EXAMPLE_DUMP = (
+    Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
+)
 PATIENCE_S = 150.0
-PASSWORD = "correct horse battery staple"
-_chroots = itertools.count()
 
 
 def document(*arguments: object) -> dict[str, Any]:
@@ -38,89 +34,29 @@ def document(*arguments: object) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture
-def place(zookeeper: ServerHandle) -> str:
-    """HOST:PORT/chroot with the example cluster, which has no controller."""
-    where = f"{zookeeper.address}/commands-{next(_chroots)}-{time.time_ns()}"
-    load_dump(where, CLUSTER / "healthy.zookeeper.jsonl.gz")
-    return where
+Start = Callable[..., ControllerRun]
 
 
-@pytest.fixture
-def operator(place: str) -> Iterator[KazooClient]:
-    client = KazooClient(place)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
-Start = Callable[..., "Running"]
-
-
-class Running:
-    """One ``kframe controller run``."""
-
-    def __init__(self, place: str, folder: Path, number: int, *arguments: str) -> None:
-        self.id = number
-        self.log = folder / f"run-{number}.log"
-        config = folder / f"server-{number}.properties"
-        config.write_text(f"zookeeper.session.timeout.ms=6000\nbroker.id={number}\nssl.key.password={PASSWORD}\n")
-        command = [sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config", str(config)]
-        command += ["--transport", "recording:"]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log)
-
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
-
-
-@pytest.fixture
-def start(place: str, tmp_path: Path) -> Iterator[Start]:
-    running: list[Running] = []
-
-    def begin(number: int, *arguments: str) -> Running:
-        running.append(Running(place, tmp_path, number, *arguments))
-        return running[-1]
-
-    yield begin
-    for one in running:
-        if one.process.poll() is None:
-            one.end(signal.SIGKILL)
-        assert PASSWORD not in one.log.read_text()
-
-
-def holds(operator: KazooClient, number: int, controller_epoch: int) -> bool:
+def holds(client: KazooClient, number: int, controller_epoch: int) -> bool:
     """Wait until this controller has the role under this epoch."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
-        if operator.exists(paths.CONTROLLER) and int(operator.get(paths.CONTROLLER_EPOCH)[0]) >= controller_epoch:
-            found = json.loads(operator.get(paths.CONTROLLER)[0])["brokerid"]
-            return (found, int(operator.get(paths.CONTROLLER_EPOCH)[0])) == (number, controller_epoch)
+        if client.exists(paths.CONTROLLER) and int(client.get(paths.CONTROLLER_EPOCH)[0]) >= controller_epoch:
+            found = json.loads(client.get(paths.CONTROLLER)[0])["brokerid"]
+            return (found, int(client.get(paths.CONTROLLER_EPOCH)[0])) == (number, controller_epoch)
         time.sleep(0.02)
     return False
-
-
-def says(running: Running, text: str) -> bool:
-    """Wait until a controller has logged this."""
-    end = time.monotonic() + PATIENCE_S
-    while text not in running.log.read_text():
-        if time.monotonic() > end or running.process.poll() is not None:
-            return text in running.log.read_text()
-        time.sleep(0.02)
-    return True
 
 
 # -- snapshot capture
 
 
-def test_capture_is_the_dump(place: str, tmp_path: Path) -> None:
-    found = document("snapshot", "capture", f"zookeeper://{place}", tmp_path / "out")
+def test_capture_is_the_dump(address: str, tmp_path: Path) -> None:
+    found = document("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
     assert (found["schema"], found["consistent"], found["moved"], found["quarantined"]) == (
         "kframe.snapshot-capture/v1", True, 0, [],
     )  # fmt: skip
-    captured, dumped = read_snapshot(tmp_path / "out"), read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz")
+    captured, dumped = read_snapshot(tmp_path / "out"), read_snapshot(EXAMPLE_DUMP)
     assert captured.topics.names == dumped.topics.names
     assert captured.topics.configs == dumped.topics.configs
     assert captured.topics.topic_ids is not None
@@ -138,7 +74,7 @@ def test_capture_is_the_dump(place: str, tmp_path: Path) -> None:
     ]
 
 
-def test_capture_sets_aside_what_is_broken(place: str, operator: KazooClient, tmp_path: Path) -> None:
+def test_capture_sets_aside_what_is_broken(address: str, client: KazooClient, tmp_path: Path) -> None:
     broken = {
         "/brokers/topics/torn": b'{"partitions":{"0":[1,',
         "/brokers/topics/minus": b'{"version":3,"partitions":{"0":[-1,1]}}',
@@ -147,17 +83,17 @@ def test_capture_sets_aside_what_is_broken(place: str, operator: KazooClient, tm
         "/brokers/topics/odd/partitions/1/state": b"[]",
         "/config/topics/odd": b'{"version":1,"config":{"min.insync.replicas":"many"}}',
     }  # fmt: skip
-    operator.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
+    client.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
     for path, data in broken.items():
-        operator.create(path, data, makepath=True)
-    found = document("snapshot", "capture", f"zookeeper://{place}", tmp_path / "out")
+        client.create(path, data, makepath=True)
+    found = document("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
     assert {one["path"] for one in found["quarantined"]} == set(broken)
     assert all(one["reason"] for one in found["quarantined"])
     captured = read_snapshot(tmp_path / "out")
     assert captured.capture is not None
     assert set(captured.capture.quarantined) == set(broken)
     assert {"odd", "torn", "minus"} & set(captured.topics.names) == {"odd"}
-    shown = kframe("controller", "status", "--zookeeper", place).stdout
+    shown = kframe("controller", "status", "--zookeeper", address).stdout
     accepted = ["/brokers/topics/minus", "/brokers/topics/odd/partitions/0/state", "/config/topics/odd"]
     assert [path for path in broken if f"{path}: " not in shown] == accepted, "by a controller, not by a snapshot"
 
@@ -182,62 +118,62 @@ def test_capture_refused(zookeeper: ServerHandle, tmp_path: Path, url: str, code
 # -- controller run
 
 
-def test_stand_by_takes_over_when_the_active_one_is_told_to_stop(start: Start, operator: KazooClient) -> None:
+def test_stand_by_takes_over_when_the_active_one_is_told_to_stop(start: Start, client: KazooClient) -> None:
     first = start(1001)
-    assert holds(operator, 1001, 2)
+    assert holds(client, 1001, 2)
     second = start(1002)
-    assert says(first, "Ready to serve as the new controller with epoch 2")
-    assert says(first, "WARN [Controller id=1001] anybody who reaches ZooKeeper may change")
-    assert first.end(signal.SIGTERM) == 0
-    assert holds(operator, 1002, 3)
-    assert says(first, "Resigned: asked to resign")
-    assert second.end(signal.SIGINT) == 0
-    assert operator.exists(paths.CONTROLLER) is None
+    assert first.logs(f"{READY} 2")
+    assert first.logs("WARN [Controller id=1001] anybody who reaches ZooKeeper may change")
+    assert first.stop() == 0
+    assert holds(client, 1002, 3)
+    assert first.logs("Resigned: asked to resign")
+    assert second.stop(number=signal.SIGINT) == 0
+    assert client.exists(paths.CONTROLLER) is None
 
 
-def test_stand_by_takes_over_when_the_active_one_dies(start: Start, operator: KazooClient) -> None:
-    first = start(1001)
-    assert holds(operator, 1001, 2)
+def test_stand_by_takes_over_when_the_active_one_dies(start: Start, client: KazooClient) -> None:
+    first = start(1001, timeout_ms=6_000)
+    assert holds(client, 1001, 2)
     start(1002)
-    assert first.end(signal.SIGKILL) == -signal.SIGKILL
+    first.kill()
     end = time.monotonic() + PATIENCE_S
-    while int(operator.get(paths.CONTROLLER_EPOCH)[0]) == 2 and time.monotonic() < end:
+    while int(client.get(paths.CONTROLLER_EPOCH)[0]) == 2 and time.monotonic() < end:
         time.sleep(0.05)
-    assert holds(operator, 1002, 3)
+    assert holds(client, 1002, 3)
 
 
-def test_takeover(start: Start, operator: KazooClient) -> None:
+def test_takeover(start: Start, client: KazooClient) -> None:
     first = start(1001)
-    assert says(first, "Ready to serve as the new controller with epoch 2")
+    assert first.logs(f"{READY} 2")
     second = start(1002, "--takeover")
-    assert says(second, "Ready to serve as the new controller with epoch 3")
-    assert says(first, "Resigned: our session does not hold the role any more")
-    assert second.end(signal.SIGTERM) == 0
-    assert holds(operator, 1001, 4)
+    assert second.logs(f"{READY} 3")
+    assert first.logs("Resigned: our session does not hold the role any more")
+    assert second.stop() == 0
+    assert holds(client, 1001, 4)
 
 
-def test_one_that_leads_and_one_that_stands_by_say_how_they_are(start: Start, operator: KazooClient) -> None:
+def test_one_that_leads_and_one_that_stands_by_say_how_they_are(start: Start, client: KazooClient) -> None:
     for number, active in ((1001, True), (1002, False)):
         one = start(number, "--metrics-listen", "0")
-        assert says(one, f"stands for election as {number} at ")
+        assert one.logs(f"stands for election as {number} at ")
         if active:
-            assert holds(operator, 1001, 2)
-        place = re.search(r"listeners METRICS on (127\.0\.0\.1:\d+)", one.log.read_text())
-        assert place is not None
-        assert until(partial(_is_ready, place[1]), PATIENCE_S)
-        assert json.loads(_page(place[1], "/readyz")[1])["active"] is active
-        text = _page(place[1], "/metrics")[1]
+            assert holds(client, 1001, 2)
+        address = re.search(r"listeners METRICS on (127\.0\.0\.1:\d+)", one.log)
+        assert address is not None
+        assert until(partial(_is_ready, address[1]), PATIENCE_S)
+        assert json.loads(_page(address[1], "/readyz")[1])["active"] is active
+        text = _page(address[1], "/metrics")[1]
         assert f"kafka_controller_kafkacontroller_activecontrollercount {int(active)}\n" in text
-        assert "transport recording: sends nothing" in one.log.read_text()
-        assert f"id {number} is above reserved.broker.max.id=1000" in one.log.read_text()
+        assert "transport recording: sends nothing" in one.log
+        assert f"id {number} is above reserved.broker.max.id=1000" in one.log
 
 
-def _is_ready(place: str) -> bool:
-    return _page(place, "/readyz")[0] == 200
+def _is_ready(address: str) -> bool:
+    return _page(address, "/readyz")[0] == 200
 
 
-def _page(place: str, path: str) -> tuple[int, str]:
-    connection = HTTPConnection(place, timeout=PATIENCE_S)
+def _page(address: str, path: str) -> tuple[int, str]:
+    connection = HTTPConnection(address, timeout=PATIENCE_S)
     connection.request("GET", path)
     answer = connection.getresponse()
     body = answer.read().decode()
@@ -245,10 +181,10 @@ def _page(place: str, path: str) -> tuple[int, str]:
     return answer.status, body
 
 
-def test_logs_are_laid_out_as_kafkas(start: Start, operator: KazooClient, tmp_path: Path) -> None:
+def test_logs_are_laid_out_as_kafkas(start: Start, client: KazooClient, tmp_path: Path) -> None:
     running = start(1001, "--log-dir", str(tmp_path / "logs"))
-    assert holds(operator, 1001, 2)
-    assert running.end(signal.SIGTERM) == 0
+    assert holds(client, 1001, 2)
+    assert running.stop() == 0
     expected = {
         "controller.log": r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] INFO \[Controller id=1001\] kframe .* stands for .*",
         "state-change.log": r"\[[-0-9 :,]+\] INFO \[Controller id=1001 epoch=2\] .+ \(kframe\.statechange\)",
@@ -258,50 +194,50 @@ def test_logs_are_laid_out_as_kafkas(start: Start, operator: KazooClient, tmp_pa
         assert re.fullmatch(pattern, first), first
 
 
-def test_no_name_from_storage_breaks_a_line_of_the_log(start: Start, operator: KazooClient, place: str) -> None:
+def test_no_name_from_storage_breaks_a_line_of_the_log(start: Start, client: KazooClient, address: str) -> None:
     odd = ["line\u2028break", "\u202eright to left", "a b"]
     for name in odd:
-        operator.create(f"{paths.TOPICS}/{name}", b'{"partitions":{"0":[1]}}')
-        operator.create(f"{paths.BROKER_IDS}/{name}", b"")
-    operator.create(paths.PREFERRED_ELECTION, b'{"version":1,"partitions":[{"topic":"a\\nb","partition":0}]}')
+        client.create(f"{paths.TOPICS}/{name}", b'{"partitions":{"0":[1]}}')
+        client.create(f"{paths.BROKER_IDS}/{name}", b"")
+    client.create(paths.PREFERRED_ELECTION, b'{"version":1,"partitions":[{"topic":"a\\nb","partition":0}]}')
     running = start(1001)
-    assert says(running, "Ready to serve as the new controller with epoch 2")
-    assert says(running, "preferred_replica_election is left out")
-    assert running.end(signal.SIGTERM) == 0
-    lines = running.log.read_text().splitlines()
+    assert running.logs(f"{READY} 2")
+    assert running.logs("preferred_replica_election is left out")
+    assert running.stop() == 0
+    lines = running.log.splitlines()
     assert [line for line in lines if not re.match(r"\[\d{4}-.+\] [A-Z]+ \[.+(id|Id)=1001", line)] == []
     assert [line for line in lines if not line.isprintable()] == []
     assert sum("is left out" in line for line in lines) == 2 * len(odd) + 1
-    shown = kframe("controller", "status", "--zookeeper", place).stdout.split("\n")
+    shown = kframe("controller", "status", "--zookeeper", address).stdout.split("\n")
     assert [line for line in shown if not line.isprintable()] == []
 
 
 # -- controller status and resign
 
 
-def test_status_and_resign(place: str, start: Start, operator: KazooClient) -> None:
-    assert document("controller", "status", "--zookeeper", place)["controller_id"] is None
-    assert kframe("controller", "resign", "--zookeeper", place).returncode == 5
+def test_status_and_resign(address: str, start: Start, client: KazooClient) -> None:
+    assert document("controller", "status", "--zookeeper", address)["controller_id"] is None
+    assert kframe("controller", "resign", "--zookeeper", address).returncode == 5
     running = start(1001)
-    assert says(running, "Ready to serve as the new controller with epoch 2")
-    found = document("controller", "status", "--zookeeper", place)
+    assert running.logs(f"{READY} 2")
+    found = document("controller", "status", "--zookeeper", address)
     assert {key: found[key] for key in ("schema", "controller_id", "controller_epoch", "brokers", "quarantined")} == {
         "schema": "kframe.controller-status/v1", "controller_id": 1001, "controller_epoch": 2,
         "brokers": [1, 2, 3, 4, 5, 6], "quarantined": [],
     }  # fmt: skip
     assert "anybody may change /brokers/topics" in found["warnings"]
-    refused = kframe("controller", "resign", "--zookeeper", place, "--id", 1002)
+    refused = kframe("controller", "resign", "--zookeeper", address, "--id", 1002)
     assert (refused.returncode, refused.stderr) == (5, "error: broker 1001 is controller, not 1002\n")
-    ended = document("controller", "resign", "--zookeeper", place, "--id", 1001)
+    ended = document("controller", "resign", "--zookeeper", address, "--id", 1001)
     assert (ended["controller_id"], ended["controller_epoch"]) == (1001, 2)
-    assert says(running, "Ready to serve as the new controller with epoch 3"), "it stands for election again"
+    assert running.logs(f"{READY} 3"), "it stands for election again"
 
 
-def test_quick_status_reads_no_topic(place: str, operator: KazooClient) -> None:
-    operator.create("/brokers/topics/torn", b'{"partitions":{"0":[1,')
-    operator.create("/brokers/ids/9", b"not JSON")
-    whole = document("controller", "status", "--zookeeper", place)
-    quick = document("controller", "status", "--zookeeper", place, "--quick")
+def test_quick_status_reads_no_topic(address: str, client: KazooClient) -> None:
+    client.create("/brokers/topics/torn", b'{"partitions":{"0":[1,')
+    client.create("/brokers/ids/9", b"not JSON")
+    whole = document("controller", "status", "--zookeeper", address)
+    quick = document("controller", "status", "--zookeeper", address, "--quick")
     assert [one["path"] for one in whole["quarantined"]] == ["/brokers/ids/9", "/brokers/topics/torn"]
     assert [one["path"] for one in quick["quarantined"]] == ["/brokers/ids/9"]
     assert (whole["quick"], quick["quick"]) == (False, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -10,10 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -23,9 +20,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.instances import read_instances
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.commands import ControllerRun, kframe
-from kframe_zookeeper.testing.dumps import load_dump
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.znodes import decode_instance, encode_controller, encode_instance
 
@@ -34,7 +29,6 @@ from kframe.model.events import Event
 from kframe.snapshot.instances import Instance
 from kframe.testing.store_world import ONE, small_cluster
 
-CLUSTER: Final = Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 OURS: Final = paths.instance_path(ONE)
 #: Of sessions whose end a test waits for.
 BRIEF_MS: Final = 1_000
@@ -233,83 +227,50 @@ def test_records_that_may_not_be_written_are_no_reason_to_stop(
 
 # -- the command
 
-_numbers = itertools.count()
 Start = Callable[..., ControllerRun]
 
 
-@pytest.fixture
-def place(zookeeper: ServerHandle) -> str:
-    """HOST:PORT/chroot with the example cluster, which has no controller."""
-    where = f"{zookeeper.address}/instances-{next(_numbers)}-{time.time_ns()}"
-    load_dump(where, CLUSTER / "healthy.zookeeper.jsonl.gz")
-    return where
-
-
-@pytest.fixture
-def operator(place: str) -> Iterator[KazooClient]:
-    client = KazooClient(place)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
-@pytest.fixture
-def start(place: str, tmp_path: Path) -> Iterator[Start]:
-    runs: list[ControllerRun] = []
-
-    def begin(number: int, *arguments: str) -> ControllerRun:
-        run = ControllerRun(number, place, tmp_path / f"run-{len(runs)}", *arguments)
-        runs.append(run)
-        run.stand()
-        return run
-
-    yield begin
-    for run in runs:
-        run.close()
-
-
-def refused(place: str, number: int, *arguments: str) -> str:
+def refused(address: str, number: int, *arguments: str) -> str:
     """What an instance says that refuses to start."""
-    done = kframe("controller", "run", "--zookeeper", place, "--id", number, "--transport", "recording:", *arguments)
+    done = kframe("controller", "run", "--zookeeper", address, "--id", number, "--transport", "recording:", *arguments)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     return done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--takeover",), ("--insist",)], ids=" ".join)
 def test_a_second_instance_of_one_id_does_not_start(
-    start: Start, place: str, operator: KazooClient, arguments: tuple[str, ...]
+    start: Start, address: str, client: KazooClient, arguments: tuple[str, ...]
 ) -> None:
     """Nor does it take the role, however it is asked to."""
     first = start(1000)
     assert first.settle(), first.log
-    said = refused(place, 1000, *arguments)
+    said = refused(address, 1000, *arguments)
     pattern = r"error: option --id key broker\.id: found 1000, which is the id of the live instance on .+ pid (\d+), "
     match = re.match(pattern + r"started 20\S+, expected an id that no live instance has, or --allow-dup", said)
     assert match is not None, said
     assert int(match[1]) == first.pid
-    assert operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+    assert client.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     assert "Resigned" not in first.log
 
 
-def test_a_second_instance_of_one_id_starts_if_told(start: Start, operator: KazooClient) -> None:
+def test_a_second_instance_of_one_id_starts_if_told(start: Start, client: KazooClient) -> None:
     first = start(1000)
     assert first.settle(), first.log
     second = start(1000, "--allow-duplicate-id", "--takeover")
     assert second.settle(), second.log
     assert "id 1000 is also the id of the live instance on" in second.log
-    assert operator.get(paths.CONTROLLER_EPOCH)[0] == b"3"
+    assert client.get(paths.CONTROLLER_EPOCH)[0] == b"3"
 
 
 @pytest.mark.parametrize("arguments", [(), ("--takeover",)], ids=" ".join)
 def test_an_instance_that_was_killed_is_followed_by_its_successor(
-    start: Start, operator: KazooClient, arguments: tuple[str, ...]
+    start: Start, client: KazooClient, arguments: tuple[str, ...]
 ) -> None:
     first = start(1000)
     assert first.settle(), first.log
     first.kill()
     second = start(1000, *arguments)
-    assert until(lambda: f'"pid":{second.pid},'.encode() in operator.get(OURS_OF_1000)[0])
+    assert until(lambda: f'"pid":{second.pid},'.encode() in client.get(OURS_OF_1000)[0])
     if arguments:
         assert second.settle(), second.log
     assert second.stop() == 0, second.log
@@ -318,9 +279,9 @@ def test_an_instance_that_was_killed_is_followed_by_its_successor(
 OURS_OF_1000: Final = paths.instance_path(1000)
 
 
-def test_the_id_of_a_registered_broker_is_refused(start: Start, place: str, operator: KazooClient) -> None:
-    (endpoint,) = json.loads(operator.get("/brokers/ids/3")[0])["endpoints"]
-    said = refused(place, 3)
+def test_the_id_of_a_registered_broker_is_refused(start: Start, address: str, client: KazooClient) -> None:
+    (endpoint,) = json.loads(client.get("/brokers/ids/3")[0])["endpoints"]
+    said = refused(address, 3)
     assert f"key broker.id: found 3, which is the id of the registered broker at {endpoint}" in said
     assert "expected an id that no broker has, or --allow-duplicate-id" in said
     told = start(3, "--allow-duplicate-id")

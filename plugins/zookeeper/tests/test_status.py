@@ -2,71 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import ControllerRun, kframe
-from kframe_zookeeper.testing.dumps import load_dump
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.znodes import encode_controller
 
-CLUSTER: Final = Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
-_numbers = itertools.count()
 Start = Callable[..., ControllerRun]
 
 
-@pytest.fixture
-def place(zookeeper: ServerHandle) -> str:
-    """HOST:PORT/chroot with the example cluster, which has no controller."""
-    where = f"{zookeeper.address}/status-{next(_numbers)}-{time.time_ns()}"
-    load_dump(where, CLUSTER / "healthy.zookeeper.jsonl.gz")
-    return where
-
-
-@pytest.fixture
-def operator(place: str) -> Iterator[KazooClient]:
-    client = KazooClient(place)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
-@pytest.fixture
-def start(place: str, tmp_path: Path) -> Iterator[Start]:
-    runs: list[ControllerRun] = []
-
-    def begin(number: int, *arguments: str) -> ControllerRun:
-        run = ControllerRun(number, place, tmp_path / f"run-{len(runs)}", *arguments)
-        runs.append(run)
-        run.stand()
-        assert until(lambda: "stands for election as" in run.log or run.pid is None)
-        return run
-
-    yield begin
-    for run in runs:
-        run.close()
-
-
-def status(place: str, *arguments: str) -> dict[str, Any]:
-    done = kframe("controller", "status", "--zookeeper", place, "-o", "json", *arguments)
+def status(address: str, *arguments: str) -> dict[str, Any]:
+    done = kframe("controller", "status", "--zookeeper", address, "-o", "json", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
-def first_line(place: str) -> str:
-    done = kframe("controller", "status", "--zookeeper", place)
+def first_line(address: str) -> str:
+    done = kframe("controller", "status", "--zookeeper", address)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()[0]
 
@@ -83,19 +43,19 @@ def metric(run: ControllerRun, name: str) -> float:
     return float(value)
 
 
-def test_the_first_line_names_the_controller_and_stand_bys(start: Start, place: str, operator: KazooClient) -> None:
-    assert re.fullmatch(r"controller +none \(epoch 1\); stand-bys: none", first_line(place))
+def test_the_first_line_names_the_controller_and_stand_bys(start: Start, address: str, client: KazooClient) -> None:
+    assert re.fullmatch(r"controller +none \(epoch 1\); stand-bys: none", first_line(address))
     first = start(1000, "--metrics-listen", "0")
     assert first.settle(), first.log
     second = start(999)
     pattern = (
         rf"controller +kframe 1000 on \S+ pid {first.pid}, epoch 2, since 20\S+; stand-bys: 999 on \S+ pid {second.pid}"
     )
-    assert re.fullmatch(pattern, first_line(place))
+    assert re.fullmatch(pattern, first_line(address))
     assert first.stop() == 0
     assert second.settle(), second.log
     pattern = rf"controller +kframe 999 on \S+ pid {second.pid}, epoch 3, since 20\S+; stand-bys: none"
-    assert re.fullmatch(pattern, first_line(place))
+    assert re.fullmatch(pattern, first_line(address))
 
 
 @pytest.mark.parametrize(
@@ -112,39 +72,39 @@ def test_the_first_line_names_the_controller_and_stand_bys(start: Start, place: 
     ids=["a broker", "an instance without a record", "KRaft", "unreadable"],
 )
 def test_the_first_line_names_a_controller_that_is_not_kframe(
-    place: str, operator: KazooClient, record: bytes, said: str
+    address: str, client: KazooClient, record: bytes, said: str
 ) -> None:
-    operator.create(paths.CONTROLLER, record, ephemeral=True)
-    assert first_line(place).partition(" ")[2].strip().startswith(said)
+    client.create(paths.CONTROLLER, record, ephemeral=True)
+    assert first_line(address).partition(" ")[2].strip().startswith(said)
 
 
-def test_counts_are_those_of_the_controller_at_work(start: Start, place: str, operator: KazooClient) -> None:
-    operator.delete("/brokers/ids/1")
-    operator.delete("/brokers/ids/2")
+def test_counts_are_those_of_the_controller_at_work(start: Start, address: str, client: KazooClient) -> None:
+    client.delete("/brokers/ids/1")
+    client.delete("/brokers/ids/2")
     run = start(1000, "--metrics-listen", "0")
     assert run.settle(), run.log
     gauge = "kafka_controller_kafkacontroller_"
     assert until(lambda: metric(run, f"{gauge}globalpartitioncount") > 0)
-    found = status(place)
+    found = status(address)
     assert found["partitions"] == metric(run, f"{gauge}globalpartitioncount")
     assert found["offline_partitions"] == metric(run, f"{gauge}offlinepartitionscount") > 0
     assert found["under_replicated_partitions"] >= found["under_min_isr_partitions"] >= found["offline_partitions"]
     assert (found["topics_to_delete"], found["reassigning_partitions"]) == (0, 0)
     assert found["queues_unknown"] is None
     assert run.stop() == 0
-    assert status(place)["offline_partitions"] == found["offline_partitions"], "without a controller, by storage"
-    assert status(place)["queues_unknown"] == "there is no controller"
+    assert status(address)["offline_partitions"] == found["offline_partitions"], "without a controller, by storage"
+    assert status(address)["queues_unknown"] == "there is no controller"
 
 
-def test_pending_deletions_and_reassignments_are_counted(place: str, operator: KazooClient) -> None:
+def test_pending_deletions_and_reassignments_are_counted(address: str, client: KazooClient) -> None:
     """Nobody is controller, so nothing is done about them."""
-    topic = operator.get_children(paths.TOPICS)[0]
-    operator.create(paths.delete_topic_path(topic))
+    topic = client.get_children(paths.TOPICS)[0]
+    client.create(paths.delete_topic_path(topic))
     plan = {"version": 1, "partitions": [{"topic": "later", "partition": 0, "replicas": [1]}]}
-    operator.create(paths.REASSIGN_PARTITIONS, json.dumps(plan).encode())
+    client.create(paths.REASSIGN_PARTITIONS, json.dumps(plan).encode())
     moving = b'{"version":3,"partitions":{"0":[1,2,3]},"adding_replicas":{"0":[3]},"removing_replicas":{}}'
-    operator.create(paths.topic_path("moving"), moving)
-    found = status(place)
+    client.create(paths.topic_path("moving"), moving)
+    found = status(address)
     assert (found["topics_to_delete"], found["reassigning_partitions"]) == (1, 2)
 
 
@@ -159,20 +119,20 @@ BROKEN: Final = {
 }
 
 
-def test_quarantined_records_are_as_many_as_the_metric(start: Start, place: str, operator: KazooClient) -> None:
-    operator.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
+def test_quarantined_records_are_as_many_as_the_metric(start: Start, address: str, client: KazooClient) -> None:
+    client.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
     for path, data in BROKEN.items():
-        if operator.exists(path):
-            operator.set(path, data)
+        if client.exists(path):
+            client.set(path, data)
         else:
-            operator.create(path, data, makepath=True)
-    by_storage = status(place)
+            client.create(path, data, makepath=True)
+    by_storage = status(address)
     run = start(1000, "--metrics-listen", "0")
     assert run.settle(), run.log
     by_page: dict[str, Any] = {}
 
     def equal() -> bool:
-        by_page.update(status(place))
+        by_page.update(status(address))
         return len(by_page["quarantined"]) == metric(run, "kframe_store_quarantined")
 
     assert until(equal)
@@ -181,24 +141,24 @@ def test_quarantined_records_are_as_many_as_the_metric(start: Start, place: str,
     assert by_storage["quarantined"] == by_page["quarantined"]
 
 
-def test_what_a_controller_does_not_read_is_listed_apart(place: str, operator: KazooClient) -> None:
+def test_what_a_controller_does_not_read_is_listed_apart(address: str, client: KazooClient) -> None:
     for path in ("/cluster/id", "/config/brokers/<default>"):
-        operator.ensure_path(path)
-        operator.set(path, b"[]")
-    found = status(place)
+        client.ensure_path(path)
+        client.set(path, b"[]")
+    found = status(address)
     assert found["quarantined"] == []
     assert [entry["path"] for entry in found["unreadable"]] == ["/cluster/id", "/config/brokers/<default>"]
-    shown = kframe("controller", "status", "--zookeeper", place).stdout
+    shown = kframe("controller", "status", "--zookeeper", address).stdout
     assert "\nunreadable\n  /cluster/id: " in shown
 
 
 def test_quarantined_records_are_read_from_storage_where_the_page_is_not_there(
-    start: Start, place: str, operator: KazooClient
+    start: Start, address: str, client: KazooClient
 ) -> None:
-    operator.create("/brokers/topics/torn", BROKEN["/brokers/topics/torn"])
+    client.create("/brokers/topics/torn", BROKEN["/brokers/topics/torn"])
     run = start(1000)
     assert run.settle(), run.log
-    found = status(place)
+    found = status(address)
     assert [entry["path"] for entry in found["quarantined"]] == ["/brokers/topics/torn"]
     assert (found["quarantined_by"], found["queues"]) == ("storage", None)
     assert found["queues_unknown"] == "the controller serves no pages (--metrics-listen)"

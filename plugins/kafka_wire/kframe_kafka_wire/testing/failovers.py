@@ -15,6 +15,7 @@ from typing import Final
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.commands import READY
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
@@ -33,7 +34,6 @@ _TOPIC: Final = "failovers"
 _REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 #: What a broker logs when it has won the role (Kafka 3.9 ``KafkaController.elect``).
 _WON_BY_BROKER: Final = re.compile(r"successfully elected as the controller\. Epoch incremented to (\d+)")
-_ACTIVE: Final = "Ready to serve as the new controller with epoch"
 _numbers = itertools.count()
 
 
@@ -146,7 +146,7 @@ class FailoverCluster:
         assert until(lambda: self.controller()[0] in others, PATIENCE_S), self.log()
         winner, after = self.controller()
         instance = self._instances[winner]
-        assert until(lambda: f"{_ACTIVE} {after}" in instance.log, PATIENCE_S), instance.log
+        assert until(lambda: f"{READY} {after}" in instance.log, PATIENCE_S), instance.log
         active_s = time.monotonic()
         assert until(lambda: self._elections[-1][1] >= after, PATIENCE_S)
         elected_s = next(at_s for at_s, epoch in self._elections if epoch == after)

@@ -13,6 +13,10 @@ from kframe_zookeeper.testing.victims import Task
 
 #: How long a command may take that ends by itself.
 _PATIENCE_S: Final = 150.0
+#: What a controller logs when it has taken over; its controller epoch follows.
+READY: Final = "Ready to serve as the new controller with epoch"
+#: Stands in every configuration file, and in no log.
+PASSWORD: Final = "correct horse battery staple"
 
 
 def kframe(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -32,7 +36,9 @@ class ControllerRun(Process):
         self._folder = folder
         folder.mkdir()
         config = folder / "server.properties"
-        config.write_text(f"zookeeper.session.timeout.ms={timeout_ms}\nbroker.id={controller_id}\n")
+        config.write_text(
+            f"zookeeper.session.timeout.ms={timeout_ms}\nbroker.id={controller_id}\nssl.key.password={PASSWORD}\n"
+        )
         self._command = [
             sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config", str(config),
             "--transport", "recording:",
@@ -49,11 +55,16 @@ class ControllerRun(Process):
         """Start it."""
         self._launch(self._command, self._folder)
 
+    def logs(self, text: str) -> bool:
+        """Wait until ``text`` is in the log; False if the process ends without."""
+        assert until(lambda: text in self.log or self.pid is None, _PATIENCE_S), self.log
+        return text in self.log
+
     def settle(self) -> bool:
         """Wait until it has taken office, and, once woken from a freeze, lost it; whether it has the role then."""
-        last = "Resigned" if self._woken else "Ready to serve as the new controller with epoch"
+        last = "Resigned" if self._woken else READY
         assert until(lambda: last in self.log or self.pid is None), self.log
-        return self.log.rfind("Ready to serve as the new controller with epoch") > self.log.rfind("Resigned")
+        return self.log.rfind(READY) > self.log.rfind("Resigned")
 
     def do(self, _task: Task) -> NoReturn:
         """Nobody can ask the command for anything but by ZooKeeper."""

@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import ControllerRun
+from kframe_zookeeper.testing.commands import READY, ControllerRun
 from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import until
 
@@ -76,12 +76,12 @@ class World:
     def await_kframe(self, contender: ControllerRun) -> int:
         """Return the controller epoch when kframe has the role and has taken it up."""
         until(
-            lambda: "Ready to serve as the new controller with epoch" in contender.log or contender.pid is None,
+            lambda: READY in contender.log or contender.pid is None,
             PATIENCE_S,
         )
         controller_id, controller_epoch = self.controller()
         assert controller_id == OURS, contender.log
-        assert f"Ready to serve as the new controller with epoch {controller_epoch}" in contender.log
+        assert f"{READY} {controller_epoch}" in contender.log
         return controller_epoch
 
     def await_kafka(self, controller_epoch: int) -> int:

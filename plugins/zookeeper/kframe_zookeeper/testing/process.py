@@ -31,12 +31,12 @@ class Process:
         """The number of the running process; None while there is none."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
-    def stop(self, seconds: float = _END_S) -> int | None:
-        """Ask the process to end, and wait until it has; it is killed if it has not within so many ``seconds``.
+    def stop(self, seconds: float = _END_S, number: signal.Signals = signal.SIGTERM) -> int | None:
+        """Send ``number`` and wait until the process has ended; it is killed if it has not within ``seconds``.
 
         The exit code is that of ``subprocess``: below 0 for the signal that has ended it, None if none was running.
         """
-        return self._end(signal.SIGTERM, seconds)
+        return self._end(number, seconds)
 
     def kill(self) -> None:
         """End the process as a power cut would."""
