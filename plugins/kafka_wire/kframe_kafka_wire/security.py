@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kframe.api.jaas import LoginModule, parse_login_modules, read_login_modules
 from kframe.errors import ConfigError
 from kframe_kafka_wire.alerts import TellingContext
 from kframe_kafka_wire.identity import security_protocol
-from kframe_kafka_wire.jaas import Login, read_entries, read_section
 from kframe_kafka_wire.stores import KeyStore, TrustStore, key_store, load_key, load_trust, trust_store
 
 #: SASL mechanisms on offer, and the login module that each needs.
@@ -121,23 +121,24 @@ class ListenerSecurity:
             _check_mechanism(f"config key {key}", mechanism)
         return enabled
 
-    def login(self, mechanism: str) -> Login:
+    def login(self, mechanism: str) -> LoginModule:
         """The login module for a mechanism of this listener: from ``listener.name.X.MECHANISM.sasl.jaas.config``, else
         from section ``x.KafkaServer`` or ``KafkaServer`` of the JVM's JAAS file. Raises ConfigError."""
         listener, module = self.listener.lower(), MECHANISMS[mechanism]
         key = f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config"
         if text := self.config.get(key):
-            where, logins = f"config key {key}", read_entries(f"config key {key}", text)
+            where, logins = f"config key {key}", parse_login_modules(f"config key {key}", text)
             if len(logins) != 1:  # as Kafka: a broker's own text names exactly one
                 raise ConfigError(where, f"{len(logins)} login modules", "one")
         elif path := self.config.get(_JAAS_FILE):
-            where, logins = f"JAAS file {path}", read_section(Path(path), f"{listener}.KafkaServer", "KafkaServer")
+            where = f"JAAS file {path}"
+            logins = read_login_modules(Path(path), f"{listener}.KafkaServer", "KafkaServer") or []
         else:
             raise ConfigError(f"config key {key}", "nothing", f"a login, here or in a file named by {_JAAS_FILE}")
         for login in logins:
-            if login.module == module:
+            if login.name == module:
                 return login
-        found = ", ".join(login.module for login in logins) or "no login"
+        found = ", ".join(login.name for login in logins) or "no login"
         raise ConfigError(where, found, f"{module} for {mechanism}")
 
 

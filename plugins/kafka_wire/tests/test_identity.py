@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from kframe_kafka_wire import plugin
 from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of, registers
-from kframe_kafka_wire.jaas import read_entries
 from kframe_kafka_wire.security import Credentials, security_of
 from kframe_kafka_wire.transport import WireTransport, open_transport
 from kframe_zookeeper.testing.certificates import Authority
 
 import kframe
+from kframe.api.jaas import parse_login_modules
 from kframe.errors import ConfigError
 from kframe.model.brokers import Endpoint, Registration
 
@@ -125,7 +125,7 @@ def test_what_is_wrong_with_a_login(text: str, where: str, found: str) -> None:
 ])  # fmt: skip
 def test_what_is_no_jaas(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_entries("here", text)
+        parse_login_modules("here", text)
     assert "b" not in caught.value.found.split()
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from kframe.api.jaas import read_login_modules
 from kframe.errors import ConfigError
 from kframe.model.config import Key, boolean, nearest, text, whole
 from kframe.model.kafka_keys import KAFKA_KEYS
 from kframe.snapshot.checks import shown
-from kframe_zookeeper.jaas import SaslLogin, read_jaas
 
 _log = logging.getLogger("kframe.config")
 
@@ -33,6 +33,7 @@ REPLY_BYTES_MAX: Final = 16 * 2**20
 _CONNECT: Final = "zookeeper.connect"
 _CREATE_CHROOT: Final = "kframe.create.chroot"
 _JAAS: Final = "java.security.auth.login.config"
+_LOGIN_MODULE: Final = "DigestLoginModule"
 _HOST_PORT: Final = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/?#@\s]+))(?::([0-9]{1,5}))?")
 
 
@@ -92,6 +93,14 @@ KEYS: Final[Mapping[str, Key]] = {
 }
 #: Those, and what else Kafka itself knows about ZooKeeper.
 _KNOWN: Final = frozenset({*KEYS, *(name for name in KAFKA_KEYS if name.startswith(PREFIX))})
+
+
+@dataclass(frozen=True, slots=True)
+class SaslLogin:
+    """The user name and password of SASL DIGEST-MD5."""
+
+    username: str
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,4 +236,18 @@ def _named(key: str, path: Path | None, without: str) -> str:
 def _sasl(read: Mapping[str, Any]) -> SaslLogin | None:
     if not read[_JAAS] or not read["zookeeper.sasl.client"]:
         return None
-    return read_jaas(Path(read[_JAAS]), read["zookeeper.sasl.clientconfig"])
+    return read_sasl_login(Path(read[_JAAS]), read["zookeeper.sasl.clientconfig"])
+
+
+def read_sasl_login(path: Path, section: str) -> SaslLogin:
+    """Read the login of a section of a JAAS file. Raises ConfigError, which shows nothing of the file."""
+    where = f"JAAS file {path}"
+    modules = read_login_modules(path, section)
+    if not modules:
+        raise ConfigError(where, f"no section {section}", f"{section} {{ ...{_LOGIN_MODULE} required ...; }};")
+    if modules[0].name != _LOGIN_MODULE:
+        raise ConfigError(f"{where} section {section}", "another login module", _LOGIN_MODULE)
+    options = modules[0].options
+    if missing := {"username", "password"} - options.keys():
+        raise ConfigError(f"{where} section {section}", f"no {min(missing)}", "username and password")
+    return SaslLogin(options["username"], options["password"])

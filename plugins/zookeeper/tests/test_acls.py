@@ -26,8 +26,7 @@ from kframe_zookeeper.acls import (
     find_exposed,
 )
 from kframe_zookeeper.connect import ensure_chroot, make_client
-from kframe_zookeeper.jaas import SaslLogin
-from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.stores import until

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.jaas import SaslLogin
-from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 from kframe_zookeeper.testing.stores import until

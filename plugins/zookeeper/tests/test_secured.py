@@ -14,8 +14,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, Id
 from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.connect import ensure_chroot, make_client
-from kframe_zookeeper.jaas import SaslLogin
-from kframe_zookeeper.settings import ConnectSettings, TlsSettings
+from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.proxy import HOST, Break, Moment, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kframe_zookeeper.jaas import SaslLogin, read_jaas
-from kframe_zookeeper.settings import KEYS, ConnectSettings, TlsSettings, settings_of_config, settings_of_url
+from kframe_zookeeper.settings import (
+    KEYS,
+    ConnectSettings,
+    SaslLogin,
+    TlsSettings,
+    read_sasl_login,
+    settings_of_config,
+    settings_of_url,
+)
 
 from kframe.errors import ConfigError
 from kframe.model.kafka_keys import KAFKA_KEYS
@@ -161,11 +168,11 @@ def test_login_from_a_jaas_file(jaas: Path) -> None:
 )
 def test_jaas_refused(jaas: Path, section: str, found: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_jaas(jaas, section)
+        read_sasl_login(jaas, section)
     assert caught.value.found == found
     assert "secret" not in str(caught.value)
 
 
 def test_jaas_file_missing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="found no text that can be read"):
-        read_jaas(tmp_path / "none", "Client")
+        read_sasl_login(tmp_path / "none", "Client")

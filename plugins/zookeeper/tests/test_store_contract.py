@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from kframe_zookeeper.jaas import SaslLogin
-from kframe_zookeeper.settings import ConnectSettings, TlsSettings, settings_of_url
+from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings, settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld

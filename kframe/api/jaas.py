@@ -1,4 +1,4 @@
-"""JAAS configurations: login modules and their options, as ``sasl.jaas.config`` or a section of a file has them.
+"""JAAS configurations, as ``sasl.jaas.config`` or a section of a JAAS file contains them.
 
 org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="..." user_admin="...";
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 from kframe.errors import ConfigError
 
-#: Bytes of the largest JAAS file that is read.
+#: Larger JAAS files are not read to their end.
 FILE_BYTES_MAX: Final = 1 << 20
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _TOKEN: Final = re.compile(
@@ -23,24 +23,24 @@ _TOKEN: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
-    """One login module: the class behind its last dot, and its options, which are secrets."""
+class LoginModule:
+    """A login module: the name of its class without the package, and its options, which are secret."""
 
-    module: str
+    name: str
     options: Mapping[str, str] = field(repr=False)
 
 
-def read_entries(where: str, text: str) -> list[Login]:
-    """The login modules of a text such as ``sasl.jaas.config``. Raises ConfigError, which shows nothing of it."""
-    tokens = _tokens(where, text)
-    entries = []
+def parse_login_modules(where: str, text: str) -> list[LoginModule]:
+    """Parse a value of ``sasl.jaas.config``. Raises ConfigError, which shows nothing of the text."""
+    tokens = _tokenize(where, text)
+    modules = []
     while tokens:
-        entries.append(_entry(where, tokens))
-    return entries
+        modules.append(_parse_module(where, tokens))
+    return modules
 
 
-def read_section(path: Path, *names: str) -> list[Login]:
-    """The login modules in the first of these sections that a JAAS file has; none if it has none of them.
+def read_login_modules(path: Path, *sections: str) -> list[LoginModule] | None:
+    """Read the login modules in the first of ``sections`` that a JAAS file has; None if it has none of them.
 
     Raises ConfigError, which shows nothing of the file.
     """
@@ -48,27 +48,26 @@ def read_section(path: Path, *names: str) -> list[Login]:
     try:
         with path.open("rb") as file:
             raw = file.read(FILE_BYTES_MAX)
-        tokens = _tokens(where, raw.decode("utf-8"))
+        tokens = _tokenize(where, raw.decode("utf-8"))
     except (OSError, UnicodeDecodeError) as problem:
         raise ConfigError(where, f"no text that can be read ({type(problem).__name__})", "a JAAS file") from None
-    sections = {}
+    modules: dict[str, list[LoginModule]] = {}
     while tokens:
         name = tokens.pop(0)
         _expect(where, tokens, "{")
-        entries = []
+        modules[name] = []
         while tokens and tokens[0] != "}":
-            entries.append(_entry(where, tokens))
+            modules[name].append(_parse_module(where, tokens))
         _expect(where, tokens, "}")
         _expect(where, tokens, ";")
-        sections[name] = entries
-    return next((sections[name] for name in names if name in sections), [])
+    return next((modules[name] for name in sections if name in modules), None)
 
 
-def _entry(where: str, tokens: list[str]) -> Login:
-    """One module, taken from the front of ``tokens``."""
+def _parse_module(where: str, tokens: list[str]) -> LoginModule:
+    """Parse a login module and remove it from the front of ``tokens``."""
     module = tokens.pop(0)
     if not tokens or tokens.pop(0).lower() not in _FLAGS:
-        raise ConfigError(where, "a login module without a flag", f"one of {', '.join(_FLAGS)} behind its name")
+        raise ConfigError(where, "a login module without a flag", f"one of {', '.join(_FLAGS)} after its name")
     options = {}
     while tokens and tokens[0] != ";":
         name = tokens.pop(0)
@@ -77,7 +76,7 @@ def _entry(where: str, tokens: list[str]) -> Login:
             raise ConfigError(where, "an option without a value", 'NAME="VALUE"')
         options[name] = tokens.pop(0)
     _expect(where, tokens, ";")
-    return Login(module.rpartition(".")[2], options)
+    return LoginModule(module.rpartition(".")[2], options)
 
 
 def _expect(where: str, tokens: list[str], sign: str) -> None:
@@ -85,15 +84,15 @@ def _expect(where: str, tokens: list[str], sign: str) -> None:
         raise ConfigError(where, f"no {sign!r} where one belongs", 'MODULE required NAME="VALUE" ...;')
 
 
-def _tokens(where: str, text: str) -> list[str]:
-    tokens, at = [], 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise ConfigError(where, "a quotation without an end", 'NAME="VALUE"')
-        if found["text"]:
-            tokens.append(re.sub(r"\\(.)", r"\1", found["text"][1:-1], flags=re.DOTALL))
-        elif found["sign"] or found["word"]:
-            tokens.append(found[0])
-        at = found.end()
+def _tokenize(where: str, text: str) -> list[str]:
+    tokens, offset = [], 0
+    while offset < len(text):
+        match = _TOKEN.match(text, offset)
+        if match is None:
+            raise ConfigError(where, "an unterminated quoted text", 'NAME="VALUE"')
+        if match["text"]:
+            tokens.append(re.sub(r"\\(.)", r"\1", match["text"][1:-1], flags=re.DOTALL))
+        elif match["sign"] or match["word"]:
+            tokens.append(match[0])
+        offset = match.end()
     return tokens
