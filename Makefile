@@ -12,8 +12,8 @@
 #   make bench-suite    every bench at every size, ten million partitions too; keeps the record, makes the page
 #   make bench-peers    kframe beside Kafka's own controllers, in turn; some 27 minutes
 #   make bench-fleet    spark failover against a loop of whatif fail; keeps the record
-#   make limits   kernels beside what memory allows, cost beside size; keeps the records and makes docs/performance.md
-#   make plots    the pictures and tables of docs/performance.md, from the kept records
+#   make limits   kernels beside what memory allows, cost beside size; keeps the records and makes docs/explanation/performance.md
+#   make plots    the pictures and tables of docs/explanation/performance.md, from the kept records
 #   make bench-compare  which of the ratios measured last have fallen by more than a fifth
 #   make search   every state of a small world within 12 steps; minutes
 #   make mutants  each protection taken out by hand: which tests notice

@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, out of the kept records: what stands between two marks of a name is made anew."""
+"""Write the tables of docs/explanation/performance.md between their markers, from the kept records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _source(found: Kept) -> str:
     changed = ", with changes" if record.get("modified") else ""
     command = f" by `{' '.join(record['command'])}`" if "command" in record else ""
     return (
-        f"\n[{record['file']}](../benchmarks/results/{record['file']}), {record['when'][:10]}, commit "
+        f"\n[{record['file']}](../../benchmarks/results/{record['file']}), {record['when'][:10]}, commit "
         f"{record['commit'][:12]}{changed}{command}; {machine}.\n"
     )
 

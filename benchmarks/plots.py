@@ -1,4 +1,4 @@
-"""All pictures, the tables of docs/performance.md and the figures in README.md, out of the kept records:
+"""All pictures, the tables of docs/explanation/performance.md and the figures in README.md, out of the kept records:
 ``python -m benchmarks.plots`` (``make plots``).
 
 Each picture shows the newest record in ``benchmarks/results`` that has its figures; without one it stays as it is.
@@ -178,13 +178,16 @@ def draw(docs: Path, results: Path = RESULTS, ending: str = ".svg") -> list[Path
 def main(words: Sequence[str] | None = None) -> int:
     """Draw the pictures, write the tables and sentences."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plots", description=__doc__)
-    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance.md and plots/ are")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where explanation/performance.md and plots/ are")
     parser.add_argument("--readme", type=Path, default=README, help="whose sentences tell figures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the records are")
     chosen = parser.parse_args(words)
     for path in draw(chosen.docs, chosen.results):
         print(path)
-    for path, blocks in ((chosen.docs / "performance.md", page.TABLES), (chosen.readme, readme.SENTENCES)):
+    for path, blocks in (
+        (chosen.docs / "explanation" / "performance.md", page.TABLES),
+        (chosen.readme, readme.SENTENCES),
+    ):
         path.write_text(page.filled(path.read_text(encoding="utf-8"), chosen.results, blocks), encoding="utf-8")
         print(path)
     return 0

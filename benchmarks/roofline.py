@@ -41,7 +41,7 @@ COPIED: Final = 2**25
 LIMITS: Final[Mapping[str, str]] = {"build_replica_index": "scatter", "group_by_broker": "scatter"}
 #: Partitions of two clusters whose columns lie in caches: their difference tells what a row takes there.
 CACHED: Final = (20_000, 200_000)
-#: Why a kernel stays beyond TIMES_MAX, each by what was measured (docs/performance.md).
+#: Why a kernel stays beyond TIMES_MAX, each by what was measured (docs/explanation/performance.md).
 NOTES: Final[Mapping[str, str]] = {
     "choose_leaders": "each row's candidates are looked up one by one, until one may lead",
     "plan_removals": "few rows of all have the broker; it is called with those that it is in, as one broker's are here",

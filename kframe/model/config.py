@@ -96,7 +96,8 @@ class Key:
     doc: str
 
 
-#: Every key that kframe reads. Names, defaults and meaning are Kafka 3.9's, but for ``kframe.*`` (``docs/safety.md``).
+#: Every key that kframe reads. Names, defaults and meaning are Kafka 3.9's, except ``kframe.*``
+#: (``docs/explanation/safety.md``).
 KEYS: Final[Mapping[str, Key]] = {
     key.name: key
     for key in (

@@ -120,7 +120,7 @@ def sweep(
     """Fail each registered broker of every cluster, each two if ``depth`` is 2, and each rack: rows of FAILURES.
 
     The numbers and the order are those of ``kframe.whatif.sweep`` and its ``ranked``. A task works out one cluster:
-    what that takes hangs on its brokers alone (``docs/sweep.md``). ``target`` is as in ``shards``.
+    what that takes hangs on its brokers alone (``docs/howto/sweep.md``). ``target`` is as in ``shards``.
     """
     from pyspark.sql import functions as f
 

@@ -1,4 +1,4 @@
-"""docs/performance.md says what the kept records say; pictures are drawn of every kind of figures."""
+"""docs/explanation/performance.md says what the kept records say; pictures are drawn of every kind of figures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_the_page_is_what_the_records_make_of_it() -> None:
-    text = (DOCS / "performance.md").read_text(encoding="utf-8")
+    text = (DOCS / "explanation" / "performance.md").read_text(encoding="utf-8")
     assert page.filled(text) == text, "make plots"
     assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(page.TABLES)
 
@@ -85,8 +85,8 @@ def test_a_size_at_which_kafka_did_not_run_is_told_beside(results: Path) -> None
 
 @pytest.mark.parametrize("name", plots.PICTURES)
 def test_the_page_shows_a_picture_of_all_that_was_measured(name: str) -> None:
-    text = (DOCS / "performance.md").read_text(encoding="utf-8")
-    assert f"](plots/{name}.svg)" in text
+    text = (DOCS / "explanation" / "performance.md").read_text(encoding="utf-8")
+    assert f"](../plots/{name}.svg)" in text
     if kept(plots.PICTURES[name][0]) is not None:
         assert (DOCS / "plots" / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
 
@@ -139,14 +139,15 @@ def test_without_records_nothing_is_made_up(tmp_path: Path) -> None:
 def test_the_command_draws_all(tmp_path: Path, results: Path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "plots").mkdir()
-    (tmp_path / "performance.md").write_text("<!-- figures: requests -->\n<!-- end -->\n")
+    (tmp_path / "explanation").mkdir()
+    (tmp_path / "explanation" / "performance.md").write_text("<!-- figures: requests -->\n<!-- end -->\n")
     (tmp_path / "README.md").write_text("<!-- figures: in-memory -->\n<!-- end -->\n")
     words = ["--docs", str(tmp_path), "--readme", str(tmp_path / "README.md"), "--results", str(results)]
     assert plots.main(words) == 0
     drawn = {path.stem: path.read_text() for path in (tmp_path / "plots").glob("*.svg")}
     assert set(drawn) == set(plots.PICTURES)
     assert drawn["live"].count(f"fill: {plots.THEIRS}") == 2
-    assert "topic-deletion" in (tmp_path / "performance.md").read_text()
+    assert "topic-deletion" in (tmp_path / "explanation" / "performance.md").read_text()
     assert "4 to 16 times" in (tmp_path / "README.md").read_text()
 
 

@@ -35,7 +35,7 @@ def ids() -> list[tuple[str, str]]:
 
 def test_examples_are_found() -> None:
     pages = {page for page, _ in ids()}
-    assert {"docs/live.md", "docs/zookeeper.md"} <= pages
+    assert {"docs/howto/live.md", "docs/howto/zookeeper.md"} <= pages
 
 
 @pytest.mark.parametrize(("page", "text"), sorted(set(ids())))

@@ -12,8 +12,8 @@ from kframe.api.settings import Settings
 from kframe.cli.app import cli
 from tests.architecture.source import ROOT
 
-PAGES = ("live.md", "sweep.md", "zookeeper.md")
-TEXT = "\n".join((ROOT / "docs" / page).read_text() for page in PAGES)
+PAGES = sorted((ROOT / "docs" / "howto").glob("*.md"))
+TEXT = "\n".join(page.read_text() for page in PAGES)
 BLOCKS = re.findall(r"^```text\n(.+?)^```", TEXT, re.MULTILINE | re.DOTALL)
 COMMANDS = [line.removeprefix("kframe ") for block in BLOCKS for line in block.splitlines() if line[:7] == "kframe "]
 VARIABLES = sorted(set(re.findall(r"KFRAME_[A-Z_]+", TEXT)))

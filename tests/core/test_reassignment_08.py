@@ -1,6 +1,6 @@
 """Kafka 0.8's way to move partitions (``controller.md`` section 7.8): what is refused, and what storage remembers.
 
-``docs/reassignment.md`` has the twelve steps, and ``tests/whatif/test_reassign_worked_example.py`` plays them.
+``docs/explanation/reassignment.md`` has the twelve steps; ``tests/whatif/test_reassign_worked_example.py`` plays them.
 """
 
 from __future__ import annotations

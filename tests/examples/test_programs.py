@@ -27,8 +27,8 @@ EXPECTED = {
         "the first is cut off: 102 active, controller epoch 2, partitions 4",
     ],
 }
-GUIDE = ROOT / "docs" / "embedding.md"
-BROKERS = ROOT / "docs" / "brokers.md"
+GUIDE = ROOT / "docs" / "howto" / "embedding.md"
+BROKERS = ROOT / "docs" / "explanation" / "broker-model.md"
 
 
 @pytest.mark.parametrize("program", EXPECTED)

@@ -1,4 +1,4 @@
-"""docs/safety.md: the keys that its table names have the defaults that it tells, and its tests exist."""
+"""docs/explanation/safety.md: the keys that its table names have the defaults that it tells, and its tests exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.architecture.source import ROOT
 #: Number, key, default and test of each row, as they are written.
 ROWS: Final = [
     [cell.strip(" `") for cell in (cells[0], *cells[3:])]
-    for line in (ROOT / "docs" / "safety.md").read_text().splitlines()
+    for line in (ROOT / "docs" / "explanation" / "safety.md").read_text().splitlines()
     if line.startswith("| X")
     for cells in [line.strip("| ").split(" | ")]
 ]
@@ -36,5 +36,5 @@ def test_named_tests_exist() -> None:
 
 
 def test_all_keys_of_our_own_are_explained() -> None:
-    page = (ROOT / "docs" / "safety.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "safety.md").read_text()
     assert [key for key in KEYS if key.startswith("kframe.") and f"`{key}`" not in page] == []

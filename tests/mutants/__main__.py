@@ -1,4 +1,4 @@
-"""``python -m tests.mutants``: run mutants, print what became of each; ``--page`` writes ``docs/defects.md`` anew."""
+"""Run mutants and print their outcomes; ``--page`` writes ``docs/evidence/defects.md``."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--evidence",
         type=Path,
-        help="write the page with the results to this file, and docs/defects.md anew; with --no-tests and --keep that "
-        "of the simulator alone",
+        help="write the page with the results to this file, and docs/evidence/defects.md; with --no-tests and --keep "
+        "only the page of the simulator",
     )
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without any mutant first")
-    parser.add_argument("--page", action="store_true", help="write docs/defects.md anew and end")
+    parser.add_argument("--page", action="store_true", help="write docs/evidence/defects.md and exit")
     return parser.parse_args(words)
 
 

@@ -1,4 +1,4 @@
-"""``docs/defects.md``, made from the table of defects and the catalogue of mutants."""
+"""``docs/evidence/defects.md``, made from the table of defects and the catalogue of mutants."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import Final
 from tests.mutants import seen
 from tests.mutants.table import ROOT, Defect, Mutant, defects, is_real, mutants
 
-PATH: Final = ROOT / "docs" / "defects.md"
+PATH: Final = ROOT / "docs" / "evidence" / "defects.md"
 _HEAD: Final = """\
-# The defects of history
+# Past defects of Kafka's controller
 
-Defects that Kafka's ZooKeeper-mode controller once had and a new implementation can repeat (R01 to R64), and those
-that Kafka 3.9 still has (X1 to X11; `safety.md` says what kframe does about them). Each has tests that hold it, and
-mutants: the protection taken out by hand, upon which one of its tests fails (`make mutants`; `evidence/mutants.md` has
-who noticed which). Needs: U a unit test, D a deterministic simulation, K killed processes, B real brokers. Tests
-marked ● start servers or brokers, and are run only under mutants that name them. Tests marked ○ have not been seen to
-fail under a mutant of their row.
+R01 to R64 are defects that Kafka's ZooKeeper-mode controller once had and that a new implementation can repeat. X1 to
+X11 are defects that Kafka 3.9 still has; [safety.md](../explanation/safety.md) describes how kframe handles them.
 
-This page is made by `python -m tests.mutants --page` from `tests/mutants/defects.toml`, `tests/mutants/catalogue` and
-`evidence/mutants.md`; a test holds it to them.
+Each defect has regression tests and mutants. A mutant removes one protection by hand, and a test of the defect must
+fail under it (`make mutants`). [mutants.md](mutants.md) records which test failed under which mutant.
+
+The column *needs* gives the kind of test: U unit test, D deterministic simulation, K killed processes, B real brokers.
+Tests marked ● start servers or brokers; they run only under mutants that name them. Tests marked ○ have not been seen
+to fail under a mutant of their row.
+
+`python -m tests.mutants --page` generates this page from `tests/mutants/defects.toml`, `tests/mutants/catalogue` and
+[mutants.md](mutants.md). A test compares it with them.
 """
 
 
@@ -67,6 +70,6 @@ def _test(node: str, failed: frozenset[str]) -> str:
 def _sums(states: list[str]) -> str:
     counts = ", ".join(f"{states.count(one)} {one}" for one in ("held", "shown", "partly", "open"))
     return (
-        f"{len(states)} defects: {counts}. *Held*: each test that needs no real servers was seen to fail with a\n"
-        "protection of its row out; *shown*: one of them was not; *partly* says what is left open."
+        f"{len(states)} defects: {counts}. *Held*: each test that needs no real servers failed under a mutant of its\n"
+        "row. *Shown*: at least one of them has not failed under a mutant. *Partly*: the row names what is still open."
     )

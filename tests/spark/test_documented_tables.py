@@ -1,4 +1,4 @@
-"""``docs/fleet-tables.md`` has every table with its key, and every column in order with type, unit and meaning."""
+"""``docs/reference/fleet-tables.md`` documents every table and key, and every column with type, unit and meaning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Column(NamedTuple):
 
 def sections() -> dict[str, str]:
     """The text about each table, by the table's name."""
-    text = (ROOT / "docs" / "fleet-tables.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "fleet-tables.md").read_text(encoding="utf-8")
     parts = re.split(r"^### `(\w+)`$", re.sub(r"^## .*$", "", text, flags=re.MULTILINE), flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 

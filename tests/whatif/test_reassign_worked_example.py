@@ -1,4 +1,4 @@
-"""docs/reassignment.md: its tables are what storage goes through when the engine moves {1,2,3} to {4,5,6}."""
+"""docs/explanation/reassignment.md: its tables equal the states that the engine stores from {1,2,3} to {4,5,6}."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
 from tests.architecture.source import ROOT
 
-PAGE = ROOT / "docs" / "reassignment.md"
+PAGE = ROOT / "docs" / "explanation" / "reassignment.md"
 
 
 class RecordingStore:

@@ -1,4 +1,4 @@
-"""docs/zookeeper.md: every threat to ZooKeeper has a row, and the tests that it names exist."""
+"""docs/howto/zookeeper.md: every threat to ZooKeeper has a row, and the tests that it names exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HERE: Final = Path(__file__).parent
 #: Number and tests of each row.
 ROWS: Final = {
     line.split(" | ")[0].strip("| "): re.findall(r"`(test_\w+)`", line)
-    for line in (HERE.parents[2] / "docs" / "zookeeper.md").read_text().splitlines()
+    for line in (HERE.parents[2] / "docs" / "howto" / "zookeeper.md").read_text().splitlines()
     if line.startswith("| S")
 }
 THERE: Final = {
