@@ -5,7 +5,7 @@ Names that stand here keep their meaning; a plugin that uses only these runs on 
 
 from __future__ import annotations
 
-from kframe.core.selectors import take_first
+from kframe.core.selectors.kafka_selectors import take_first
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind

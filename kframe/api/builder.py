@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kframe.api.controller import Controller
 from kframe.api.serving import Server
 from kframe.core import controller as core
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import PluginError
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector

@@ -16,8 +16,8 @@ import numpy as np
 from kframe.api import results
 from kframe.api.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
 from kframe.api.serving import MeasuredServer, Server
-from kframe.core.features import FeaturesResponse
-from kframe.core.producer_ids import ProducerIdsResponse
+from kframe.core.admin.features import FeaturesResponse
+from kframe.core.brokers.producer_ids import ProducerIdsResponse
 from kframe.model import events
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kframe.bench.answers import new_digest
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8

@@ -11,7 +11,7 @@ import numpy as np
 from kframe.bench.answers import digest_of
 from kframe.bench.clusters import whole_cluster
 from kframe.bench.work import PieceWork
-from kframe.core.batch import RequestBatch
+from kframe.core.request_batch import RequestBatch
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.requests import ControlRequests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kframe.core.selectors import FirstInSync
+from kframe.core.selectors.kafka_selectors import FirstInSync
 from kframe.kernels import _selectors
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind

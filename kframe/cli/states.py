@@ -15,7 +15,7 @@ from kframe.cli.output import Table, emit_rows, output_option
 @output_option
 def command(dot: bool, output: str) -> None:
     """Show where partitions and replicas may go from each of their states."""
-    from kframe.core.transitions import to_dot
+    from kframe.core.state_machines.transitions import to_dot
 
     if dot:
         click.echo(to_dot(), nl=False)
@@ -24,7 +24,7 @@ def command(dot: bool, output: str) -> None:
 
 
 def _rows() -> Iterator[dict[str, Any]]:
-    from kframe.core.transitions import PARTITION_MOVES, REPLICA_MOVES
+    from kframe.core.state_machines.transitions import PARTITION_MOVES, REPLICA_MOVES
 
     for state, targets in PARTITION_MOVES.items():
         yield _row("partition", state.name, state, [target.name for target in sorted(targets)])

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.core import stored
-from kframe.core.acknowledgements import Acknowledgements
-from kframe.core.batch import RequestBatch
-from kframe.core.doomed import Doomed
 from kframe.core.event_log import EventLog, names_of
-from kframe.core.gauges import Gauges
-from kframe.core.hosting import Hosts
-from kframe.core.selection import Selection
+from kframe.core.request_batch import RequestBatch
+from kframe.core.selectors.leader_selection import Selection
+from kframe.core.state import stored_states
+from kframe.core.state.acknowledgements import Acknowledgements
+from kframe.core.state.deleting_replicas import Doomed
+from kframe.core.state.metrics import Gauges
+from kframe.core.state.replica_index import Hosts
 from kframe.errors import BrokenInvariant
 from kframe.model.asks import ReadStates, WriteStates
 from kframe.model.changes import StateChange, WriteCode, WriteResult
@@ -144,9 +144,9 @@ class Context:
         accepted = result.accepted
         self.gauges.touch(change.rows)
         if accepted.all():
-            stored.apply(self.cluster, change, result.partition_epoch)
+            stored_states.apply(self.cluster, change, result.partition_epoch)
         else:
-            stored.apply(self.cluster, change.take(accepted), result.partition_epoch[accepted])
+            stored_states.apply(self.cluster, change.take(accepted), result.partition_epoch[accepted])
         return result
 
     def refresh(self, rows: Int32) -> Operation[tuple[Int32, Bool]]:
@@ -160,7 +160,7 @@ class Context:
         states = yield from ask(ReadStates(rows))
         usable = states.found & (states.controller_epoch <= self.controller_epoch)
         moved = states.partition_epoch != self.cluster.partitions.partition_epoch[rows]
-        stored.reload(self.cluster, states)
+        stored_states.reload(self.cluster, states)
         self.gauges.touch(rows)
         return rows[usable], moved[usable]
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kframe.core import failover, waiting
+from kframe.core import failover
+from kframe.core.admin import purgatory
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import EventLog
-from kframe.core.gauges import INACTIVE
 from kframe.core.operations import decline, operate
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
+from kframe.core.state.metrics import INACTIVE
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, KframeError
 from kframe.model.asks import Claim, Holder, Load, Prepare, ReadController
 from kframe.model.cluster import ClusterState
@@ -209,7 +210,7 @@ class Controller:
         if not (self.active or self._claimed):
             return []
         self.log.add(Message.RESIGNED, reason=reason)
-        dismissed = waiting.dismiss(self._context) if self._context is not None else []
+        dismissed = purgatory.dismiss(self._context) if self._context is not None else []
         self._context, self._claimed = None, False
         self.active_controller = NO_LEADER
         return [*dismissed, Resigned(reason, release)]

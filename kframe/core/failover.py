@@ -5,21 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core import (
-    deletion,
-    elections,
-    moves,
-    outsiders,
-    partition_machine,
-    rebalance,
-    replica_machine,
-    strays,
-    topics,
-    unseen,
-    vouching,
-)
+from kframe.core.admin import elect_leaders, leader_rebalance
+from kframe.core.brokers import reregistered_brokers, unassigned_isr_members
+from kframe.core.brokers.membership import broker_epochs
 from kframe.core.context import Context, Operation
-from kframe.core.membership import broker_epochs
+from kframe.core.reassignment import reassignment_start
+from kframe.core.state_machines import last_replica_hold, partition_state_machine, replica_state_machine
+from kframe.core.topics import topic_deletion, topic_metadata, unknown_brokers
 from kframe.model.effects import OpenChannels
 from kframe.model.ids import ReplicaState
 from kframe.model.log_entries import Message
@@ -34,24 +26,24 @@ def take_over(context: Context) -> Operation[None]:
     registered = context.registered()
     _report_cluster(context)
     yield OpenChannels(tuple(int(index) for index in registered))
-    topics.note_reassigning(context, np.flatnonzero(context.cluster.partitions.topic >= 0).astype(np.int32))
+    topic_metadata.note_reassigning(context, np.flatnonzero(context.cluster.partitions.topic >= 0).astype(np.int32))
     everything = np.arange(len(context.cluster.topics), dtype=np.int32)
-    yield from topics.give_ids(context, everything)
-    yield from deletion.initialise(context)
-    yield from topics.keep_to_brokers(context, outsiders.held(context)[0])
+    yield from topic_metadata.give_ids(context, everything)
+    yield from topic_deletion.initialise(context)
+    yield from topic_metadata.keep_to_brokers(context, unknown_brokers.held(context)[0])
     context.log.add(Message.SENDING_METADATA)
     yield from context.announce(registered)
-    vouching.take_over(context)
-    yield from strays.expel_all(context)
-    yield from unseen.expel_all(context)
-    yield from replica_machine.startup(context)
-    yield from partition_machine.startup(context)
+    last_replica_hold.take_over(context)
+    yield from unassigned_isr_members.expel_all(context)
+    yield from reregistered_brokers.expel_all(context)
+    yield from replica_state_machine.startup(context)
+    yield from partition_state_machine.startup(context)
     context.log.add(Message.READY, epoch=context.controller_epoch)
-    yield from moves.resume_all(context)
-    yield from moves.relieve(context)
-    yield from deletion.resume(context)
-    yield from elections.elect_stored(context)
-    yield from rebalance.start(context)
+    yield from reassignment_start.resume_all(context)
+    yield from reassignment_start.relieve(context)
+    yield from topic_deletion.resume(context)
+    yield from elect_leaders.elect_stored(context)
+    yield from leader_rebalance.start(context)
     context.hosts.catch_up()  # brokers wait for nothing now
 
 
@@ -75,6 +67,6 @@ def adopt(context: Context) -> Operation[None]:
     )
     kernels.initialize_replica_states(p.slot_start, p.replica_count, p.replica, p.replica_flags, live, p.replica_state)
     p.replica_state[p.replica_state == ReplicaState.DELETION_INELIGIBLE] = ReplicaState.OFFLINE
-    topics.note_reassigning(context, np.flatnonzero(p.topic >= 0).astype(np.int32))
-    yield from deletion.initialise(context)
+    topic_metadata.note_reassigning(context, np.flatnonzero(p.topic >= 0).astype(np.int32))
+    yield from topic_deletion.initialise(context)
     yield OpenChannels(tuple(int(index) for index in np.flatnonzero(brokers.registered)))

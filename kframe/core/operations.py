@@ -7,24 +7,26 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.core import (
-    admin,
-    alter_partition,
-    arrivals,
-    configs,
-    deletion,
-    elections,
+from kframe.core.admin import (
+    config_changes,
+    elect_leaders,
     features,
+    leader_rebalance,
+    purgatory,
+    topic_changes,
+    topic_requests,
+)
+from kframe.core.brokers import (
+    alter_partition,
+    broker_notifications,
+    controlled_shutdown,
     membership,
-    moves,
-    notifications,
     producer_ids,
-    rebalance,
-    shutdown,
-    strays,
-    waiting,
+    unassigned_isr_members,
 )
 from kframe.core.context import Context, Operation
+from kframe.core.reassignment import reassignment_start
+from kframe.core.topics import topic_deletion
 from kframe.errors import BrokenInvariant, ErrorCode
 from kframe.model import events
 from kframe.model.effects import Reply
@@ -36,48 +38,48 @@ _NONE = np.empty(0, np.int16)
 OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]] = {
     events.BrokersChanged: lambda context, _: membership.brokers_changed(context),
     events.BrokerModified: lambda context, event: membership.broker_modified(context, event.broker_id),
-    events.TopicsChanged: lambda context, _: arrivals.topics_changed(context),
-    events.TopicModified: lambda context, event: arrivals.topic_modified(context, event.topic),
-    events.TopicSettingsChanged: lambda context, event: configs.topic_settings_changed(context, event.topic),
-    events.BrokerDefaultsChanged: lambda context, _: configs.broker_defaults_changed(context),
-    events.AlterConfigsRequested: configs.alter_configs,
+    events.TopicsChanged: lambda context, _: topic_changes.topics_changed(context),
+    events.TopicModified: lambda context, event: topic_changes.topic_modified(context, event.topic),
+    events.TopicSettingsChanged: lambda context, event: config_changes.topic_settings_changed(context, event.topic),
+    events.BrokerDefaultsChanged: lambda context, _: config_changes.broker_defaults_changed(context),
+    events.AlterConfigsRequested: config_changes.alter_configs,
     events.UpdateFeaturesRequested: features.update_features,
-    events.DeletionsMarked: lambda context, _: deletion.deletions_marked(context),
-    events.ReassignmentsLeft: lambda context, _: moves.take_up(context),
-    events.PreferredElectionLeft: lambda context, _: elections.elect_stored(context),
-    events.IsrChangesLeft: lambda context, _: notifications.isr_changes(context),
-    events.LogDirEventsLeft: lambda context, _: notifications.log_dir_events(context),
-    events.ControlledShutdownRequested: shutdown.shut_down,
-    events.ElectionRequested: elections.elect_leaders,
-    events.RebalanceLeaders: lambda context, _: rebalance.rebalance(context),
+    events.DeletionsMarked: lambda context, _: topic_deletion.deletions_marked(context),
+    events.ReassignmentsLeft: lambda context, _: reassignment_start.take_up(context),
+    events.PreferredElectionLeft: lambda context, _: elect_leaders.elect_stored(context),
+    events.IsrChangesLeft: lambda context, _: broker_notifications.isr_changes(context),
+    events.LogDirEventsLeft: lambda context, _: broker_notifications.log_dir_events(context),
+    events.ControlledShutdownRequested: controlled_shutdown.shut_down,
+    events.ElectionRequested: elect_leaders.elect_leaders,
+    events.RebalanceLeaders: lambda context, _: leader_rebalance.rebalance(context),
     events.AlterPartitionRequested: alter_partition.alter_partitions,
-    events.CreateTopicsRequested: admin.create_topics,
-    events.CreatePartitionsRequested: admin.create_partitions,
-    events.DeleteTopicsRequested: admin.delete_topics,
-    events.ReassignmentRequested: admin.alter_reassignments,
-    events.ListReassignmentsRequested: admin.list_reassignments,
+    events.CreateTopicsRequested: topic_requests.create_topics,
+    events.CreatePartitionsRequested: topic_requests.create_partitions,
+    events.DeleteTopicsRequested: topic_requests.delete_topics,
+    events.ReassignmentRequested: topic_requests.alter_reassignments,
+    events.ListReassignmentsRequested: topic_requests.list_reassignments,
     events.ProducerIdsRequested: producer_ids.allocate,
-    events.LeaderAndIsrAnswered: notifications.leader_and_isr_answered,
-    events.UpdateMetadataAnswered: notifications.update_metadata_answered,
-    events.StopReplicaAnswered: deletion.replicas_stopped,
-    events.ReplyDue: waiting.time_out,
+    events.LeaderAndIsrAnswered: broker_notifications.leader_and_isr_answered,
+    events.UpdateMetadataAnswered: broker_notifications.update_metadata_answered,
+    events.StopReplicaAnswered: topic_deletion.replicas_stopped,
+    events.ReplyDue: purgatory.time_out,
     events.Inspected: lambda context, _: _looked(),
 }
 
 #: What a controller that is not active answers (``spec/controller.md`` section 1).
 REFUSALS: Final[Mapping[type[Event], Callable[[Any], Any]]] = {
-    events.ControlledShutdownRequested: lambda _: shutdown.refused(ErrorCode.STALE_CONTROLLER_EPOCH),
-    events.ElectionRequested: lambda event: elections.refused(event, ErrorCode.NOT_CONTROLLER),
+    events.ControlledShutdownRequested: lambda _: controlled_shutdown.refused(ErrorCode.STALE_CONTROLLER_EPOCH),
+    events.ElectionRequested: lambda event: elect_leaders.refused(event, ErrorCode.NOT_CONTROLLER),
     events.AlterPartitionRequested: lambda _: alter_partition.refused(ErrorCode.NOT_CONTROLLER),
     events.CreateTopicsRequested: lambda event: _refused_topics(one.name for one in event.topics),
     events.CreatePartitionsRequested: lambda event: _refused_topics(one.name for one in event.topics),
     events.DeleteTopicsRequested: lambda event: _refused_topics(event.names),
-    events.ReassignmentRequested: lambda _: admin.ReassignmentResponse(ErrorCode.NOT_CONTROLLER, _NONE),
-    events.ListReassignmentsRequested: lambda _: admin.ReassignmentsListed(
+    events.ReassignmentRequested: lambda _: topic_requests.ReassignmentResponse(ErrorCode.NOT_CONTROLLER, _NONE),
+    events.ListReassignmentsRequested: lambda _: topic_requests.ReassignmentsListed(
         ErrorCode.NOT_CONTROLLER, np.empty(0, np.int32)
     ),
     events.ProducerIdsRequested: lambda _: producer_ids.refused(ErrorCode.NOT_CONTROLLER),
-    events.AlterConfigsRequested: lambda event: configs.refused(event, ErrorCode.NOT_CONTROLLER),
+    events.AlterConfigsRequested: lambda event: config_changes.refused(event, ErrorCode.NOT_CONTROLLER),
     events.UpdateFeaturesRequested: lambda _: features.refused(ErrorCode.NOT_CONTROLLER),
     events.Inspected: lambda _: False,
 }
@@ -90,14 +92,14 @@ def operate(context: Context, event: Event) -> Operation[None]:
         raise BrokenInvariant(f"no operation for {type(event).__name__}")
     response = yield from operation(context, event)
     token = getattr(event, "token", NOBODY)
-    if token != NOBODY and waiting.waits(event):
-        yield from waiting.answer_or_wait(context, event, response)  # type: ignore[arg-type]
+    if token != NOBODY and purgatory.waits(event):
+        yield from purgatory.answer_or_wait(context, event, response)  # type: ignore[arg-type]
     elif token != NOBODY:
         yield Reply(token, response)
     if isinstance(event, events.AlterPartitionRequested):
-        yield from moves.isrs_changed(context, alter_partition.accepted_rows(response))
-        yield from strays.proposed(context, event)
-    yield from waiting.check(context)
+        yield from reassignment_start.isrs_changed(context, alter_partition.accepted_rows(response))
+        yield from unassigned_isr_members.proposed(context, event)
+    yield from purgatory.check(context)
 
 
 def decline(event: Event) -> Operation[None]:
@@ -113,5 +115,5 @@ def _looked() -> Operation[bool]:
     return True
 
 
-def _refused_topics(names: Any) -> admin.TopicsResponse:
-    return admin.TopicsResponse(dict.fromkeys(names, ErrorCode.NOT_CONTROLLER))
+def _refused_topics(names: Any) -> topic_requests.TopicsResponse:
+    return topic_requests.TopicsResponse(dict.fromkeys(names, ErrorCode.NOT_CONTROLLER))

@@ -25,7 +25,7 @@ from kframe.broker.outgoing import (
     ControlledShutdown,
     ControlledShutdownResponse,
 )
-from kframe.core import alter_partition, shutdown
+from kframe.core.brokers import alter_partition, controlled_shutdown
 from kframe.embedded.describe import Api, Request, describe_requests
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
@@ -169,7 +169,7 @@ def controlled_shutdown_event(message: ControlledShutdown, token: int) -> Contro
 
 
 def controlled_shutdown_reply(
-    cluster: ClusterState, response: shutdown.ControlledShutdownResponse
+    cluster: ClusterState, response: controlled_shutdown.ControlledShutdownResponse
 ) -> ControlledShutdownResponse:
     """The controller's answer as the broker gets it; read it while the columns are as when it was given."""
     return ControlledShutdownResponse(

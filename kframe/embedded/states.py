@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.core import stored
+from kframe.core.state import stored_states
 from kframe.errors import InputError
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
@@ -81,9 +81,9 @@ class StateColumns:
             Ragged(change.isr.offsets, _translate(table, change.isr.values)), change.expected, change.controller_epoch,
         )  # fmt: skip
         if accepted.all():
-            stored.apply(self.cluster, translated, versions)
+            stored_states.apply(self.cluster, translated, versions)
         else:
-            stored.apply(self.cluster, translated.take(accepted), versions[accepted])
+            stored_states.apply(self.cluster, translated.take(accepted), versions[accepted])
         self._written_rows()[rows[accepted]] = zxid
         return WriteResult(codes, versions)
 
@@ -136,7 +136,7 @@ class StateColumns:
             controller_epoch=int(choose(controller_epoch, kept.controller_epoch)[0]),
         )
         versions = kept.partition_epoch + 1
-        stored.apply(self.cluster, change, versions)
+        stored_states.apply(self.cluster, change, versions)
         self._written_rows()[row] = zxid
         return int(versions[0])
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.assignment import Assignments, assign, reassigns, table_of
+from kframe.core.topics.replica_assignment import Assignments, assign, reassigns, table_of
 from kframe.embedded.records import ANY_VERSION, Create, Delete, RecordTree
 from kframe.embedded.states import StateColumns
 from kframe.model.columns import Ragged, ragged_positions

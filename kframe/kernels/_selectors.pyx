@@ -40,7 +40,7 @@ cdef int32_t first_in_sync(const kframe_election *election, void *user_data) noe
     return NO_LEADER
 
 
-#: ``kframe.core.selectors.FirstInSync`` as a native selector, to compare tiers.
+#: ``kframe.core.selectors.kafka_selectors.FirstInSync`` as a native selector, to compare tiers.
 FIRST_IN_SYNC = PyCapsule_New(<void *>first_in_sync, KFRAME_SELECT_SIGNATURE, NULL)
 
 
@@ -212,7 +212,7 @@ def count_violations(
     const broker_t[::1] first,           # IN   (k,) as from ``gather_candidates``
     const int32_t[::1] leader,           # IN   (k,) choices of a selector, unchecked
 ):
-    """Count the choices that violate a safety rule (``kframe.core.selection.find_faults`` names rule and row). Most
+    """Count the choices that violate a safety rule (``kframe.core.selectors.leader_selection.find_faults`` names rule and row). Most
     choices are the first candidate that may lead; only others are checked."""
     cdef const int32_t[::1] slot_start = p.slot_start
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count

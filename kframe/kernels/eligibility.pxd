@@ -1,4 +1,4 @@
-"""Which replicas the safety rules let lead a row; ``kframe.core.selection`` names the rules."""
+"""Which replicas the safety rules let lead a row; ``kframe.core.selectors.leader_selection`` names the rules."""
 
 from libc.stdint cimport int32_t, uint8_t
 

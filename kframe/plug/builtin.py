@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from kframe.core.selectors import SHIPPED
+from kframe.core.selectors.kafka_selectors import SHIPPED
 from kframe.model.cluster import ClusterState
 from kframe.model.elections import LeaderSelector
 from kframe.plug.hookspecs import hookimpl

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.core.selection import find_faults, run_selector
+from kframe.core.selectors.leader_selection import find_faults, run_selector
 from kframe.errors import SelectorFault
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core.showing import election_batch
+from kframe.core.selectors.lazy_view import election_batch
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8

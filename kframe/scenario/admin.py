@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from kframe.core.admin import ReassignmentResponse, ReassignmentsListed, TopicsResponse
+from kframe.core.admin.topic_requests import ReassignmentResponse, ReassignmentsListed, TopicsResponse
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.events import (

@@ -20,7 +20,7 @@ from kframe.broker.outgoing import (
     WriteState,
     WriteStateResponse,
 )
-from kframe.core import alter_partition
+from kframe.core.brokers import alter_partition
 from kframe.embedded.orders import alter_partition_event, alter_partition_reply
 from kframe.embedded.replicating import ReplicatingBrokers
 from kframe.errors import ErrorCode, ScenarioError

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from kframe.core.alter_partition import AlterPartitionResponse
-from kframe.core.elections import ElectionResponse
-from kframe.core.shutdown import ControlledShutdownResponse
+from kframe.core.admin.elect_leaders import ElectionResponse
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.events import (

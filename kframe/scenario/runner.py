@@ -11,7 +11,7 @@ from typing import Any
 import kframe
 from kframe.broker.config import BROKER_ONLY, BrokerConfig
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, ReplicatingBrokers, VirtualClock
 from kframe.model.cluster import PartitionView
 from kframe.model.config import ControllerConfig

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.embedded.topics import MIN_INSYNC, UNCLEAN
 from kframe.model.cluster import ClusterState

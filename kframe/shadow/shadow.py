@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kframe.core import stored
+from kframe.core.state import stored_states
 from kframe.model.brokers import Registration
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
@@ -147,7 +147,7 @@ class Shadow:
         if len(changed) == 0:
             return
         if not self._inputs and not self._differs()[changed].any():
-            stored.reload(self._base, _taken(seen, changed))
+            stored_states.reload(self._base, _taken(seen, changed))
             return
         ids, names = self._base.brokers.ids, (self._base.view(row) for row in rows[changed].tolist())
         isrs = (tuple(ids[seen.isr[place]].tolist()) for place in changed.tolist())

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.model.asks import AskStore
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect

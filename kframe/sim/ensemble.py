@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from kframe.core.assignment import table_of
+from kframe.core.topics.replica_assignment import table_of
 from kframe.embedded.admin import decode_targets
 from kframe.embedded.ensemble import MemoryEnsemble
 from kframe.embedded.layout import BROKERS, CONTROLLER, CONTROLLER_EPOCH, REASSIGN_PARTITIONS, broker_path

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kframe.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
 from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
-from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32

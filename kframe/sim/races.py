@@ -12,7 +12,7 @@ import numpy as np
 
 from kframe.broker.messages import NO_ID
 from kframe.broker.outgoing import AlterPartition, ProposedIsr
-from kframe.core.assignment import table_of
+from kframe.core.topics.replica_assignment import table_of
 from kframe.model.columns import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,

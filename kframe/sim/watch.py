@@ -19,7 +19,7 @@ from kframe.broker.messages import (
     UpdateMetadata,
 )
 from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
-from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState

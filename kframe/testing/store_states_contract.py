@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kframe.core.stored import reload
+from kframe.core.state.stored_states import reload
 from kframe.errors import ControllerFenced
 from kframe.model.asks import WriteStates
 from kframe.model.ids import NO_STATE

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import Api
 from kframe.errors import ConfigError
 from kframe.model.changes import StateChange, WriteCode, WriteResult

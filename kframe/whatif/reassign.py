@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core import stored
-from kframe.core.admin import ReassignmentResponse
-from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.core.admin.topic_requests import ReassignmentResponse
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.state import stored_states
 from kframe.errors import ErrorCode, InputError
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
@@ -133,7 +133,7 @@ class _Reassignment:
         twin = ClusterState()
         twin.brokers, twin.topics, twin.partitions = brokers, cluster.topics, columns
         for one in accepted:
-            stored.apply(twin, one, one.expected + np.int32(1))
+            stored_states.apply(twin, one, one.expected + np.int32(1))
         return Told(happenings=until_answers.happenings(), health=study.health_of(twin))
 
     def finish(self) -> Told:

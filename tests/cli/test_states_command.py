@@ -7,7 +7,7 @@ import json
 from click.testing import CliRunner
 
 from kframe.cli.app import cli
-from kframe.core.transitions import PARTITION_MOVES, REPLICA_MOVES, to_dot
+from kframe.core.state_machines.transitions import PARTITION_MOVES, REPLICA_MOVES, to_dot
 
 
 def output(*arguments: str) -> str:

@@ -12,8 +12,8 @@ import pytest
 
 from kframe.core.context import Context, Operation
 from kframe.core.controller import Controller
-from kframe.core.replica_machine import Replicas
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
+from kframe.core.state_machines.replica_state_machine import Replicas
 from kframe.embedded import Api, MemoryEnsemble, RecordingTransport, Request, VirtualClock
 from kframe.embedded.describe import describe_requests
 from kframe.embedded.topics import topic_path

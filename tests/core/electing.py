@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kframe.core import partition_machine
-from kframe.core.leadership import Strategy
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
+from kframe.core.state_machines import partition_state_machine
+from kframe.core.state_machines.leader_election import Strategy
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import ElectionKind, PartitionState
@@ -51,4 +51,4 @@ def world(
 
 def elect(driver: Driver, strategy: Strategy) -> None:
     rows = driver.rows("t-0")
-    driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
+    driver.run(partition_state_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))

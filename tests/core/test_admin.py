@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kframe.core import waiting
-from kframe.core.admin import TopicsResponse, unled
-from kframe.core.configs import ConfigsResponse
+from kframe.core.admin import purgatory
+from kframe.core.admin.config_changes import ConfigsResponse
+from kframe.core.admin.topic_requests import TopicsResponse, unled
 from kframe.core.operations import OPERATIONS, REFUSALS
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
@@ -112,7 +112,7 @@ def test_nobody_is_answered_who_does_not_wait(kind: type[Event]) -> None:
 
 def test_who_may_be_answered_later() -> None:
     """wire 9 to 11: those who ask for topics."""
-    later = {kind for kind, request in REQUESTS.items() if waiting.waits(request(1))}
+    later = {kind for kind, request in REQUESTS.items() if purgatory.waits(request(1))}
     assert later == {CreateTopicsRequested, CreatePartitionsRequested, DeleteTopicsRequested}
 
 

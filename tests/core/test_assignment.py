@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.assignment import Assignments, assign, current, is_moving, reassigned_to, targets_in_sync
+from kframe.core.topics.replica_assignment import (
+    Assignments,
+    assign,
+    current,
+    is_moving,
+    reassigned_to,
+    targets_in_sync,
+)
 from kframe.model.columns import Ragged
 from kframe.model.ids import ReplicaFlag
 from kframe.testing.clusters import PartitionSpec

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.core.batch import RequestBatch
+from kframe.core.request_batch import RequestBatch
 from kframe.embedded import Api, Request
 from kframe.embedded.describe import describe_requests
 from kframe.model.cluster import ClusterState

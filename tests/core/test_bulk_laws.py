@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic

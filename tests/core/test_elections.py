@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kframe.core import leadership, partition_machine
-from kframe.core.leadership import Strategy
+from kframe.core.state_machines import leader_election, partition_state_machine
+from kframe.core.state_machines.leader_election import Strategy
 from kframe.embedded import Api
 from kframe.model.asks import WriteStates
 from kframe.model.events import (
@@ -42,7 +42,7 @@ def test_who_is_online(isr: tuple[int, ...] | None, befall: Callable[[Driver], N
     """
     driver = world(PartitionSpec((1, 2, 3), isr=isr))
     befall(driver)
-    elect(driver, leadership.OFFLINE)
+    elect(driver, leader_election.OFFLINE)
     assert state_of(driver.stored("t-0"))[:2] == (2, (2, 3))
     assert driver.told(Api.LEADER_AND_ISR, "t-0") == [2, 3]
 
@@ -51,7 +51,7 @@ def test_a_broker_that_shuts_down_does_not_count_as_online_elsewhere() -> None:
     """elections 1: shutting-down brokers count only in controlled shutdown, as recipients."""
     driver = world(PartitionSpec((1, 2, 3), 1, (1, 2, 3)))
     shut_down(driver)
-    elect(driver, leadership.CONTROLLED_SHUTDOWN)
+    elect(driver, leader_election.CONTROLLED_SHUTDOWN)
     assert state_of(driver.stored("t-0"))[:2] == (2, (2, 3))
     assert driver.told(Api.LEADER_AND_ISR, "t-0") == [1, 2, 3]
 
@@ -59,7 +59,7 @@ def test_a_broker_that_shuts_down_does_not_count_as_online_elsewhere() -> None:
 def test_the_target_of_a_reassignment_is_who_is_not_removed() -> None:
     """elections 1: target is replicas minus removing, order kept."""
     driver = world(PartitionSpec((1, 3, 2), 1, (1, 2, 3), removing_replicas=(1,)))
-    elect(driver, leadership.REASSIGN)
+    elect(driver, leader_election.REASSIGN)
     assert state_of(driver.stored("t-0")) == (3, (1, 2, 3), 1)
     assert driver.told(Api.LEADER_AND_ISR, "t-0") == [2, 3]
 
@@ -78,7 +78,8 @@ def test_a_partition_that_stayed_new_is_tried_again_when_a_broker_starts() -> No
 
 
 @pytest.mark.parametrize(
-    "strategy", [leadership.OFFLINE, leadership.REASSIGN, leadership.PREFERRED, leadership.CONTROLLED_SHUTDOWN],
+    "strategy",
+    [leader_election.OFFLINE, leader_election.REASSIGN, leader_election.PREFERRED, leader_election.CONTROLLED_SHUTDOWN],
     ids=lambda strategy: strategy.kind.name,
 )  # fmt: skip
 def test_an_election_raises_the_leader_epoch_and_keeps_the_rest(strategy: Strategy) -> None:
@@ -94,14 +95,16 @@ def test_an_election_raises_the_leader_epoch_and_keeps_the_rest(strategy: Strate
     assert driver.writes()[0].expected.tolist() == [3]
 
 
-@pytest.mark.parametrize("strategy", [leadership.OFFLINE, leadership.UNCLEAN], ids=["by config", "by the operator"])
+@pytest.mark.parametrize(
+    "strategy", [leader_election.OFFLINE, leader_election.UNCLEAN], ids=["by config", "by the operator"]
+)
 def test_no_election_is_unclean_while_an_isr_member_is_online(strategy: Strategy) -> None:
     """elections 3: unclean only if no ISR member is online."""
     overheard = Overheard()
     spec, dead = PartitionSpec((1, 2, 3), 3, (3, 2)), PartitionSpec((1, 9), 9, (9,))
     driver = world(spec, dead, live=(1, 2), config=UNCLEAN, selection=overheard)
     rows = driver.rows("t-0", "t-1")
-    driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
+    driver.run(partition_state_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
     assert overheard.heard == [(ElectionKind.OFFLINE, ["t-0", "t-1"], [0, 1])]
     assert state_of(driver.stored("t-0")) == (2, (2,), 1)
     assert state_of(driver.stored("t-1")) == (1, (1,), 1)
@@ -112,7 +115,7 @@ def test_the_operator_may_elect_uncleanly_whatever_the_topic_says() -> None:
     """elections 3: allowUnclean of the strategy."""
     driver = world(PartitionSpec((1, 9), 9, (9,)))
     driver.cluster.topics.unclean[0] = 0
-    elect(driver, leadership.UNCLEAN)
+    elect(driver, leader_election.UNCLEAN)
     assert (*state_of(driver.stored("t-0")), driver.stored("t-0").recovery) == (1, (1,), 1, 1)
 
 
@@ -120,7 +123,7 @@ def test_an_unclean_election_that_is_refused_by_storage_is_counted_again() -> No
     """elections 3: the meter is marked before the write succeeds."""
     driver = world(PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, leader_epoch=3))
-    elect(driver, leadership.OFFLINE)
+    elect(driver, leader_election.OFFLINE)
     assert state_of(driver.stored("t-0")) == (1, (1,), 4)
     assert driver.context.counters["UncleanLeaderElectionsPerSec"] == 2
 
@@ -128,7 +131,7 @@ def test_an_unclean_election_that_is_refused_by_storage_is_counted_again() -> No
 def test_an_election_out_of_an_empty_isr_is_unclean() -> None:
     """elections 3: leader not in the old ISR means RECOVERING, also if that ISR was empty."""
     driver = world(PartitionSpec((1, 2), None, ()), config=UNCLEAN)
-    elect(driver, leadership.OFFLINE)
+    elect(driver, leader_election.OFFLINE)
     assert (*state_of(driver.stored("t-0")), driver.stored("t-0").recovery) == (1, (1,), 1, 1)
 
 
@@ -138,11 +141,13 @@ def test_recovering_depends_on_the_inter_broker_protocol(protocol: str, recovery
     state-machines 5: recovery state from inter-broker protocol 3.2.
     """
     driver = world(PartitionSpec((1, 9), 9, (9,)), config={**UNCLEAN, "inter.broker.protocol.version": protocol})
-    elect(driver, leadership.OFFLINE)
+    elect(driver, leader_election.OFFLINE)
     assert driver.stored("t-0").recovery == recovery
 
 
-@pytest.mark.parametrize("strategy", [leadership.PREFERRED, leadership.REASSIGN], ids=["preferred", "reassign"])
+@pytest.mark.parametrize(
+    "strategy", [leader_election.PREFERRED, leader_election.REASSIGN], ids=["preferred", "reassign"]
+)
 def test_a_strategy_does_not_ask_whether_the_leader_is_right_already(strategy: Strategy) -> None:
     """elections 3: preferred and reassign do not check the present leader."""
     driver = world(healthy(1, 2, leader_epoch=5))

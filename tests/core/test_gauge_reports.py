@@ -7,9 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kframe.core import deletion, partition_machine, reassignment
-from kframe.core.assignment import Assignments, assign, reassigned_to
 from kframe.core.context import Context, Operation
+from kframe.core.reassignment import partition_reassignment
+from kframe.core.state_machines import partition_state_machine
+from kframe.core.topics import topic_deletion
+from kframe.core.topics.replica_assignment import Assignments, assign, reassigned_to
 from kframe.errors import ErrorCode, StoreError
 from kframe.model.asks import WriteStates
 from kframe.model.columns import Ragged
@@ -40,12 +42,12 @@ def cut_short(driver: Driver, operation: Operation[object], at: type[Effect]) ->
 
 def reordered(context: Context) -> Operation[object]:
     rows = np.zeros(1, np.int32)
-    return reassignment.reassign(context, rows, reassigned_to(context, rows, Ragged.of([[1, 0]])))
+    return partition_reassignment.reassign(context, rows, reassigned_to(context, rows, Ragged.of([[1, 0]])))
 
 
 def test_partitions_that_go_offline() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
-    move = partition_machine.move(driver.context, driver.rows("t-0"), PartitionState.OFFLINE)
+    move = partition_state_machine.move(driver.context, driver.rows("t-0"), PartitionState.OFFLINE)
     assert changed(driver, lambda: driver.run(move)) == {"OfflinePartitionsCount": 1}
 
 
@@ -58,7 +60,7 @@ def test_assignment_that_changes_before_any_state_is_stored() -> None:
 def test_assignment_that_is_reached_before_anything_is_stored() -> None:
     """A preferred replica that is being added counts as elsewhere while it is in the ISR; once it is added it leads."""
     driver = quiet({"t": [PartitionSpec((3, 1), 3, (1, 3), adding_replicas=(3,), removing_replicas=(1,))]})
-    resumed = reassignment.resume(driver.context, driver.rows("t-0"))
+    resumed = partition_reassignment.resume(driver.context, driver.rows("t-0"))
     found = changed(driver, lambda: cut_short(driver, resumed, WriteStates))
     assert found == {"PreferredReplicaImbalanceCount": -1}
 
@@ -81,7 +83,7 @@ def test_deletion_that_is_halted_and_resumed() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")
     confirm(driver, 1, "t-0", error=ErrorCode.KAFKA_STORAGE_ERROR)
-    resumed = deletion.resume_topics(driver.context, [0])
+    resumed = topic_deletion.resume_topics(driver.context, [0])
     assert changed(driver, lambda: driver.run(resumed)) == {"TopicsIneligibleToDeleteCount": -1}
-    halted = changed(driver, lambda: deletion.halt(driver.context, [0], "a test"))
+    halted = changed(driver, lambda: topic_deletion.halt(driver.context, [0], "a test"))
     assert halted == {"TopicsIneligibleToDeleteCount": 1}

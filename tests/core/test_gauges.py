@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kframe.core.controller import Controller
-from kframe.core.gauges import INACTIVE
-from kframe.core.selection import Selection
-from kframe.core.tally import Tally
+from kframe.core.selectors.leader_selection import Selection
+from kframe.core.state.incremental_counts import Tally
+from kframe.core.state.metrics import INACTIVE
 from kframe.embedded import Api, EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState, PartitionView

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.assignment import Assignments, assign
-from kframe.core.hosting import NOTES_MAX, Hosts
+from kframe.core.state.replica_index import NOTES_MAX, Hosts
+from kframe.core.topics.replica_assignment import Assignments, assign
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.testing.clusters import PartitionSpec, cluster_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.ordering import scala_hash_order
+from kframe.core.state_machines.scala_hash_order import scala_hash_order
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kframe.core import leadership, partition_machine
 from kframe.core.context import ATTEMPTS_MAX
-from kframe.core.partition_machine import PartitionMoves
+from kframe.core.state_machines import leader_election, partition_state_machine
+from kframe.core.state_machines.partition_state_machine import PartitionMoves
 from kframe.embedded import Api
 from kframe.errors import StoreError
 from kframe.model.asks import ReadStates, WriteStates
@@ -32,9 +32,11 @@ def world(*specs: PartitionSpec, live: tuple[int, ...] = (2, 3), config: dict[st
     return driver
 
 
-def bring_online(driver: Driver, *names: str, strategy: leadership.Strategy = leadership.OFFLINE) -> PartitionMoves:
+def bring_online(
+    driver: Driver, *names: str, strategy: leader_election.Strategy = leader_election.OFFLINE
+) -> PartitionMoves:
     rows = driver.rows(*names)
-    return driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
+    return driver.run(partition_state_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
 
 
 # -- 2.1 the bulk call
@@ -262,7 +264,7 @@ def test_what_is_new_or_offline_is_tried_unless_its_topic_is_being_deleted() -> 
     driver = Driver(cluster)
     driver.adopt()
     driver.forget()
-    moves = driver.run(partition_machine.trigger_online(driver.context))
+    moves = driver.run(partition_state_machine.trigger_online(driver.context))
     assert (moves.initialised.tolist(), moves.elected.tolist()) == ([0], [1])
     assert sorted(name for names in driver.written() for name in names) == ["t-0", "t-1"]
 
@@ -270,7 +272,7 @@ def test_what_is_new_or_offline_is_tried_unless_its_topic_is_being_deleted() -> 
 def test_trigger_online_is_not_an_unclean_election() -> None:
     """state-machines 2.4: trigger online elects cleanly."""
     driver = world(PartitionSpec((1, 2), leader=1, isr=(1,)))
-    moves = driver.run(partition_machine.trigger_online(driver.context))
+    moves = driver.run(partition_state_machine.trigger_online(driver.context))
     assert moves.failed.tolist() == [0]
 
 
@@ -289,7 +291,7 @@ def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
 def test_offline_partitions_keep_what_is_stored_of_them() -> None:
     """state-machines 2: Offline writes and sends nothing."""
     driver = world(healthy(2, 3))
-    driver.run(partition_machine.move(driver.context, driver.rows("t-0"), PartitionState.OFFLINE))
+    driver.run(partition_state_machine.move(driver.context, driver.rows("t-0"), PartitionState.OFFLINE))
     assert driver.effects == []
     assert state_of(driver.stored("t-0")) == (2, (2, 3), 0)
 

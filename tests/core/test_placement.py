@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.placement import Arrangement, assign_automatically
+from kframe.core.topics.replica_placement import Arrangement, assign_automatically
 from kframe.model.brokers import Brokers
 from kframe.testing.clusters import registration
 

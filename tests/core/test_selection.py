@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.selection import FaultKind, Selection, find_faults
-from kframe.core.selectors import FirstInSync, take_first
-from kframe.core.showing import election_batch, lend
+from kframe.core.selectors.kafka_selectors import FirstInSync, take_first
+from kframe.core.selectors.lazy_view import election_batch, lend
+from kframe.core.selectors.leader_selection import FaultKind, Selection, find_faults
 from kframe.errors import ShapeError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState

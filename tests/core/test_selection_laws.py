@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kframe.core.selection import Selection, find_faults, run_selector
-from kframe.core.selectors import SHIPPED
-from kframe.core.showing import election_batch
+from kframe.core.selectors.kafka_selectors import SHIPPED
+from kframe.core.selectors.lazy_view import election_batch
+from kframe.core.selectors.leader_selection import Selection, find_faults, run_selector
 from kframe.kernels import _selectors
 from kframe.kernels.reference import selectors as twins
 from kframe.model.brokers import Registration

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from kframe.core.selection import Selection, run_selector
-from kframe.core.selectors import SHIPPED
-from kframe.core.showing import election_batch
+from kframe.core.selectors.kafka_selectors import SHIPPED
+from kframe.core.selectors.lazy_view import election_batch
+from kframe.core.selectors.leader_selection import Selection, run_selector
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from kframe.core import partition_machine, replica_machine
-from kframe.core.transitions import to_dot
+from kframe.core.state_machines import partition_state_machine, replica_state_machine
+from kframe.core.state_machines.transitions import to_dot
 from kframe.model.ids import PartitionState as P
 from kframe.model.ids import ReplicaState as R
 from kframe.runtime.log_text import PARTITION_STATES
@@ -43,7 +43,7 @@ def test_partition_moves(state: P, target: P, caplog: pytest.LogCaptureFixture) 
     rows = driver.adopt().cluster.partitions
     rows.state[0] = state
     driver.forget()
-    moves = driver.run(partition_machine.move(driver.context, driver.rows("t-0"), target))
+    moves = driver.run(partition_state_machine.move(driver.context, driver.rows("t-0"), target))
     legal = state in PARTITION[target]
     assert driver.known("t-0").state is (target if legal else state)
     assert moves.invalid.tolist() == ([] if legal else [0])
@@ -63,7 +63,7 @@ def test_replica_moves(state: R, target: R, caplog: pytest.LogCaptureFixture) ->
     replica = driver.replicas("t-0@2")
     driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)] = state
     driver.forget()
-    refused = driver.run(replica_machine.move(driver.context, replica, target))
+    refused = driver.run(replica_state_machine.move(driver.context, replica, target))
     legal = state in REPLICA[target]
     if legal and target is R.NON_EXISTENT:
         assert driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)].tolist() == [

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from kframe import kernels
-from kframe.core import leadership, partition_machine
-from kframe.core.selection import FaultKind, Selection
-from kframe.core.selectors import ControlledShutdown082
+from kframe.core.selectors.kafka_selectors import ControlledShutdown082
+from kframe.core.selectors.leader_selection import FaultKind, Selection
+from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.kernels import reference
@@ -118,7 +118,9 @@ def hold(driver: Driver, strategy: str) -> None:
             driver.handle(ControlledShutdownRequested(2, NO_BROKER_EPOCH, token=1))
         case "reassign":
             rows = driver.rows("t-0")
-            driver.run(partition_machine.move(driver.context, rows, PartitionState.ONLINE, leadership.REASSIGN))
+            driver.run(
+                partition_state_machine.move(driver.context, rows, PartitionState.ONLINE, leader_election.REASSIGN)
+            )
 
 
 @pytest.fixture(params=["compiled", "reference"])

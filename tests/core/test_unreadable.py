@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kframe.core import reassignment
+from kframe.core.reassignment import partition_reassignment
 from kframe.errors import ErrorCode
 from kframe.model.changes import WriteCode
 from kframe.model.events import DeletionsMarked, ReassignmentRequested, TopicModified, TopicsChanged
@@ -47,7 +47,7 @@ def test_the_end_of_a_move_is_stored_when_the_topic_can_be_read_again() -> None:
     moving = PartitionSpec((2, 1), 1, (1, 2), adding_replicas=(2,), removing_replicas=(1,))
     driver = quiet({"t": [moving]})
     with unreadable(driver):
-        driver.run(reassignment.resume(driver.context, driver.rows("t-0")))
+        driver.run(partition_reassignment.resume(driver.context, driver.rows("t-0")))
     assert assigned(driver.known("t-0")) == ((2,), (), ())
     assert assigned(driver.stored("t-0")) == ((2, 1), (2,), (1,))
     driver.handle(TopicModified("t"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kframe.core.shutdown import ControlledShutdownResponse
+from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
 from kframe.embedded import Api
 from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Endpoint

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble, RecordingTransport, Request, VirtualClock
 from kframe.model.cluster import PartitionView
 from kframe.model.columns import Ragged

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from kframe.core.stored import apply
+from kframe.core.state.stored_states import apply
 from kframe.embedded import SILENT, Api, EmbeddedBrokers, VirtualClock
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState

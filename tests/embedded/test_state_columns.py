@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.stored import reload
+from kframe.core.state.stored_states import reload
 from kframe.embedded.describe import describe_partition
 from kframe.embedded.states import StateColumns
 from kframe.errors import InputError

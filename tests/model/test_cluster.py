@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.stored import apply, reload
+from kframe.core.state.stored_states import apply, reload
 from kframe.errors import InputError, ShapeError
 from kframe.model.brokers import Brokers, Endpoint, Registration
 from kframe.model.changes import StateChange, StoredStates

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.selectors import SHIPPED, FirstInSync
+from kframe.core.selectors.kafka_selectors import SHIPPED, FirstInSync
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import ElectionKind

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.selection import FaultKind, Selection, choose_natively, find_faults
-from kframe.core.showing import election_batch
+from kframe.core.selectors.lazy_view import election_batch
+from kframe.core.selectors.leader_selection import FaultKind, Selection, choose_natively, find_faults
 from kframe.errors import PluginError, ShapeError
 from kframe.kernels import _selectors
 from kframe.model.columns import Int32, Ragged

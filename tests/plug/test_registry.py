@@ -14,9 +14,9 @@ import click
 import numpy as np
 import pytest
 
-from kframe.core.selection import Selection
-from kframe.core.selectors import SHIPPED, FirstInSync
-from kframe.core.showing import election_batch
+from kframe.core.selectors.kafka_selectors import SHIPPED, FirstInSync
+from kframe.core.selectors.lazy_view import election_batch
+from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import ConfigError, PluginError
 from kframe.hookspecs import hookimpl
 from kframe.model.ids import ElectionKind

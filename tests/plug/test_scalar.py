@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.selection import FaultKind, Selection
-from kframe.core.selectors import FirstInSync
+from kframe.core.selectors.kafka_selectors import FirstInSync
+from kframe.core.selectors.leader_selection import FaultKind, Selection
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind

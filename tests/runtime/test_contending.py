@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.embedded.layout import CONTROLLER, CONTROLLER_EPOCH
 from kframe.embedded.records import Create, SetData

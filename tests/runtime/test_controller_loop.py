@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import Api, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.errors import ErrorCode, ShapeError, StoreError
 from kframe.model.brokers import Registration

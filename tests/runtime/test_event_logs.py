@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from kframe.core import reassignment
 from kframe.core.event_log import EventLog, spaced
+from kframe.core.reassignment import partition_reassignment
 from kframe.model import events
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.asks import Claim
@@ -277,7 +277,7 @@ def test_a_reassignment_reports_that_its_targets_are_in_sync(caplog: pytest.LogC
     caplog.clear()
     driver.ensemble.write_state("t", 0, leader=1, isr=(1, 2, 3), leader_epoch=1)
     driver.run(driver.context.refresh(driver.rows("t-0")))
-    driver.run(reassignment.complete_where_in_sync(driver.context, driver.rows("t-0")))
+    driver.run(partition_reassignment.complete_where_in_sync(driver.context, driver.rows("t-0")))
     said = controller_lines(caplog)
     assert (
         f"{PREFIX}Target replicas List(1, 3) have all caught up with the leader for reassigning partition t-0" in said

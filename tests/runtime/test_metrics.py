@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.embedded.brokers import SILENT
 from kframe.errors import ErrorCode

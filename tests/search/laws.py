@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kframe.core.transitions import PARTITION_MOVES, REPLICA_MOVES
+from kframe.core.state_machines.transitions import PARTITION_MOVES, REPLICA_MOVES
 from kframe.model.ids import PartitionState
 from tests.search.subject import Node
 from tests.search.values import BROKERS, NOBODY, Broker, Message, Seat, Stored

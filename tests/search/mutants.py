@@ -10,19 +10,11 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-from kframe.core import (
-    alter_partition,
-    assignment,
-    context,
-    controller,
-    failover,
-    leadership,
-    membership,
-    operations,
-    reassignment,
-    replica_machine,
-    shutdown,
-)
+from kframe.core import context, controller, failover, operations
+from kframe.core.brokers import alter_partition, controlled_shutdown, membership
+from kframe.core.reassignment import partition_reassignment
+from kframe.core.state_machines import leader_election, replica_state_machine
+from kframe.core.topics import replica_assignment
 from tests.search import brokers
 from tests.search.options import Options
 
@@ -76,13 +68,13 @@ def _edited(function: FunctionType, edits: tuple[tuple[str, str], ...]) -> CodeT
 MUTANTS: dict[str, Mutant] = {
     "storage does not check the controller epoch": Mutant(None, (), "I2", 5, replace(TWO, fenced=False)),
     "an election raises no leader epoch": Mutant(
-        leadership._plan, (("isr = Ragged(isr.offsets,", "leader_epoch -= 1; isr = Ragged(isr.offsets,"),), "I8", 2
+        leader_election._plan, (("isr = Ragged(isr.offsets,", "leader_epoch -= 1; isr = Ragged(isr.offsets,"),), "I8", 2
     ),
     "leaving the ISR raises no leader epoch": Mutant(
-        replica_machine._plan_removal, (("leader_epoch[:count]", "p.leader_epoch[changed[:count]]"),), "I8", 2
+        replica_state_machine._plan_removal, (("leader_epoch[:count]", "p.leader_epoch[changed[:count]]"),), "I8", 2
     ),
     "the last member leaves the ISR": Mutant(
-        replica_machine._plan_removal,
+        replica_state_machine._plan_removal,
         (
             (
                 "isr = Ragged(offsets[: count + 1], values[: offsets[count]])",
@@ -97,7 +89,7 @@ MUTANTS: dict[str, Mutant] = {
         context.Context.built_in, (("return leader", "return p.preferred_of(rows)"),), "I4", 2
     ),
     "who is not in sync is elected": Mutant(
-        leadership._unclean_permitted,
+        leader_election._unclean_permitted,
         (("if strategy.allow_unclean:", "if True:"),),
         "I6",
         3,
@@ -136,30 +128,32 @@ MUTANTS: dict[str, Mutant] = {
         "I9",
         2,
     ),
-    "a new leader is told nothing": Mutant(leadership.tell, (("tell_replicas(", "(lambda *a, **b: None)("),), "I12", 2),
+    "a new leader is told nothing": Mutant(
+        leader_election.tell, (("tell_replicas(", "(lambda *a, **b: None)("),), "I12", 2
+    ),
     "a request is not answered": Mutant(operations.operate, (("elif token != NOBODY:", "elif False:"),), "I26", 2),
     "who has lost the role goes on": Mutant(
         controller.Controller._follow, (("if self.active and not holder.ours:", "if False:"),), "I3", 2
     ),
     "a broker that leaves keeps its leaders": Mutant(
-        shutdown.shut_down, (("brokers.shutting_down[broker] = 1", "pass"),), "I12", 8, ALONE
+        controlled_shutdown.shut_down, (("brokers.shutting_down[broker] = 1", "pass"),), "I12", 8, ALONE
     ),
     "a reassignment ends before its target is in sync": Mutant(
-        assignment.targets_in_sync,
+        replica_assignment.targets_in_sync,
         (("return ~target.any(~members(target, isr))", "return target.any(members(target, isr))"),),
         "I22",
         4,
         MOVES,
     ),
     "the end of a reassignment is not stored": Mutant(
-        reassignment._complete,
+        partition_reassignment._complete,
         (("yield from topics.store(context, rows)", "pass"),),
         "I9",
         9,
         MOVES,
     ),
     "replicas that leave stay in the ISR": Mutant(
-        reassignment._complete,
+        partition_reassignment._complete,
         (("yield from stop(context, behind(context, rows, departed))", "pass"),),
         "I5",
         13,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kframe.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
-from kframe.core.alter_partition import AlterPartitionResponse
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.events import (

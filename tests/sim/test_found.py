@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.embedded.layout import REASSIGN_PARTITIONS
 from kframe.errors import ErrorCode

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from kframe.cli.app import cli
-from kframe.core import leadership
+from kframe.core.state_machines import leader_election
 from kframe.errors import InputError
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
@@ -58,14 +58,14 @@ def test_the_reference_twins_leave_the_same_trace() -> None:
 
 def _break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let controllers store a leader epoch that is one too high when they elect."""
-    plain = leadership.elect
+    plain = leader_election.elect
 
     def elect(context: Any, rows: Any, strategy: Any, batch: Any) -> Any:
         partitions = context.cluster.partitions
         partitions.leader_epoch[rows] += 1
         return (yield from plain(context, rows, strategy, batch))
 
-    monkeypatch.setattr(leadership, "elect", elect)
+    monkeypatch.setattr(leader_election, "elect", elect)
 
 
 def test_a_broken_engine_is_found_shrunk_and_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

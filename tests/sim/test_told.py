@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from kframe.core import leadership
+from kframe.core.state_machines import leader_election
 from kframe.model.cluster import PartitionView
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
@@ -84,14 +84,14 @@ def raised_too_far(runner: ScenarioRunner) -> bool:
 @pytest.mark.parametrize("broken", [False, True])
 def test_what_broke_a_rule_breaks_it_in_the_scenario(monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
     """Controllers that elect store a leader epoch that is one too high (I8)."""
-    plain = leadership.elect
+    plain = leader_election.elect
 
     def elect(context: Any, rows: Any, strategy: Any, batch: Any) -> Any:
         context.cluster.partitions.leader_epoch[rows] += 1
         return (yield from plain(context, rows, strategy, batch))
 
     if broken:
-        monkeypatch.setattr(leadership, "elect", elect)
+        monkeypatch.setattr(leader_election, "elect", elect)
     world, runner = played(2, "crash")
     assert ("I8" in {one.number for one in world.watch.violations}) is broken
     assert raised_too_far(runner) is broken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kframe.core.selectors import FirstInSync
+from kframe.core.selectors.kafka_selectors import FirstInSync
 from kframe.errors import InputError
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch

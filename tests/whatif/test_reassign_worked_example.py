@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble, RecordingTransport, VirtualClock
 from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig

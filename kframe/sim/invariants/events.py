@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from kframe.core.doomed import Doomed
-from kframe.core.gauges import Gauges
+from kframe.core.state.deleting_replicas import Doomed
+from kframe.core.state.metrics import Gauges
 from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.stored import reload
+from kframe.core.state.stored_states import reload
 from kframe.errors import ZnodeError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import WRITTEN_LATELY, ClusterState

@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.znodes import decode_state
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.config import ControllerConfig
 from kframe.plug.registry import build_registry
@@ -33,7 +33,7 @@ PATIENCE_S = 120.0
 SLEEPER = """
 import sys, time
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.config import ControllerConfig
 from kframe.runtime.clock import SystemClock

@@ -11,7 +11,7 @@ from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import MOMENTS, PATIENCE_S, big_cluster, controller, every_row, opened
 
-from kframe.core.stored import apply
+from kframe.core.state.stored_states import apply
 from kframe.model.changes import WriteCode
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_world import ONE, TWO, codes, small_cluster

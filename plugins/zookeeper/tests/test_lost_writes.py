@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.trees import Tree, changes, read_tree
 from kframe_zookeeper.znodes import decode_config, encode_state
 
-from kframe.core.stored import apply
+from kframe.core.state.stored_states import apply
 from kframe.model.asks import WriteStates
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_STATE

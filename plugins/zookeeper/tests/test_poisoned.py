@@ -12,7 +12,7 @@ from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.znodes import decode_state
 
 from kframe.core.controller import Controller
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.config import ControllerConfig
 from kframe.runtime.clock import SystemClock

@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.trees import changes, read_tree
 from kframe_zookeeper.testing.victims import Victim, build, settle, told
 
 from kframe.core.controller import Controller as Core
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState

@@ -16,7 +16,7 @@ import numpy as np
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.protocol.states import Callback
 
-from kframe.core.assignment import table_of
+from kframe.core.topics.replica_assignment import table_of
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition

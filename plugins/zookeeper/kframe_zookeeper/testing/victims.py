@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kframe.api.controller import Controller
 from kframe.core.controller import Controller as Core
-from kframe.core.selection import Selection
+from kframe.core.selectors.leader_selection import Selection
 from kframe.model.config import ControllerConfig
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop

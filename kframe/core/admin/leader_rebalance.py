@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core import leadership, partition_machine
+from kframe.core.admin.elect_leaders import AUTOMATIC, report_preferred
 from kframe.core.context import Context, Operation
-from kframe.core.elections import AUTOMATIC, report_preferred
 from kframe.core.event_log import names_of
-from kframe.core.ordering import scala_hash_order
+from kframe.core.state_machines import leader_election, partition_state_machine
+from kframe.core.state_machines.scala_hash_order import scala_hash_order
 from kframe.model.columns import Int32
 from kframe.model.effects import SetTimer
 from kframe.model.events import RebalanceLeaders
@@ -52,7 +52,7 @@ def rebalance(context: Context) -> Operation[None]:
         rows = _able_to_move(context, kept[mine].astype(np.int32))
         names = names_of(cluster, rows)
         context.log.add(Message.ELECTION_STARTED, type="PREFERRED", partitions=names, trigger=AUTOMATIC)
-        moves = yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.PREFERRED)
+        moves = yield from partition_state_machine.move(context, rows, PartitionState.ONLINE, leader_election.PREFERRED)
         report_preferred(context, moves)
     interval_ms = context.config["leader.imbalance.check.interval.seconds"] * 1000.0
     yield SetTimer(TIMER, interval_ms, RebalanceLeaders())

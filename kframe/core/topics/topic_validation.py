@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from kframe.core import outsiders
-from kframe.core.assignment import is_moving
 from kframe.core.context import Context
+from kframe.core.topics import unknown_brokers
+from kframe.core.topics.replica_assignment import is_moving
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.config import REMOTE_STORAGE
@@ -123,7 +123,9 @@ def _assignment_error(context: Context, topic: NewTopic) -> ErrorCode:
     numbers = sorted(number for number, _ in topic.assignments)
     sizes = {len(replicas) for _, replicas in topic.assignments}
     twice = any(len(set(replicas)) != len(replicas) for _, replicas in topic.assignments)
-    strange = outsiders.is_outsider(context, np.array([one for _, ones in topic.assignments for one in ones], np.int64))
+    strange = unknown_brokers.is_outsider(
+        context, np.array([one for _, ones in topic.assignments for one in ones], np.int64)
+    )
     whole = numbers == list(range(len(numbers))) and len(numbers) > 0
     if not whole or len(sizes) != 1 or 0 in sizes or twice or strange.any():
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT

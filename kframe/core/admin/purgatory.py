@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kframe.core.admin import TopicsResponse, unled
+from kframe.core.admin.topic_requests import TopicsResponse, unled
 from kframe.core.context import Context, Operation
 from kframe.errors import ErrorCode
 from kframe.model.effects import CancelTimer, Reply, SetTimer

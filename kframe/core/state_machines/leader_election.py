@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.core import vouching
-from kframe.core.batch import RequestBatch
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
+from kframe.core.request_batch import RequestBatch
+from kframe.core.state_machines import last_replica_hold
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, ReplicaFlag
@@ -81,7 +81,7 @@ def elect(context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch
         leader = context.choose(strategy.kind, remaining, unclean_allowed(context, remaining, strategy))
         if context.unvouched:
             permitted = _unclean_permitted(context, remaining, strategy)
-            leader = vouching.without_doubtful(context, remaining, leader, permitted)
+            leader = last_replica_hold.without_doubtful(context, remaining, leader, permitted)
         led = leader != NO_LEADER
         change, unclean = _plan(context, strategy.kind, *_where(led, remaining, leader))
         result = yield from context.write(change)

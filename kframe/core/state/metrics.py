@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.core.doomed import Doomed
-from kframe.core.tally import Entries, Tally, Touched
+from kframe.core.state.deleting_replicas import Doomed
+from kframe.core.state.incremental_counts import Entries, Tally, Touched
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import ReplicaState

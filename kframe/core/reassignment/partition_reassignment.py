@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import deletion, leadership, lost_dirs, outsiders, partition_machine, replica_machine, topics
-from kframe.core.assignment import (
+from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
+from kframe.core.reassignment import offline_log_dirs
+from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
+from kframe.core.state_machines.leader_election import tell_replicas
+from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.topics import topic_deletion, topic_metadata, unknown_brokers
+from kframe.core.topics.replica_assignment import (
     Assignments,
     current,
     give,
@@ -19,10 +24,7 @@ from kframe.core.assignment import (
     reassigns,
     targets_in_sync,
 )
-from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
-from kframe.core.leadership import tell_replicas
-from kframe.core.left_moves import forget_stored, locate, strike
-from kframe.core.replica_machine import Replicas
+from kframe.core.topics.stored_reassignments import forget_stored, locate, strike
 from kframe.model.asks import ReadReassignments
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
@@ -49,7 +51,7 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
         rows, assignments = rows[~stranded], assignments.take(~stranded)
     if len(rows) == 0:
         return refused
-    deletion.halt(context, np.unique(p.topic[rows]).tolist(), deletion.REASSIGNING)
+    topic_deletion.halt(context, np.unique(p.topic[rows]).tolist(), topic_deletion.REASSIGNING)
     unstored = yield from _change_assignments(context, rows, assignments)
     refused, rows = np.concatenate([refused, unstored]), rows[~np.isin(rows, unstored)]
     p.reassigning[rows] = 1
@@ -109,7 +111,7 @@ def _lead_first(context: Context, rows: Int32) -> Operation[None]:
     tries that when next a broker comes or goes."""
     p = context.cluster.partitions
     fresh = rows[(p.partition_epoch[rows] == NO_STATE) & (p.state[rows] == PartitionState.NEW)]
-    begun = yield from partition_machine.move(context, fresh, PartitionState.ONLINE)
+    begun = yield from partition_state_machine.move(context, fresh, PartitionState.ONLINE)
     yield from begin_led(context, begun.initialised)
 
 
@@ -119,8 +121,10 @@ def begin_led(context: Context, rows: Int32) -> Operation[None]:
     moves go on that wait for a broker: to these, replicas that nobody has begun are none that could come online."""
     moving = rows[context.cluster.partitions.reassigning[rows] != 0]
     if len(moving) and context.config[STRICT_MOVES]:
-        replica_machine.call_new(context, _fresh(context, moving))
-        yield from replica_machine.move(context, _flagged(context, moving, ReplicaFlag.ADDING), ReplicaState.ONLINE)
+        replica_state_machine.call_new(context, _fresh(context, moving))
+        yield from replica_state_machine.move(
+            context, _flagged(context, moving, ReplicaFlag.ADDING), ReplicaState.ONLINE
+        )
         yield from complete_where_in_sync(context, moving)
 
 
@@ -135,7 +139,7 @@ def reassign_stored(context: Context) -> Operation[Int32]:
         return _NONE
     left = left.take(np.unique(left.last_named()))
     rows, _ = locate(context, left)
-    rows[left.replicas.any(outsiders.is_outsider(context, left.replicas.values))] = -1
+    rows[left.replicas.any(unknown_brokers.is_outsider(context, left.replicas.values))] = -1
     known = np.flatnonzero(rows >= 0)
     wanted = Ragged(left.replicas.offsets, context.cluster.brokers.index_of(left.replicas.values)).take(known)
     order = np.argsort(rows[known])
@@ -159,7 +163,7 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
         # an epoch that they know, and they would keep the old one. What moves on gets another epoch from it anyway.
         ends = ~wanted.replicas.any(wanted.flags != 0)
         yield from _raise(context, moved[ends & (p.partition_epoch[moved] != NO_STATE)])
-    unstored = yield from topics.store(context, moved, wanted)
+    unstored = yield from topic_metadata.store(context, moved, wanted)
     if context.config[STRICT_MOVES]:
         yield from announce(context, unstored[p.partition_epoch[unstored] != NO_STATE])
     taken = ~np.isin(moved, unstored)
@@ -168,8 +172,8 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
         return unstored
     departed = give(context, moved, wanted)
     gone = behind(context, moved, departed)
-    lost_dirs.note(context, gone)
-    lost_dirs.recall(context, moved)
+    offline_log_dirs.note(context, gone)
+    offline_log_dirs.recall(context, moved)
     context.log.add_partitions(Message.ASSIGNMENT_UPDATED, context.cluster, moved)
     context.gauges.touch(moved)
     yield from stop(context, gone)
@@ -183,8 +187,8 @@ def _lead_the_bereft(context: Context, rows: Int32) -> Operation[None]:
     takes it for Online, so that no event but a failover would ever give it one."""
     p = context.cluster.partitions
     bereft = rows[(p.state[rows] == PartitionState.ONLINE) & (p.leader[rows] == NO_LEADER)]
-    moves = yield from partition_machine.move(context, bereft, PartitionState.ONLINE, leadership.OFFLINE)
-    yield from partition_machine.move(context, moves.failed, PartitionState.OFFLINE)
+    moves = yield from partition_state_machine.move(context, bereft, PartitionState.ONLINE, leader_election.OFFLINE)
+    yield from partition_state_machine.move(context, moves.failed, PartitionState.OFFLINE)
 
 
 def behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
@@ -201,7 +205,7 @@ def stop(context: Context, replicas: Replicas) -> Operation[None]:
         ReplicaState.DELETION_SUCCESSFUL,
         ReplicaState.NON_EXISTENT,
     ):
-        yield from replica_machine.move(context, replicas, target)
+        yield from replica_state_machine.move(context, replicas, target)
 
 
 def _begin(context: Context, rows: Int32) -> Operation[Int32]:
@@ -209,7 +213,7 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
     if len(rows) == 0:
         return rows
     raised = yield from announce(context, rows)
-    yield from replica_machine.move(context, _fresh(context, raised), ReplicaState.NEW)
+    yield from replica_state_machine.move(context, _fresh(context, raised), ReplicaState.NEW)
     return np.setdiff1d(rows, raised).astype(np.int32)
 
 
@@ -229,12 +233,12 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
         return emptied
     cluster = context.cluster
     p = cluster.partitions
-    yield from replica_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
+    yield from replica_state_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
     if context.config[STRICT_MOVES]:
         yield from _hand_over(context, rows)
         rows = yield from _unstuck(context, rows)
     departed = give(context, rows, current(p, rows).reached())
-    lost_dirs.note(context, behind(context, rows, departed))
+    offline_log_dirs.note(context, behind(context, rows, departed))
     context.gauges.touch(rows)
     stated = p.partition_epoch[rows] != NO_STATE
     lost: Int32 = np.concatenate([emptied, rows[~stated]])
@@ -243,12 +247,12 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
         return lost
     yield from lead_by_target(context, rows)
     yield from stop(context, behind(context, rows, departed))
-    yield from topics.store(context, rows)
+    yield from topic_metadata.store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=True)
     context.log.add_partitions(Message.ASSIGNMENT_UPDATED, context.cluster, rows)
     p.reassigning[rows] = 0
     yield from context.announce(context.registered(), rows)
-    yield from deletion.resume_topics(context, np.unique(p.topic[rows]).tolist())
+    yield from topic_deletion.resume_topics(context, np.unique(p.topic[rows]).tolist())
     return lost
 
 
@@ -261,11 +265,11 @@ def _hand_over(context: Context, rows: Int32) -> Operation[None]:
     p = context.cluster.partitions
     rows = rows[p.partition_epoch[rows] != NO_STATE]
     waiting = rows[~led_by_target(context, rows, _UNFIT)]
-    yield from partition_machine.move(context, waiting, PartitionState.ONLINE, leadership.REASSIGN)
+    yield from partition_state_machine.move(context, waiting, PartitionState.ONLINE, leader_election.REASSIGN)
     leaving = _flagged(context, rows[led_by_target(context, rows, _UNFIT)], ReplicaFlag.REMOVING)
     brokers = p.hosts_of(leaving.slots(p))
     for broker in np.unique(brokers).tolist():
-        yield from replica_machine.leave_isrs(context, broker, leaving.rows[brokers == broker])
+        yield from replica_state_machine.leave_isrs(context, broker, leaving.rows[brokers == broker])
 
 
 def _unstuck(context: Context, rows: Int32) -> Operation[Int32]:
@@ -288,7 +292,9 @@ def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
     """
     rows = rows[context.cluster.partitions.partition_epoch[rows] != NO_STATE]
     settled = led_by_target(context, rows)
-    moves = yield from partition_machine.move(context, rows[~settled], PartitionState.ONLINE, leadership.REASSIGN)
+    moves = yield from partition_state_machine.move(
+        context, rows[~settled], PartitionState.ONLINE, leader_election.REASSIGN
+    )
     untold = moves.failed if context.config[STRICT_MOVES] else _NONE
     yield from announce(context, np.union1d(rows[settled], untold))
 
@@ -370,5 +376,5 @@ def _fresh(context: Context, rows: Int32) -> Replicas:
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> Replicas:
     p = context.cluster.partitions
-    replicas = replica_machine.of_rows(context, rows)
+    replicas = replica_state_machine.of_rows(context, rows)
     return replicas.where((p.replica_flags[replicas.slots(p)] & np.uint8(flag)) != 0)

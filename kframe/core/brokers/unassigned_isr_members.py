@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core import alter_partition, reassignment, replica_machine
+from kframe.core.brokers import alter_partition
 from kframe.core.context import Context, Operation
+from kframe.core.reassignment import partition_reassignment
+from kframe.core.state_machines import replica_state_machine
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import AlterPartitionRequested
@@ -45,7 +47,7 @@ def correct(context: Context, rows: Int32, wanted: Ragged) -> Operation[None]:
     misled = rows[wanted.any(~members(wanted, p.lists("replica", rows)))]
     misled = np.unique(misled[~context.cluster.doomed(misled)]).astype(np.int32)
     yield from _expel(context, misled)
-    yield from reassignment.announce(context, misled)
+    yield from partition_reassignment.announce(context, misled)
 
 
 def _expel(context: Context, rows: Int32) -> Operation[None]:
@@ -66,4 +68,4 @@ def take_out(context: Context, rows: Int32, isr: Ragged, sound: Bool, why: str) 
     context.log_refused("Partition", rows[kept], f"keeps in its ISR who {why}: nobody else could lead")
     leaving = ~sound & ~kept[isr.owners]
     for broker in np.unique(isr.values[leaving]).tolist():
-        yield from replica_machine.leave_isrs(context, broker, rows[isr.owners[leaving & (isr.values == broker)]])
+        yield from replica_state_machine.leave_isrs(context, broker, rows[isr.owners[leaving & (isr.values == broker)]])

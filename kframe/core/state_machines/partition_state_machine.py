@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kframe import kernels
-from kframe.core import leadership
 from kframe.core.context import Context, Operation
-from kframe.core.leadership import Strategy
-from kframe.core.transitions import PARTITION_MOVES, bits, leaves
+from kframe.core.state_machines import leader_election
+from kframe.core.state_machines.leader_election import Strategy
+from kframe.core.state_machines.transitions import PARTITION_MOVES, bits, leaves
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
 from kframe.model.log_entries import Message
@@ -54,7 +54,7 @@ def trigger_online(context: Context, topic: int | None = None) -> Operation[Part
     rows = _waiting(context)
     if topic is not None:
         rows = rows[context.cluster.partitions.topic[rows] == topic]
-    moves = yield from move(context, rows, PartitionState.ONLINE, leadership.OFFLINE)
+    moves = yield from move(context, rows, PartitionState.ONLINE, leader_election.OFFLINE)
     return moves
 
 
@@ -82,7 +82,7 @@ def move(
         rows, invalid = rows[legal != 0], rows[legal == 0]
         context.log_failed(invalid, target, "this is no legal transition")
     if target is PartitionState.ONLINE:
-        moves = yield from _bring_online(context, rows, strategy or leadership.OFFLINE, invalid)
+        moves = yield from _bring_online(context, rows, strategy or leader_election.OFFLINE, invalid)
         return moves
     if target is PartitionState.NEW:
         context.log.add_partitions(Message.PARTITION_NEW, context.cluster, rows)
@@ -96,10 +96,10 @@ def _bring_online(context: Context, rows: Int32, strategy: Strategy, invalid: In
     state = context.cluster.partitions.state
     batch = context.batch(Occasion.ELECTION)
     fresh = state[rows] == PartitionState.NEW
-    initialised = yield from leadership.initialise(context, rows[fresh], batch)
+    initialised = yield from leader_election.initialise(context, rows[fresh], batch)
     context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)
     state[initialised] = PartitionState.ONLINE
-    elected, failed = yield from leadership.elect(context, rows[~fresh], strategy, batch)
+    elected, failed = yield from leader_election.elect(context, rows[~fresh], strategy, batch)
     context.log.add_partitions(Message.LEADER_ELECTED, context.cluster, elected)
     state[elected] = PartitionState.ONLINE
     context.gauges.touch(initialised)

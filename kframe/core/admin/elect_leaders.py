@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core import leadership, partition_machine
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import names_of
-from kframe.core.partition_machine import PartitionMoves
+from kframe.core.state_machines import leader_election, partition_state_machine
+from kframe.core.state_machines.partition_state_machine import PartitionMoves
 from kframe.errors import ErrorCode
 from kframe.model.asks import DropPreferredElection, ReadPreferredElection
 from kframe.model.columns import Int16, Int32
@@ -64,10 +64,10 @@ def elect_leaders(
     codes[stateless & ~deleting] = _NOBODY_FOUND[request.election_type]
     codes[settled] = ErrorCode.ELECTION_NOT_NEEDED
     electable = rows[codes == 0]
-    strategy = leadership.PREFERRED if request.election_type is ElectionType.PREFERRED else leadership.UNCLEAN
+    strategy = leader_election.PREFERRED if request.election_type is ElectionType.PREFERRED else leader_election.UNCLEAN
     names = names_of(context.cluster, electable)
     context.log.add(Message.ELECTION_STARTED, type=request.election_type.name, partitions=names, trigger=trigger)
-    moves = yield from partition_machine.move(context, electable, PartitionState.ONLINE, strategy)
+    moves = yield from partition_state_machine.move(context, electable, PartitionState.ONLINE, strategy)
     if trigger != ADMIN_CLIENT:
         report_preferred(context, moves)
     codes[np.isin(rows, moves.failed)] = _NOBODY_FOUND[request.election_type]

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.showing import election_batch, lend
+from kframe.core.selectors.lazy_view import election_batch, lend
 from kframe.errors import SelectorFault, ShapeError
 from kframe.kernels import _selectors
 from kframe.model.cluster import ClusterState

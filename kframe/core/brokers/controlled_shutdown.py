@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.core import leadership, partition_machine, replica_machine
 from kframe.core.context import Context, Operation
+from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32
 from kframe.model.events import ControlledShutdownRequested
@@ -45,19 +45,19 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
         return refused(error)
     context.log.add(Message.BROKER_SHUTDOWN, broker=request.broker_id)
     brokers.shutting_down[broker] = 1
-    hosted = replica_machine.hosted_by(context, context.mask(np.array([broker], np.int32)))
+    hosted = replica_state_machine.hosted_by(context, context.mask(np.array([broker], np.int32)))
     rows = hosted.rows
     acted = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.doomed(rows)
     hosted = hosted.where(acted)
     led = p.leader[hosted.rows] == broker
     followed = hosted.where(~led)
-    yield from partition_machine.move(
-        context, hosted.where(led).rows, PartitionState.ONLINE, leadership.CONTROLLED_SHUTDOWN
+    yield from partition_state_machine.move(
+        context, hosted.where(led).rows, PartitionState.ONLINE, leader_election.CONTROLLED_SHUTDOWN
     )
     batch = context.batch(Occasion.STOP)
     batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)
     yield from context.send(batch)
-    yield from replica_machine.move(context, followed, ReplicaState.OFFLINE)
+    yield from replica_state_machine.move(context, followed, ReplicaState.OFFLINE)
     return ControlledShutdownResponse(ErrorCode.NONE, _still_led(context, broker))
 
 

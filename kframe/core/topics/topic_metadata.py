@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from kframe.core import leadership, outsiders, partition_machine, replica_machine
-from kframe.core.assignment import Assignments, table_of, table_with
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask
 from kframe.core.event_log import NAMES_LOGGED, names_of, sample_of
+from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
+from kframe.core.topics import unknown_brokers
+from kframe.core.topics.replica_assignment import Assignments, table_of, table_with
 from kframe.model.asks import GiveTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Int32
@@ -55,7 +56,7 @@ def note_reassigning(context: Context, rows: Int32) -> None:
 
 def keep_to_brokers(context: Context, rows: Int32) -> Operation[None]:
     """Before ``rows``, which have no state yet, come online: what is no broker is taken out of their assignments."""
-    changed = outsiders.expel(context, rows)
+    changed = unknown_brokers.expel(context, rows)
     if len(changed):
         yield from store(context, changed)
 
@@ -64,11 +65,11 @@ def bring_up(context: Context, rows: Int32) -> Operation[None]:
     """Take new partitions from nothing to Online (``onNewPartitionCreation``): four bulk moves."""
     if len(rows):
         context.log.add(Message.PARTITIONS_CREATED, partitions=names_of(context.cluster, rows))
-    replicas = replica_machine.of_rows(context, rows)
-    yield from partition_machine.move(context, rows, PartitionState.NEW)
-    yield from replica_machine.move(context, replicas, ReplicaState.NEW)
-    yield from partition_machine.move(context, rows, PartitionState.ONLINE, leadership.OFFLINE)
-    yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
+    replicas = replica_state_machine.of_rows(context, rows)
+    yield from partition_state_machine.move(context, rows, PartitionState.NEW)
+    yield from replica_state_machine.move(context, replicas, ReplicaState.NEW)
+    yield from partition_state_machine.move(context, rows, PartitionState.ONLINE, leader_election.OFFLINE)
+    yield from replica_state_machine.move(context, replicas, ReplicaState.ONLINE)
 
 
 def store(context: Context, rows: Int32, wanted: Assignments | None = None) -> Operation[Int32]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kframe.core import partition_machine, topics
 from kframe.core.context import Context, Operation, ask
-from kframe.core.validation import settings_problem
+from kframe.core.state_machines import partition_state_machine
+from kframe.core.topics import topic_metadata
+from kframe.core.topics.topic_validation import settings_problem
 from kframe.errors import ErrorCode
 from kframe.model import broker_configs, topic_configs
 from kframe.model.admin import ConfigChange, ConfigOperation
@@ -60,10 +61,10 @@ def topic_settings_changed(context: Context, name: str) -> Operation[None]:
     index = columns.find(name)
     if index is None:
         return
-    yield from topics.read_settings(context, (name,))
+    yield from topic_metadata.read_settings(context, (name,))
     if columns.unclean[index] == 1:
         context.log.add(Message.UNCLEAN_FOR_TOPIC, topic=name)
-        yield from partition_machine.trigger_online(context, topic=index)
+        yield from partition_state_machine.trigger_online(context, topic=index)
 
 
 def broker_defaults_changed(context: Context) -> Operation[None]:
@@ -73,7 +74,7 @@ def broker_defaults_changed(context: Context) -> Operation[None]:
     context.unclean_by_default = config.get(UNCLEAN, str(context.config[UNCLEAN])).lower() == "true"
     if context.unclean_by_default and not before:
         context.log.add(Message.UNCLEAN_BY_DEFAULT)
-        yield from partition_machine.trigger_online(context)
+        yield from partition_state_machine.trigger_online(context)
 
 
 def _refusal(context: Context, change: ConfigChange) -> ErrorCode:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.core.batch import RequestBatch
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
-from kframe.core.leadership import tell_replicas
-from kframe.core.ordering import scala_hash_order
-from kframe.core.transitions import REPLICA_MOVES, leaves
+from kframe.core.request_batch import RequestBatch
+from kframe.core.state_machines.leader_election import tell_replicas
+from kframe.core.state_machines.scala_hash_order import scala_hash_order
+from kframe.core.state_machines.transitions import REPLICA_MOVES, leaves
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.context import Context
-from kframe.core.replica_machine import Replicas
+from kframe.core.state_machines.replica_state_machine import Replicas
 from kframe.model.columns import Int32
 from kframe.model.ids import ReplicaFlag
 

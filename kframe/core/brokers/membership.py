@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
-from kframe.core import deletion, lost_dirs, moves, partition_machine, reassignment, replica_machine, vouching
 from kframe.core.context import Context, Operation, ask
-from kframe.core.replica_machine import Replicas
+from kframe.core.reassignment import offline_log_dirs, partition_reassignment, reassignment_start
+from kframe.core.state_machines import last_replica_hold, partition_state_machine, replica_state_machine
+from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.topics import topic_deletion
 from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
@@ -109,13 +111,13 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     cluster = context.cluster
     doomed = cluster.doomed(replicas.rows)
     kept = replicas.where(~doomed)
-    yield from partition_machine.move(context, _leaderless(context), PartitionState.OFFLINE)
-    context.foreseen = replica_machine.foresee_offline(context, kept)
-    moves = yield from partition_machine.trigger_online(context)
+    yield from partition_state_machine.move(context, _leaderless(context), PartitionState.OFFLINE)
+    context.foreseen = replica_state_machine.foresee_offline(context, kept)
+    moves = yield from partition_state_machine.trigger_online(context)
     context.foreseen = None  # nothing was elected: it is written by itself
-    yield from replica_machine.move(context, kept, ReplicaState.OFFLINE)
+    yield from replica_state_machine.move(context, kept, ReplicaState.OFFLINE)
     if doomed.any():
-        yield from deletion.fail_replicas(context, replicas.where(doomed))
+        yield from topic_deletion.fail_replicas(context, replicas.where(doomed))
     if len(kept) == 0 and len(moves.elected) == 0:
         yield from context.announce(context.registered(), occasion=Occasion.UNHEARD)
 
@@ -137,19 +139,19 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     cluster = context.cluster
     context.log.add(Message.BROKER_STARTUP, brokers=tuple(sorted(one.broker_id for one in registrations)))
     indexes = cluster.brokers.register(registrations)
-    vouching.arrived(context, indexes)
+    last_replica_hold.arrived(context, indexes)
     yield OpenChannels(tuple(int(index) for index in indexes))
     new = context.mask(indexes)
     replicas = _forget_offline_dirs(context, new)
     others = np.flatnonzero((cluster.brokers.registered != 0) & (new == 0)).astype(np.int32)
     yield from context.announce(others)
     yield from context.announce(indexes, context.told_rows())
-    yield from replica_machine.move(context, replicas, ReplicaState.ONLINE)
-    begun = yield from partition_machine.trigger_online(context)
-    yield from reassignment.begin_led(context, begun.initialised)
-    yield from reassignment.resume_on(context, indexes)
-    yield from moves.relieve(context)
-    yield from deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
+    yield from replica_state_machine.move(context, replicas, ReplicaState.ONLINE)
+    begun = yield from partition_state_machine.trigger_online(context)
+    yield from partition_reassignment.begin_led(context, begun.initialised)
+    yield from partition_reassignment.resume_on(context, indexes)
+    yield from reassignment_start.relieve(context)
+    yield from topic_deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
 
 
 def _unregister(context: Context, indexes: Int32) -> Operation[None]:
@@ -159,7 +161,7 @@ def _unregister(context: Context, indexes: Int32) -> Operation[None]:
     if brokers.shutting_down[indexes].any():
         leaving = indexes[brokers.shutting_down[indexes] != 0]
         context.log.add(Message.SHUTTING_DOWN_REMOVED, brokers=tuple(sorted(brokers.ids_of(leaving))))
-    vouching.departed(context, indexes)
+    last_replica_hold.departed(context, indexes)
     brokers.unregister(indexes)
     yield CloseChannels(tuple(int(index) for index in indexes))
     yield from replicas_offline(context, _forget_offline_dirs(context, context.mask(indexes)))
@@ -167,8 +169,8 @@ def _unregister(context: Context, indexes: Int32) -> Operation[None]:
 
 def _forget_offline_dirs(context: Context, broker_mask: UInt8) -> Replicas:
     """All replicas on these brokers; what was known of their log dirs belongs to an earlier registration."""
-    replicas = replica_machine.hosted_by(context, broker_mask)
-    lost_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))
+    replicas = replica_state_machine.hosted_by(context, broker_mask)
+    offline_log_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))
     p = context.cluster.partitions
     slots = replicas.slots(p)
     dead = slots[(p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0]

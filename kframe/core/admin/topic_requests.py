@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kframe.core import arrivals, deletion, left_moves, outsiders, reassignment, reassignment_08, topics
-from kframe.core.assignment import current, is_moving, reassigned_to, table_of
+from kframe.core.admin import topic_changes
 from kframe.core.context import Context, Operation, ask
-from kframe.core.placement import Arrangement, assign_automatically
-from kframe.core.validation import creation_error, growth_error, settings_problem
+from kframe.core.reassignment import partition_reassignment, protocol_08
+from kframe.core.topics import stored_reassignments, topic_deletion, topic_metadata, unknown_brokers
+from kframe.core.topics.replica_assignment import current, is_moving, reassigned_to, table_of
+from kframe.core.topics.replica_placement import Arrangement, assign_automatically
+from kframe.core.topics.topic_validation import creation_error, growth_error, settings_problem
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
@@ -81,7 +83,7 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
         results = yield from ask(CreateTopics(table, configs, with_ids=context.config.protocol.topic_ids))
         for topic, result in zip(wanted, results, strict=True):
             codes[topic.name] = _STORED[result]
-        yield from arrivals.topics_changed(context)
+        yield from topic_changes.topics_changed(context)
     return TopicsResponse(codes, messages)
 
 
@@ -114,7 +116,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
         table = table_of(cluster, np.array([topic]))
         (result,) = yield from ask(WriteAssignments(_extended(table, added)))
         codes[growth.name] = _STORED[result]
-        yield from topics.topic_modified(context, growth.name)
+        yield from topic_metadata.topic_modified(context, growth.name)
     return TopicsResponse(codes)
 
 
@@ -123,7 +125,7 @@ def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation
 
     What brokers have never been told of, or were told is going, is unknown (Kafka asks its metadata cache).
     """
-    refused = ErrorCode.NONE if deletion.enabled(context) else ErrorCode.TOPIC_DELETION_DISABLED
+    refused = ErrorCode.NONE if topic_deletion.enabled(context) else ErrorCode.TOPIC_DELETION_DISABLED
     codes = {}
     for name in request.names:
         codes[name] = refused if refused or _told(context, name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -152,24 +154,24 @@ def alter_reassignments(context: Context, request: ReassignmentRequested) -> Ope
 def _alter_distinct(context: Context, targets: Targets) -> Operation[ReassignmentResponse]:
     """The same for targets of which no two name the same partition."""
     codes = np.zeros(len(targets), np.int16)
-    rows, known = left_moves.locate(context, targets, unmovable=True)
+    rows, known = stored_reassignments.locate(context, targets, unmovable=True)
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     moving = np.zeros(len(targets), np.bool_)
     moving[known] = is_moving(context, rows[known])
     codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     superseded = rows[(codes == 0) & (rows >= 0)]
-    rows, _ = left_moves.locate(context, targets)
+    rows, _ = stored_reassignments.locate(context, targets)
     codes[(rows < 0) & (codes == 0)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     accepted = np.flatnonzero(codes == 0).astype(np.int32)
     accepted = accepted[np.argsort(rows[accepted])]
     chosen = rows[accepted]
     wanted = _wanted(context, targets, accepted, chosen)
-    if reassignment_08.enabled(context):
-        refused = yield from reassignment_08.submit(context, chosen, wanted)
+    if protocol_08.enabled(context):
+        refused = yield from protocol_08.submit(context, chosen, wanted)
         codes[accepted[np.isin(chosen, refused)]] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
         return ReassignmentResponse(ErrorCode.NONE, codes)
-    yield from left_moves.forget_stored(context, superseded, only_if_reached=False)
-    failed = yield from reassignment.reassign(context, chosen, reassigned_to(context, chosen, wanted))
+    yield from stored_reassignments.forget_stored(context, superseded, only_if_reached=False)
+    failed = yield from partition_reassignment.reassign(context, chosen, reassigned_to(context, chosen, wanted))
     codes[accepted[np.isin(chosen, failed)]] = ErrorCode.UNKNOWN_SERVER_ERROR
     return ReassignmentResponse(ErrorCode.NONE, codes)
 
@@ -244,7 +246,7 @@ def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
     added = ~members(Ragged(wanted.offsets, index), has)
     dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
     invalid: Bool = wanted.any(dead | repeated(wanted) | (wanted.values < 0)) | (wanted.counts == 0)
-    invalid |= wanted.any(outsiders.is_outsider(context, wanted.values))
+    invalid |= wanted.any(unknown_brokers.is_outsider(context, wanted.values))
     invalid &= ~targets.cancel
     return invalid
 

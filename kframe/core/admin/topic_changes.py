@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import leadership, partition_machine, reassignment, reassignment_08, replica_machine, topics
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import NAMES_LOGGED, sample_of
+from kframe.core.reassignment import partition_reassignment, protocol_08
+from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
+from kframe.core.topics import topic_metadata
 from kframe.model.asks import ReadTopicNames, ReadTopics
 from kframe.model.columns import Int32
 from kframe.model.effects import Enqueue
@@ -41,7 +43,7 @@ def topics_changed(context: Context) -> Operation[None]:
 def topic_modified(context: Context, name: str) -> Operation[None]:
     """A topic's record was written. One that is not known could not be read before, if it can be now."""
     if name in context.cluster.topics:
-        yield from topics.topic_modified(context, name)
+        yield from topic_metadata.topic_modified(context, name)
         return
     table = yield from ask(ReadTopics((name,)))
     if len(table):
@@ -54,12 +56,12 @@ def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> 
     cluster = context.cluster
     first = len(cluster.topics)
     rows = cluster.add_table(table)
-    yield from topics.give_ids(context, np.arange(first, len(cluster.topics), dtype=np.int32))
-    yield from topics.read_settings(context, table.names)
-    topics.note_reassigning(context, rows)
-    yield from topics.keep_to_brokers(context, rows)
+    yield from topic_metadata.give_ids(context, np.arange(first, len(cluster.topics), dtype=np.int32))
+    yield from topic_metadata.read_settings(context, table.names)
+    topic_metadata.note_reassigning(context, rows)
+    yield from topic_metadata.keep_to_brokers(context, rows)
     _report(context, table, deleted, rows)
-    yield from topics.bring_up(context, rows)
+    yield from topic_metadata.bring_up(context, rows)
     yield from _take_over(context, rows[cluster.partitions.state[rows] == PartitionState.NEW])
 
 
@@ -80,19 +82,19 @@ def _take_over(context: Context, rows: Int32) -> Operation[None]:
     if len(rows) == 0:
         return
     p = context.cluster.partitions
-    replicas = replica_machine.of_rows(context, rows)
+    replicas = replica_state_machine.of_rows(context, rows)
     hosts, brokers = p.replica[replicas.slots(p)], context.cluster.brokers
-    online = replica_machine.are_online(context, replicas)
-    led = reassignment.led_by_target(context, rows)
+    online = replica_state_machine.are_online(context, replicas)
+    led = partition_reassignment.led_by_target(context, rows)
     p.state[rows] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
     context.gauges.touch(rows)
     # Whoever is shutting down hears of all that it hosts, too, before it is stopped there.
-    yield from replica_machine.move(context, replicas.where(brokers.registered[hosts] != 0), ReplicaState.ONLINE)
-    yield from replica_machine.move(context, replicas.where(~online), ReplicaState.OFFLINE)
-    yield from reassignment.announce(context, rows[led])
-    yield from partition_machine.move(context, rows[~led], PartitionState.ONLINE, leadership.OFFLINE)
-    if not reassignment_08.enabled(context):
-        yield from reassignment.resume(context, rows[p.reassigning[rows] != 0])
+    yield from replica_state_machine.move(context, replicas.where(brokers.registered[hosts] != 0), ReplicaState.ONLINE)
+    yield from replica_state_machine.move(context, replicas.where(~online), ReplicaState.OFFLINE)
+    yield from partition_reassignment.announce(context, rows[led])
+    yield from partition_state_machine.move(context, rows[~led], PartitionState.ONLINE, leader_election.OFFLINE)
+    if not protocol_08.enabled(context):
+        yield from partition_reassignment.resume(context, rows[p.reassigning[rows] != 0])
 
 
 def _look_at_marks(context: Context, names: frozenset[str]) -> Operation[None]:

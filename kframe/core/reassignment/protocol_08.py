@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import replica_machine, topics
-from kframe.core.assignment import Assignments, give
 from kframe.core.context import Context, Operation, ask
-from kframe.core.left_moves import forget_stored, locate, strike
-from kframe.core.reassignment import behind, lead_by_target, raise_epochs, stop
+from kframe.core.reassignment.partition_reassignment import behind, lead_by_target, raise_epochs, stop
+from kframe.core.state_machines import replica_state_machine
+from kframe.core.topics import topic_metadata
+from kframe.core.topics.replica_assignment import Assignments, give
+from kframe.core.topics.stored_reassignments import forget_stored, locate, strike
 from kframe.model.asks import ReadReassignments, WriteReassignments
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.ids import ReplicaState
@@ -81,12 +82,12 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     chosen = np.array(ready, np.int32)
     reached = Ragged.of([brokers.index_of(context.moves[row]).tolist() for row in ready])
     target = members(p.lists("replica", chosen), reached)
-    arrived = replica_machine.of_rows(context, chosen).where(target)
-    yield from replica_machine.move(context, arrived, ReplicaState.ONLINE)
+    arrived = replica_state_machine.of_rows(context, chosen).where(target)
+    yield from replica_state_machine.move(context, arrived, ReplicaState.ONLINE)
     departed = give(context, chosen, Assignments(reached, np.zeros(len(reached.values), np.uint8)))
     yield from lead_by_target(context, chosen)
     yield from stop(context, behind(context, chosen, departed))
-    yield from topics.store(context, chosen)
+    yield from topic_metadata.store(context, chosen)
     yield from forget_stored(context, chosen, only_if_reached=False)
     for row in ready:
         del context.moves[row]
@@ -107,7 +108,7 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
     ]
     lists = Ragged.of(grown)
     wanted = Assignments(lists, np.zeros(len(lists.values), np.uint8))
-    unstored = yield from topics.store(context, rows, wanted)
+    unstored = yield from topic_metadata.store(context, rows, wanted)
     taken = np.flatnonzero(~np.isin(rows, unstored))
     rows, targets, before, wanted = rows[taken], targets.take(taken), before.take(taken), wanted.take(taken)
     if len(rows) == 0:
@@ -117,9 +118,9 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
         context.moves[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
     p.reassigning[rows] = 1
     yield from raise_epochs(context, rows, before)
-    replicas = replica_machine.of_rows(context, rows)
+    replicas = replica_state_machine.of_rows(context, rows)
     fresh = p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT
-    yield from replica_machine.move(context, replicas.where(fresh), ReplicaState.NEW)
+    yield from replica_state_machine.move(context, replicas.where(fresh), ReplicaState.NEW)
 
 
 def _refused(context: Context, rows: Int32, targets: Ragged) -> Bool:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.core.assignment import Assignments, current, give
 from kframe.core.context import Context
 from kframe.core.event_log import names_of
+from kframe.core.topics.replica_assignment import Assignments, current, give
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.config import NEVER_REPLICAS
 from kframe.model.ids import NO_STATE, ReplicaFlag

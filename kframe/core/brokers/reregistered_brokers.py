@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import strays
+from kframe.core.brokers import unassigned_isr_members
 from kframe.core.context import Context, Operation
 from kframe.model.config import CHECK_AT_FAILOVER
 
@@ -30,6 +30,6 @@ def expel_all(context: Context) -> Operation[None]:
     isr = p.lists("isr", rows)
     known = epochs[isr.values] <= written_at[rows][isr.owners]
     concerned = isr.any(~known) & isr.any(known & (live[isr.values] != 0))
-    yield from strays.take_out(
+    yield from unassigned_isr_members.take_out(
         context, rows[concerned], isr.take(np.flatnonzero(concerned)), known[concerned[isr.owners]], "was away unseen"
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core import lost_dirs, membership, moves, replica_machine, strays, waiting
+from kframe.core.admin import purgatory
+from kframe.core.brokers import membership, unassigned_isr_members
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import names_of
-from kframe.core.replica_machine import Replicas
+from kframe.core.reassignment import offline_log_dirs, reassignment_start
+from kframe.core.state_machines import replica_state_machine
+from kframe.core.state_machines.replica_state_machine import Replicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 from kframe.model.columns import Int32
@@ -31,8 +34,8 @@ def isr_changes(context: Context) -> Operation[None]:
         yield from context.refresh(rows)
         registered = context.registered()
         yield from context.announce(registered, rows)
-        yield from moves.isrs_changed(context, rows)
-        yield from strays.correct(context, rows, context.cluster.partitions.lists("isr", rows))
+        yield from reassignment_start.isrs_changed(context, rows)
+        yield from unassigned_isr_members.correct(context, rows, context.cluster.partitions.lists("isr", rows))
     yield from ask(DropNotifications(left.paths))
 
 
@@ -46,7 +49,9 @@ def log_dir_events(context: Context) -> Operation[None]:
     brokers = [index for broker_id in left.items if (index := cluster.brokers.find(broker_id)) is not None]
     context.log.add(Message.LOG_DIR_FAILURE, brokers=tuple(left.items))
     chosen = context.mask(np.array(brokers, np.int32))
-    yield from replica_machine.move(context, replica_machine.hosted_by(context, chosen), ReplicaState.ONLINE)
+    yield from replica_state_machine.move(
+        context, replica_state_machine.hosted_by(context, chosen), ReplicaState.ONLINE
+    )
     yield from ask(DropNotifications(left.paths))
 
 
@@ -67,7 +72,7 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
     if len(dead) == 0:
         return
     p = cluster.partitions
-    replicas = replica_machine.on_broker(context, broker, dead)
+    replicas = replica_state_machine.on_broker(context, broker, dead)
     fresh = replicas.where((p.replica_flags[replicas.slots(p)] & _OFFLINE) == 0)
     p.replica_flags[fresh.slots(p)] |= _OFFLINE
     if len(fresh):
@@ -81,7 +86,7 @@ def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -
     if answer.error is not ErrorCode.NONE:
         context.log.add(Message.RESPONSE_ERROR, error=answer.error.name, api="UpdateMetadata", broker=answer.broker_id)
     if answer.controller_epoch == context.controller_epoch:
-        waiting.metadata_answered(context, answer)
+        purgatory.metadata_answered(context, answer)
     yield from ()
 
 
@@ -92,10 +97,10 @@ def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: 
     if not (flagged or context.lost_dirs):
         return  # nearly always, and a broker may answer for a hundred thousand replicas
     well = np.setdiff1d(answered, in_error).astype(np.int32)
-    lost_dirs.healed(context, broker, well)
+    offline_log_dirs.healed(context, broker, well)
     if not flagged:
         return
-    replicas: Replicas = replica_machine.on_broker(context, broker, well)
+    replicas: Replicas = replica_state_machine.on_broker(context, broker, well)
     p.replica_flags[replicas.slots(p)] &= ~_OFFLINE
 
 

@@ -1,0 +1,1 @@
+"""Requests and storage changes of administrators: topics, reassignments, elections, settings, features."""

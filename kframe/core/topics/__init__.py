@@ -1,0 +1,1 @@
+"""Topics as storage has them: assignments, ids, placement, validation and deletion."""
