@@ -1,5 +1,4 @@
-"""A live cluster as administrators act on it, through whatever controller it has: a plugin offers it by
-``kframe_admins``."""
+"""The admin API of a live cluster, through whatever controller it has; a plugin offers it by ``kframe_admins``."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from kframe.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """One partition that is being moved: its replicas (broker ids), and which of them come and go."""
+    """One partition under reassignment: its replicas, and those of them that are added and removed (broker ids)."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -32,12 +31,12 @@ class Administration(Protocol):
         """Begin, change or cancel reassignments (AlterPartitionReassignments); a code for each target."""
 
     def reassignments(self) -> Mapping[TopicPartition, Moving]:
-        """All that is being moved (ListPartitionReassignments)."""
+        """All ongoing reassignments (ListPartitionReassignments)."""
 
     def elect(
         self, election: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Elect leaders (ElectLeaders) for these, or for all; of all only those are answered that needed it."""
+        """Elect leaders (ElectLeaders) for these partitions, or for all (answers those that needed it)."""
 
     def close(self) -> None:
         """Disconnect."""

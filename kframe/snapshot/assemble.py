@@ -1,4 +1,4 @@
-"""Puts what a text source tells in any order, topics and partitions with their lists, into canonical tables."""
+"""Sort the topics and partitions of a text source into canonical tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe.snapshot.faults import REFUSE, Faults
 
 
 class GrowingLists:
-    """Lists of int32, appended one by one into two flat arrays."""
+    """Lists of int32, appended to two flat arrays."""
 
     def __init__(self) -> None:
         self._counts = array("i")
@@ -36,14 +36,14 @@ class GrowingLists:
 
 
 class Assembly:
-    """Topics by name and assigned partitions, each with the number of the line (or item) that told it.
+    """Topics by name and assigned partitions, each with the number of its line (or item).
 
-    ``place`` turns such a number into words for an error message; ``numbers`` and ``lists`` name the further columns
-    that the source has.
+    ``location`` formats such a number for an error message. ``numbers`` and ``lists`` name the further columns of the
+    source.
     """
 
-    def __init__(self, place: Callable[[int], str], numbers: Sequence[str] = (), lists: Sequence[str] = ()) -> None:
-        self.place: Final = place
+    def __init__(self, location: Callable[[int], str], numbers: Sequence[str] = (), lists: Sequence[str] = ()) -> None:
+        self.location: Final = location
         self.numbers: Final = {name: array("i") for name in numbers}
         self.lists: Final = {name: GrowingLists() for name in lists}
         self.topic_ids: dict[int, bytes] = {}
@@ -57,15 +57,15 @@ class Assembly:
     def topic(self, name: str, line: int) -> int:
         """The number of a topic that may not have been named before."""
         if name in self._ordinals:
-            first = self.place(self._topic_lines[self._ordinals[name]])
-            raise SnapshotError(self.place(line), f"topic {name} again", f"each topic once (first at {first})")
+            first = self.location(self._topic_lines[self._ordinals[name]])
+            raise SnapshotError(self.location(line), f"topic {name} again", f"each topic once (first at {first})")
         return self.topic_named(name, line)
 
     def topic_named(self, name: str, line: int) -> int:
         """The number of a topic that may have been named before."""
         ordinal = self._ordinals.get(name)
         if ordinal is None:
-            check_topic_name(name, self.place(line))
+            check_topic_name(name, self.location(line))
             ordinal = self._ordinals[name] = len(self._ordinals)
             self._topic_lines.append(line)
         return ordinal
@@ -103,18 +103,18 @@ class Assembly:
         rank = np.full(len(self._ordinals), -1, np.int64)
         rank[ordinals] = np.arange(len(names))
         topic = rank[int32(self._topic)] if len(rank) else np.empty(0, np.int64)
-        kept = np.flatnonzero(topic >= 0)
+        retained = np.flatnonzero(topic >= 0)
         partition, line = int32(self._partition), int32(self._line)
-        order = kept[np.lexsort((partition[kept], topic[kept]))]
+        order = retained[np.lexsort((partition[retained], topic[retained]))]
         counts = np.bincount(topic[order], minlength=len(names)).astype(np.int32)
         self._check_numbering(names, topic[order], partition[order], counts, line[order], faults)
         if any(name in faults.topics for name in names):
             return self.finish(faults)
-        self._tell_left_out(faults)
+        self._note_left_out(faults)
         topics = self._topic_facts(names, ordinals, counts)
         return Assembled(topics, order, int32(self._topic_lines)[ordinals], line[order], self)
 
-    def _tell_left_out(self, faults: Faults) -> None:
+    def _note_left_out(self, faults: Faults) -> None:
         known = [name for name in faults.topics if name in self._ordinals]
         if known:
             counts = np.bincount(int32(self._topic), minlength=len(self._ordinals))
@@ -137,18 +137,18 @@ class Assembly:
     ) -> None:
         """The first repetition of each topic, and the first gap of each that repeats nothing."""
         again = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
-        for at in again[_firsts(topic[again])].tolist():
-            name = f"{names[topic[at]]}-{partition[at]}"
-            lines = sorted((int(line[at]), int(line[at + 1])))
-            expected = f"each partition once (first at {self.place(lines[0])})"
-            faults(SnapshotError(self.place(lines[1]), f"partition {name} again", expected), names[topic[at]])
+        for position in again[_firsts(topic[again])].tolist():
+            name = f"{names[topic[position]]}-{partition[position]}"
+            lines = sorted((int(line[position]), int(line[position + 1])))
+            expected = f"each partition once (first at {self.location(lines[0])})"
+            faults(SnapshotError(self.location(lines[1]), f"partition {name} again", expected), names[topic[position]])
         first = np.repeat(np.cumsum(counts) - counts, counts)
         gaps = np.flatnonzero((partition != np.arange(len(partition)) - first) & ~np.isin(topic, topic[again]))
-        for at in gaps[_firsts(topic[gaps])].tolist():
-            name, missing = names[topic[at]], at - int(first[at])
-            found = f"partition {partition[at]} of topic {name} but no partition {missing}"
+        for position in gaps[_firsts(topic[gaps])].tolist():
+            name, missing = names[topic[position]], position - int(first[position])
+            actual = f"partition {partition[position]} of topic {name} but no partition {missing}"
             expected = "partitions numbered from 0 without a gap"
-            faults(SnapshotError(self.place(int(line[at])), found, expected), name)
+            faults(SnapshotError(self.location(int(line[position])), actual, expected), name)
 
 
 class Assembled:
@@ -165,13 +165,13 @@ class Assembled:
         self.lists: Final[dict[str, Ragged]] = {
             name: lists.ragged().take(order) for name, lists in assembly.lists.items()
         }
-        self._topic_lines, self._lines, self._place = topic_lines, lines, assembly.place
+        self._topic_lines, self._lines, self._location = topic_lines, lines, assembly.location
 
     def locate(self, kind: Literal["topic", "row"], index: int, column: str) -> str:
         """The ``Locate`` of ``kframe.snapshot.checks``."""
         if kind == "topic":
-            return f"{self._place(int(self._topic_lines[index]))} ({self.topics.names[index]}) field {column}"
-        return f"{self._place(int(self._lines[index]))} ({self.topics.name_of_row(index)}) field {column}"
+            return f"{self._location(int(self._topic_lines[index]))} ({self.topics.names[index]}) field {column}"
+        return f"{self._location(int(self._lines[index]))} ({self.topics.name_of_row(index)}) field {column}"
 
 
 def _firsts(ascending: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What must hold of every snapshot, whichever source it came from. All checks of partitions are array passes."""
+"""Checks that every snapshot passes, whatever its source. All checks of partitions are array passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 INT32_MAX: Final = 2**31 - 1
 _COUNT: Final = re.compile(r"\s*[0-9]{1,10}\s*")
 
-#: Says where in its source a topic ("topic", index, column) or a partition ("row", row, column) was found.
+#: Returns the location in the source of a topic ("topic", index, column) or a partition ("row", row, column).
 Locate: TypeAlias = Callable[[Literal["topic", "row"], int, str], str]
 
 
@@ -35,10 +35,10 @@ def check_topic_name(name: str, where: str, error: type[InputError] = SnapshotEr
 
 
 def check_snapshot(snapshot: Snapshot, locate: Locate, faults: Faults = REFUSE) -> Snapshot:
-    """The snapshot without what contradicts another fact or lies outside its range.
+    """The snapshot without the topics whose values contradict each other or are out of range.
 
-    Strictly that is the snapshot itself, or SnapshotError at the first such fact. Topic names, counts and broker ids
-    are taken as checked: the readers need them to build the tables.
+    The strict policy raises SnapshotError at the first such value. Topic names, counts and broker ids have been checked
+    before: the readers need them to build the tables.
     """
     names = snapshot.topics.names
     for index, configs in (snapshot.topics.configs or {}).items():
@@ -57,9 +57,9 @@ def check_snapshot(snapshot: Snapshot, locate: Locate, faults: Faults = REFUSE) 
 def check_brokers_listed(snapshot: Snapshot, where: str) -> None:
     """Raise SnapshotError if a partition names a broker that the broker table does not list."""
     listed = np.array([facts.broker_id for facts in snapshot.brokers], np.int64)
-    strange = np.setdiff1d(named_brokers(snapshot.partitions), listed)
-    if len(strange):
-        raise SnapshotError(where, f"unknown broker id {int(strange[0])}", "only brokers that the broker table lists")
+    unlisted = np.setdiff1d(named_brokers(snapshot.partitions), listed)
+    if len(unlisted):
+        raise SnapshotError(where, f"unknown broker id {int(unlisted[0])}", "only brokers that the broker table lists")
 
 
 def shown(value: object) -> str:
@@ -69,7 +69,7 @@ def shown(value: object) -> str:
 
 
 def _checked_defaults(snapshot: Snapshot, faults: Faults) -> Snapshot:
-    """The snapshot; without the brokers' default configs if one of those that a controller acts on is none."""
+    """The snapshot, without the brokers' default configs if a config that a controller reads is invalid."""
     defaults = snapshot.broker_default_configs or {}
     wrong = list(_wrong_configs(defaults))
     for name, expected in wrong:
@@ -78,7 +78,7 @@ def _checked_defaults(snapshot: Snapshot, faults: Faults) -> Snapshot:
 
 
 def _wrong_configs(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Configs that a controller acts on and whose value is none, with what is expected."""
+    """Configs that a controller reads and whose value is invalid, with what is expected."""
     unclean, min_insync = configs.get(UNCLEAN_CONFIG), configs.get(MIN_INSYNC_CONFIG)
     if unclean is not None and unclean.strip().lower() not in ("true", "false"):
         yield UNCLEAN_CONFIG, "true or false"
@@ -88,7 +88,7 @@ def _wrong_configs(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFault:
-    """A rule that partitions break: which ``rows`` (ascending), in which column, and what an error says of a row."""
+    """A rule that partitions violate: the ``rows`` (ascending), the column, and the texts of an error by row."""
 
     rule: str
     column: str
@@ -98,13 +98,13 @@ class PartitionFault:
 
 
 def partition_faults(partitions: PartitionFacts) -> Iterator[PartitionFault]:
-    """Every rule that some partition breaks: what no source that tells the truth can say, whatever the cluster.
+    """Every rule that a partition violates; no valid source of any cluster violates one.
 
-    Lists and leaders first: replica lists are not empty, no list repeats a broker, and leader and lists are taken from
-    the replicas; then numbers and their ranges. A column that is not known breaks no rule.
+    Lists and leaders come first: replica lists are not empty, no list repeats a broker, and leader and list members are
+    replicas. Numbers and their ranges follow. An unknown column violates no rule.
     """
-    found = itertools.chain(_wrong_members(partitions), _wrong_numbers(partitions))
-    return (fault for fault in found if len(fault.rows))
+    faults = itertools.chain(_wrong_members(partitions), _wrong_numbers(partitions))
+    return (fault for fault in faults if len(fault.rows))
 
 
 def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
@@ -117,13 +117,13 @@ def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     for name, lists in partitions.lists().items():
         if lists is not None and len(lists.values):
             yield from _wrong_ids(name, lists)
-            yield _strangers(name, lists, replicas)
+            yield _not_in_replicas(name, lists, replicas)
     leader = partitions.leader
     if leader is not None:
         yield _fault("leader_range", "leader", leader < NO_LEADER, lambda row: str(leader[row]),
                      "a broker id, or -1 for none")  # fmt: skip
         led = leader >= 0
-        yield _strangers("leader", Ragged(offsets_of(led), leader[led]), replicas)
+        yield _not_in_replicas("leader", Ragged(offsets_of(led), leader[led]), replicas)
 
 
 def _wrong_ids(name: str, lists: Ragged) -> Iterator[PartitionFault]:
@@ -135,23 +135,23 @@ def _wrong_ids(name: str, lists: Ragged) -> Iterator[PartitionFault]:
     )  # fmt: skip
     again = repeated(lists) & ~negative
 
-    def found(row: int) -> str:
+    def actual(row: int) -> str:
         span = slice(lists.offsets[row], lists.offsets[row + 1])
         return f"broker {int(lists.values[span][again[span]].min())} twice in {lists[row].tolist()}"
 
-    yield PartitionFault(f"{name}_repeated", name, _rows_hit(lists, again), found, lambda _: "each broker once")
+    yield PartitionFault(f"{name}_repeated", name, _rows_hit(lists, again), actual, lambda _: "each broker once")
 
 
-def _strangers(name: str, lists: Ragged, replicas: Ragged) -> PartitionFault:
-    """Brokers in ``lists`` that are no replicas; negative ones are at fault already."""
-    strange = ~members(lists, replicas) & (lists.values >= 0)
+def _not_in_replicas(name: str, lists: Ragged, replicas: Ragged) -> PartitionFault:
+    """Brokers in ``lists`` that are not replicas; negative ids are reported by the range check."""
+    unassigned = ~members(lists, replicas) & (lists.values >= 0)
 
-    def found(row: int) -> str:
+    def actual(row: int) -> str:
         span = slice(lists.offsets[row], lists.offsets[row + 1])
-        return f"broker {int(lists.values[span][strange[span]].min())}"
+        return f"broker {int(lists.values[span][unassigned[span]].min())}"
 
     return PartitionFault(
-        f"{name}_not_in_replicas", name, _rows_hit(lists, strange), found,
+        f"{name}_not_in_replicas", name, _rows_hit(lists, unassigned), actual,
         lambda row: f"one of the replicas {replicas[row].tolist()}",
     )  # fmt: skip
 
@@ -172,9 +172,9 @@ def _wrong_numbers(partitions: PartitionFacts) -> Iterator[PartitionFault]:
         wrong = (recovery != RecoveryState.RECOVERED) & (recovery != RecoveryState.RECOVERING)
         yield _fault("recovery_range", "leader_recovery_state", wrong, lambda row: str(recovery[row]), "0 or 1")
     if versions is not None and partitions.leader is not None and partitions.isr is not None:
-        odd = stateless & ((partitions.leader != NO_LEADER) | (partitions.isr.counts > 0))
-        yield _fault("stateless_with_state", "zk_version", odd, lambda _: "-1 (no state) beside a leader or an ISR",
-                     "0 or more")  # fmt: skip
+        contradictory = stateless & ((partitions.leader != NO_LEADER) | (partitions.isr.counts > 0))
+        actual = "-1 (no state) beside a leader or an ISR"
+        yield _fault("stateless_with_state", "zk_version", contradictory, lambda _: actual, "0 or more")
 
 
 def _wrong_epochs(name: str, epochs: Int32, stateless: Bool) -> PartitionFault:
@@ -183,8 +183,8 @@ def _wrong_epochs(name: str, epochs: Int32, stateless: Bool) -> PartitionFault:
     return _fault(f"{name}_range", name, wrong, lambda row: str(epochs[row]), expected)
 
 
-def _fault(rule: str, column: str, wrong: Bool, found: Callable[[int], str], expected: str) -> PartitionFault:
-    return PartitionFault(rule, column, np.flatnonzero(wrong), found, lambda _: expected)
+def _fault(rule: str, column: str, wrong: Bool, actual: Callable[[int], str], expected: str) -> PartitionFault:
+    return PartitionFault(rule, column, np.flatnonzero(wrong), actual, lambda _: expected)
 
 
 def _rows_hit(lists: Ragged, hit: Bool) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ def cluster_of(snapshot: Snapshot) -> ClusterState:
     _add_brokers(cluster, snapshot)
     topics, partitions = snapshot.topics, snapshot.partitions
     to_index = _indexer(cluster.brokers.ids)
-    ids = None if topics.topic_ids is None else [one.tobytes() for one in topics.topic_ids]
+    ids = None if topics.topic_ids is None else [topic_id.tobytes() for topic_id in topics.topic_ids]
     rows = cluster.add_topics(
         topics.names,
         topics.partition_counts,
@@ -90,10 +90,10 @@ def _add_brokers(cluster: ClusterState, snapshot: Snapshot) -> None:
     brokers.index_of([facts.broker_id for facts in snapshot.brokers])
     known = [facts for facts in snapshot.brokers if facts.registered or facts.broker_epoch is not None]
     indexes = brokers.register(
-        [Registration(one.broker_id, one.broker_epoch or 0, one.endpoints or (), one.rack) for one in known]
+        [Registration(facts.broker_id, facts.broker_epoch or 0, facts.endpoints or (), facts.rack) for facts in known]
     )
-    gone = np.array([not facts.registered for facts in known], bool)
-    brokers.unregister(indexes[gone])
+    unregistered = np.array([not facts.registered for facts in known], bool)
+    brokers.unregister(indexes[unregistered])
 
 
 def _broker_facts(cluster: ClusterState) -> tuple[BrokerFacts, ...]:
@@ -132,7 +132,7 @@ def _leadership(partitions: PartitionFacts, to_index: Any) -> dict[str, NDArray[
 
 
 def _indexer(ids: Int32) -> Any:
-    """A function from broker ids, all of them known, to broker indexes."""
+    """A function from broker ids, all of them registered, to broker indexes."""
     if len(ids) and int(ids[-1]) < _LOOKUP_MAX:
         table = np.zeros(int(ids[-1]) + 1, np.int32)
         table[ids] = np.arange(len(ids), dtype=np.int32)
@@ -146,9 +146,9 @@ def _mapped(lists: Ragged, function: Any) -> Ragged:
 
 def _leader_ids(leader: Int32, ids: Int32) -> Int32:
     led = leader >= 0
-    found = np.full(len(leader), NO_LEADER, np.int32)
-    found[led] = ids[leader[led]]
-    return found
+    leader_ids = np.full(len(leader), NO_LEADER, np.int32)
+    leader_ids[led] = ids[leader[led]]
+    return leader_ids
 
 
 def _emptied(lists: Ragged, rows: Bool) -> Ragged:
@@ -159,20 +159,20 @@ def _emptied(lists: Ragged, rows: Bool) -> Ragged:
 
 
 def _flag(cluster: ClusterState, rows: Int32, lists: Ragged, flag: ReplicaFlag) -> None:
-    """Flag the slots of each row's replicas that stand in its list."""
+    """Flag the slots of each row's replicas that are in its list."""
     partitions, counts = cluster.partitions, lists.counts
     some = np.flatnonzero(counts)
     if not len(some):
         return
     slots = partitions.slots_of(rows[some])
     slot_rows = np.repeat(some.astype(np.int64), partitions.replica_count[rows[some]])
-    held = slot_rows << 32 | partitions.replica[slots]
-    wanted = np.repeat(some.astype(np.int64), counts[some]) << 32 | lists.values
-    partitions.replica_flags[slots[np.isin(held, wanted)]] |= np.uint8(flag)
+    slot_keys = slot_rows << 32 | partitions.replica[slots]
+    listed_keys = np.repeat(some.astype(np.int64), counts[some]) << 32 | lists.values
+    partitions.replica_flags[slots[np.isin(slot_keys, listed_keys)]] |= np.uint8(flag)
 
 
 def _canonical_rows(cluster: ClusterState, order: NDArray[np.int64]) -> Int32:
-    """Rows topic by topic in ``order``, partitions ascending; rows whose topic is gone are left out."""
+    """Rows topic by topic in ``order``, partitions ascending, without rows of deleted topics."""
     rank = np.full(len(cluster.topics), -1, np.int64)
     rank[order] = np.arange(len(order))
     partitions = cluster.partitions

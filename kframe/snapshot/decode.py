@@ -1,4 +1,4 @@
-"""JSON of others into typed records, with errors that say where, what was found and what was expected."""
+"""Decode external JSON into typed records; errors name the location, the actual and the expected value."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ def _invalid(raw: bytes | str, where: str, problem: str) -> tuple[str, str, str]
     path = path.replace("`", "").removeprefix("$")
     message = message.replace("`", "")
     if message.startswith("Object missing required "):
-        found, expected = "no such field", message.removeprefix("Object missing required ")
+        actual, expected = "no such field", message.removeprefix("Object missing required ")
     elif message.startswith("Object contains "):
-        found, expected = message.removeprefix("Object contains "), "only the fields of this schema"
+        actual, expected = message.removeprefix("Object contains "), "only the fields of this schema"
     elif message.startswith("Expected "):
         expected, _, got = message.removeprefix("Expected ").partition(", got ")
-        found = _value_at(raw, path) or got or "a value that does not fit"
+        actual = _value_at(raw, path) or got or "a value that does not fit"
     else:
-        found, expected = message, "a value that fits"
-    return f"{where} field {path.lstrip('.')}" if path else where, found, expected
+        actual, expected = message, "a value that fits"
+    return f"{where} field {path.lstrip('.')}" if path else where, actual, expected
 
 
 def _value_at(raw: bytes | str, path: str) -> str | None:
@@ -80,5 +80,5 @@ def _value_at(raw: bytes | str, path: str) -> str | None:
             value = value[key] if key else value[int(index)]
         return shown(value)
     except (ValueError, LookupError, TypeError, RecursionError):
-        # What follows the value may be malformed too, and a number too long to print.
+        # The rest of the document may be malformed too, and a number too long to print.
         return None

@@ -3,9 +3,9 @@ r"""Reads what ``kafka-topics --describe`` prints, of any release from 0.8.2 to 
     Topic: t\tTopicId: ...\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: k=v,k=v
     \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tAdding Replicas: 3\tRemoving Replicas: ...
 
-Lines are taken apart by their labels, since spacing and order vary by release. There are no epochs, no racks and no
-list of brokers in it: a broker that leads, or is in the ISR of a partition that has a leader, is taken to be
-registered; of the others nothing is known. (The ISR of a leaderless partition names brokers that were alive once.)
+The labels delimit the fields, since spacing and order vary by release. The output has no epochs, no racks and no list
+of brokers. A broker that leads, or is in the ISR of a partition that has a leader, counts as registered; the state of
+the others is unknown. (The ISR of a leaderless partition names brokers that were alive once.)
 """
 
 from __future__ import annotations
@@ -68,24 +68,24 @@ def read_describe(path: Path, progress: Progress = ignore_progress, faults: Faul
         except SnapshotError as fault:
             listing.take_fault(fault, line)
             refused = fault
-    if refused is not None and not listing.told:
+    if refused is not None and not listing.has_topics:
         raise refused
     return listing.finish()
 
 
 class _Listing:
-    """What the lines have told so far."""
+    """The content of the lines read so far."""
 
     def __init__(self, path: Path, faults: Faults) -> None:
         self._path = path
         self._faults = faults
-        self._assembly = Assembly(self._place, ("leader",), ("isr", "adding_replicas", "removing_replicas"))
+        self._assembly = Assembly(self._location, ("leader",), ("isr", "adding_replicas", "removing_replicas"))
         self._counts: dict[str, int] = {}
-        self._found: dict[str, int] = {}
+        self._partitions_read: dict[str, int] = {}
 
     def take(self, line: bytes, number: int) -> None:
         """Note one line."""
-        where = self._place(number)
+        where = self._location(number)
         try:
             text = line.decode()
         except UnicodeDecodeError as problem:
@@ -101,13 +101,15 @@ class _Listing:
             self._take_topic(fields, number)
 
     @property
-    def told(self) -> bool:
-        """Whether any line told a topic."""
+    def has_topics(self) -> bool:
+        """Whether any line named a topic."""
         return bool(self._counts)
 
     def take_fault(self, fault: SnapshotError, line: bytes) -> None:
-        """Note a line that cannot be taken, its topic if it names one, and whether it was a partition's; one fault is
-        enough for all partitions of a topic without a line of its own."""
+        """Note an unreadable line, its topic if it names one, and whether it describes a partition.
+
+        One fault covers all partitions of a topic whose own line is missing.
+        """
         fields = _fields(line.decode(errors="replace"))
         name, partitions = fields.get("Topic"), 1 if "Partition" in fields else None
         if name is None or name not in self._faults.topics or self._assembly.find(name) is not None:
@@ -118,10 +120,10 @@ class _Listing:
     def finish(self) -> Snapshot:
         """The snapshot, checked."""
         for topic, count in self._counts.items():
-            if self._found[topic] != count and topic not in self._faults.topics:
-                found = f"{self._found[topic]} partitions of topic {topic}"
+            if self._partitions_read[topic] != count and topic not in self._faults.topics:
+                actual = f"{self._partitions_read[topic]} partitions of topic {topic}"
                 expected = f"its PartitionCount of {count} (is it truncated?)"
-                self._faults(SnapshotError(str(self._path), found, expected), topic)
+                self._faults(SnapshotError(str(self._path), actual, expected), topic)
         assembled = self._assembly.finish(self._faults)
         leader, isr = assembled.numbers["leader"], assembled.lists["isr"]
         partitions = PartitionFacts(
@@ -142,10 +144,10 @@ class _Listing:
         return check_snapshot(snapshot, assembled.locate, self._faults)
 
     def _take_topic(self, fields: Mapping[str, str], number: int) -> None:
-        where = self._place(number)
+        where = self._location(number)
         name = fields["Topic"]
         self._counts[name] = _number(_field(fields, "PartitionCount", where), where)
-        self._found[name] = 0
+        self._partitions_read[name] = 0
         topic = self._assembly.topic(name, number)
         self._assembly.configs[topic] = _configs(_field(fields, "Configs", where), where)
         if "TopicId" in fields:
@@ -154,12 +156,12 @@ class _Listing:
             self._assembly.deleting.add(topic)
 
     def _take_partition(self, fields: Mapping[str, str], number: int) -> None:
-        where = self._place(number)
+        where = self._location(number)
         name = fields["Topic"]
         topic = self._assembly.find(name)
         if topic is None:
             raise SnapshotError(where, f"a partition of topic {shown(name)}", "the topic's own line before it")
-        self._found[name] += 1
+        self._partitions_read[name] += 1
         leader = _field(fields, "Leader", where)
         self._assembly.partition(
             topic,
@@ -179,7 +181,7 @@ class _Listing:
         deleting = topics.deleting if self._assembly.deleting else None
         return TopicFacts(topics.names, topics.partition_counts, topic_ids, deleting, topics.configs)
 
-    def _place(self, number: int) -> str:
+    def _location(self, number: int) -> str:
         return f"{self._path}:{number}"
 
 
@@ -210,11 +212,11 @@ def _number(text: str, where: str) -> int:
 
 
 def _numbers(text: str, where: str) -> list[int]:
-    return [_number(one.strip(), where) for one in text.split(",")] if text else []
+    return [_number(number.strip(), where) for number in text.split(",")] if text else []
 
 
 def _configs(text: str, where: str) -> dict[str, str]:
-    pairs = [one.partition("=") for one in _NEXT_CONFIG.split(text)] if text else []
+    pairs = [pair.partition("=") for pair in _NEXT_CONFIG.split(text)] if text else []
     for name, equals, _ in pairs:
         if not equals or not name:
             raise SnapshotError(f"{where} field Configs", shown(text), "name=value,name=value")

@@ -1,7 +1,7 @@
 """kframe's own snapshot: a directory of a manifest and three Parquet tables.
 
-It appears whole or not at all: everything is written beside it and renamed. Equal snapshots make equal manifests but
-for what the Parquet library's version puts in its files.
+Writing is atomic: the files are written to a temporary directory that is then renamed. Equal snapshots have equal
+manifests, except for bytes that depend on the version of the Parquet library.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OWN_FILES: Final = frozenset({MANIFEST_FILE, *(file_of(table) for table in TABL
 
 
 def read_directory(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
-    """Read and check a snapshot directory. Raises SnapshotError, always for files that are not what they should be."""
+    """Read and check a snapshot directory. Raises SnapshotError, always for files that do not match the manifest."""
     manifest = read_manifest(path)
     unknown = frozenset(manifest.unknown)
     files = {table: _table_file(path, table, manifest) for table in TABLES}
@@ -77,19 +77,19 @@ class PartOfSnapshot:
 
 
 def read_row_groups(path: Path, groups: Sequence[int]) -> PartOfSnapshot:
-    """Read and check the partitions that stand in these row groups of a snapshot directory, ascending.
+    """Read and check the partitions of these row groups (ascending) of a snapshot directory.
 
-    All its files have to hash to what the manifest says. Raises SnapshotError.
+    All its files must match the hashes in the manifest. Raises SnapshotError.
     """
     manifest = read_manifest(path)
     topics = read_topics(_table_file(path, "topics", manifest))
     file = _table_file(path, "partitions", manifest, groups)
     partitions = read_partitions(file, topics)
     for fault in partition_faults(partitions):
-        at = int(fault.rows[0])
-        row = int(file.positions[at])
-        place = f"{file.path} row {row} ({topics.name_of_row(row)}) field {fault.column}"
-        raise SnapshotError(place, fault.found(at), fault.expected(at))
+        index = int(fault.rows[0])
+        row = int(file.positions[index])
+        where = f"{file.path} row {row} ({topics.name_of_row(row)}) field {fault.column}"
+        raise SnapshotError(where, fault.found(index), fault.expected(index))
     return PartOfSnapshot(topics, partitions, file.positions)
 
 
@@ -104,15 +104,15 @@ def write_directory(
 ) -> None:
     """Write a snapshot to a directory that does not exist yet; ``force`` replaces a snapshot (nothing else).
 
-    Raises SnapshotError if the place is taken or cannot be written; then nothing has changed.
+    Raises SnapshotError, and changes nothing, if the path exists or cannot be written.
     """
     try:
-        _check_place(path, force)
+        _check_target(path, force)
         with _beside(path) as building:
             _write_files(snapshot, building, progress)
-            _put_in_place(building, path)
+            _rename_into(building, path)
     except OSError as problem:
-        raise SnapshotError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
+        raise SnapshotError(str(path), problem.strerror or str(problem), "a writable path") from problem
 
 
 def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> None:
@@ -151,7 +151,7 @@ def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> Non
     (directory / MANIFEST_FILE).write_bytes(manifest_bytes(manifest))
 
 
-def _check_place(path: Path, force: bool) -> None:
+def _check_target(path: Path, force: bool) -> None:
     if path.is_symlink():
         raise SnapshotError(str(path), "a symbolic link", "a new directory")
     if not path.exists():
@@ -165,13 +165,13 @@ def _check_place(path: Path, force: bool) -> None:
 
 
 def _is_snapshot_or_empty(path: Path) -> bool:
-    found = {entry.name for entry in path.iterdir()}
-    return found <= _OWN_FILES and (not found or MANIFEST_FILE in found)
+    names = {entry.name for entry in path.iterdir()}
+    return names <= _OWN_FILES and (not names or MANIFEST_FILE in names)
 
 
 @contextlib.contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A new directory beside ``path`` with ordinary permissions; gone at the end unless it was renamed."""
+    """A new sibling directory of ``path`` with ordinary permissions; removed at the end unless it was renamed."""
     building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         mask = os.umask(0)
@@ -182,8 +182,8 @@ def _beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _put_in_place(building: Path, path: Path) -> None:
-    """Rename; what stood there before is put back if that fails."""
+def _rename_into(building: Path, path: Path) -> None:
+    """Rename; restore the previous directory if that fails."""
     if not path.exists():
         building.rename(path)
         return

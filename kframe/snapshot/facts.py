@@ -1,9 +1,9 @@
-"""The tables of a snapshot: what one moment of a cluster is known to have been.
+"""The tables of a snapshot: the known state of a cluster at one point in time.
 
-Rows are in one canonical order, topics by name and partitions by number from 0, so neither a topic nor a partition
-column is kept: the counts say both. Only a part of a cluster, as fleets are played in, keeps its partition numbers.
-Lists and leaders hold broker *ids*. A column that the source did not carry is None, never filled in; a partition that
-is known to have no leadership state yet has ``zk_version`` NO_STATE.
+Rows have a canonical order: topics by name, partitions by number from 0. The counts therefore replace a topic and a
+partition column; only a part of a cluster (a shard of a fleet) stores its partition numbers. Lists and leaders hold
+broker *ids*. A column that the source lacks is None and never filled in. A partition that is known to have no
+leadership state yet has ``zk_version`` NO_STATE.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Source:
 class CaptureFacts:
     """How a snapshot was read from a live cluster.
 
-    If ``consistent``, all of it stood there at one instant. If not, ``moved`` (at most a thousand of ``moved_count``)
-    are the paths that changed between the last two of ``passes`` readings: each is as the last one found it.
-    ``quarantined`` could not be read, by path with the reason, and is left out. ``zxid`` is the last transaction seen.
+    If ``consistent``, all values were stored at the same instant. If not, ``moved`` (at most a thousand of
+    ``moved_count``) are the paths that changed between the last two of ``passes`` readings; the last reading counts.
+    ``quarantined`` maps each unreadable path, which is left out, to the reason. ``zxid`` is the last transaction seen.
     """
 
     passes: int
@@ -68,10 +68,10 @@ class BrokerFacts:
 class TopicFacts:
     """Topics, ascending by name.
 
-    ``partition_counts`` (t,) int32; ``topic_ids`` (t, 16) uint8 big-endian, zeros where a topic has none; ``deleting``
-    (t,) 0 or 1; ``configs``: the overrides of each topic that has any, by topic index.
-    ``partitions``: of a part of a cluster the (n,) partition number of each row, ascending in each topic; None where
-    each topic is whole.
+    ``partition_counts`` is (t,) int32. ``topic_ids`` is (t, 16) uint8, big-endian, zeros where a topic has none.
+    ``deleting`` is (t,), 0 or 1. ``configs`` holds the overrides of each topic that has any, by topic index.
+    ``partitions`` is the (n,) partition number of each row, ascending in each topic; None where all topics
+    are complete.
     """
 
     names: tuple[str, ...]
@@ -154,9 +154,9 @@ class PartitionFacts:
     def __len__(self) -> int:
         return len(self.replicas)
 
-    def take(self, kept: Bool) -> PartitionFacts:
+    def take(self, mask: Bool) -> PartitionFacts:
         """The rows that a mask chooses."""
-        rows = np.flatnonzero(kept)
+        rows = np.flatnonzero(mask)
         numbers = {name: None if column is None else column[rows] for name, column in self.numbers().items()}
         lists = {name: None if column is None else column.take(rows) for name, column in self.lists().items()}
         return PartitionFacts(self.replicas.take(rows), **numbers, **lists)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""What a reader does about a fault of its source: refuse the source, or note the fault and leave its topic out.
+"""How a reader handles a fault of its source: refuse the source, or note the fault and leave out its topic.
 
-A topic is whole in a snapshot or not there at all. One that lacks a partition, or has one whose state nobody could
-read, would be counted wrong by whoever asks what the cluster comes to.
+A snapshot holds a topic completely or not at all. A topic with a missing or unreadable partition would make every
+count of the cluster wrong.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 
 from kframe.errors import SnapshotError
 
-#: A source with more faults than this is refused: it is something else than it looks like.
+#: A source with more faults than this is refused: it is probably not in the detected format.
 FAULTS_MAX: Final = 100_000
 
 
 class Faults:
-    """The strict way, and what the tolerant one can be asked for: the first fault is raised."""
+    """The strict policy, and the interface of the tolerant one: the first fault is raised."""
 
     @property
     def topics(self) -> Collection[str]:
@@ -25,9 +25,9 @@ class Faults:
         return ()
 
     def __call__(self, fault: SnapshotError, topic: str | None = None, partitions: int | None = None) -> None:
-        """Raise ``fault``, or note it with the topic that it spoils (None: it spoils none, or nobody knows which).
+        """Raise ``fault``, or note it with the topic that it makes unusable (None: no topic, or an unknown one).
 
-        ``partitions`` is how many partitions were read of what is at fault, where no topic can say it.
+        ``partitions`` is the number of partitions read of the faulty part, where no topic can supply it.
         """
         raise fault
 
@@ -35,7 +35,7 @@ class Faults:
         """Note how many partitions of a topic at fault were read and are left out."""
 
 
-#: The only one of its kind: it has no state.
+#: The shared strict policy; it has no state.
 REFUSE: Final = Faults()
 
 
@@ -49,7 +49,7 @@ class Noted:
 
 
 class FaultNotes(Faults):
-    """The tolerant way: faults are noted, their topics left out.
+    """The tolerant policy: faults are noted, their topics left out.
 
     Raises SnapshotError at the first fault beyond ``most``.
     """

@@ -1,4 +1,4 @@
-"""Reading files of others: plain or gzip, in lines or whole, never more than a stated limit."""
+"""Read external files, plain or gzip, by line or complete, up to a stated limit."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ DOCUMENT_BYTES_MAX: Final = 1 << 30
 _PEEK_BYTES: Final = 1 << 16
 _REPORT_LINES: Final = 1 << 14
 
-#: What can be opened like a file and is none.
+#: File types that open like a regular file but are none.
 _SPECIAL: Final = (
     (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
 )  # fmt: skip
 
-#: Told how much of how much is done, in bytes of the file or in rows.
+#: Called with (done, total), in bytes of the file or in rows.
 Progress: TypeAlias = Callable[[int, int], None]
 
 
 def ignore_progress(done: int, total: int) -> None:
-    """The Progress that nobody watches."""
+    """Discard progress."""
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The content of a file and the file itself, whose position tells progress; I/O errors become SnapshotError."""
+    """The content of a file and the raw file, whose position is the progress. I/O errors become SnapshotError."""
     try:
         check_regular(path)
         with path.open("rb") as raw:

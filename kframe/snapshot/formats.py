@@ -1,4 +1,4 @@
-"""Which format a file is in, and its reader."""
+"""Detect the format of a file, and read it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMATS: Final[Mapping[str, Reader]] = {
     "reassignment": read_reassignment_snapshot,
 }
 
-#: What only one format has near its start, in the order in which they are tried.
+#: Patterns that only one format has near its start, in the order in which they are tried.
 _SIGNS: Final = (
     (re.compile(rb'\A\s*\{[^\n]{0,4096}?"path"\s*:\s*"/'), "zookeeper"),
     (re.compile(rb"\A\s*Topic:"), "describe"),
@@ -38,7 +38,7 @@ _SIGNS: Final = (
     (re.compile(rb'\A\s*\{.*?"(?:originating_broker|controllerid|brokers)"\s*:', re.DOTALL), "kcat"),
     (re.compile(rb'\A\s*\{.*?"partitions"\s*:', re.DOTALL), "reassignment"),
 )
-#: For files whose content shows nothing, such as damaged ones: their reader will say what is wrong.
+#: File names, for damaged files whose content matches no pattern; the reader reports the damage.
 _NAMES: Final = (
     (".zookeeper.jsonl", "zookeeper"),
     (".jsonl", "zookeeper"),
@@ -70,11 +70,11 @@ def read_snapshot(
 ) -> Snapshot:
     """Read a snapshot in ``format`` (a key of FORMATS; detected if None).
 
-    A ``FaultNotes`` takes down single bad lines and contradictions, and the topics that they spoil are left out.
-    Raises SnapshotError for the first of them otherwise, and always for what cannot be read as a whole.
+    A ``FaultNotes`` collects single bad lines and contradictions, and their topics are left out. Otherwise the first of
+    them raises SnapshotError. A file that is unreadable as a whole always raises it.
     """
-    place = Path(path)
-    name = detect_format(place) if format is None else format
+    source = Path(path)
+    name = detect_format(source) if format is None else format
     if name not in FORMATS:
         raise SnapshotError("format", shown(name), f"one of {', '.join(FORMATS)}")
-    return FORMATS[name](place, progress, faults)
+    return FORMATS[name](source, progress, faults)

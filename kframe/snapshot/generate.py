@@ -1,11 +1,11 @@
-"""Synthetic clusters of any size from a seed, by array passes alone.
+"""Synthetic clusters of any size from a seed, computed by array passes only.
 
-Replicas are placed as Kafka's automatic assignment places them (Kafka 3.9 ``AdminUtils``): leaders go round the
-brokers from a random one, followers stand behind the leader at a distance that grows by one with each round, and with
-racks a broker is passed over while its rack has a replica and another has none.
+Replicas are assigned as by Kafka 3.9 ``AdminUtils``. Leaders go round the brokers from a random one. Followers come
+after the leader at a distance that grows by one with each round. With racks, a broker is skipped while its rack has a
+replica and another rack has none.
 
-All randomness is a hash of seed, purpose and position, so a cluster is the same on every platform and for every
-version of numpy, and asking for more of it does not change what was there.
+All randomness is a hash of seed, purpose and position. A cluster is therefore the same on every platform and for every
+version of numpy, and a larger cluster extends a smaller one.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _FIRST_BROKER_EPOCH: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is not as it should be, as shares from 0 to 1, and the configs of topics.
+    """The degraded shares of a cluster, from 0 to 1, and the configs of topics.
 
-    ``under_replicated``: of partitions, with one follower out of the ISR. ``off_preferred``: of partitions, led by
-    another member of the ISR than the preferred replica. ``unclean``: of topics, with unclean elections enabled.
-    ``min_insync``: ``min.insync.replicas`` of every topic, or None for no setting.
+    ``under_replicated`` is the share of partitions with one follower out of the ISR. ``off_preferred`` is the share of
+    partitions led by another ISR member than the preferred replica. ``unclean`` is the share of topics with unclean
+    elections enabled. ``min_insync`` is ``min.insync.replicas`` of every topic, or None for no setting.
     """
 
     under_replicated: float = 0.0
@@ -169,7 +169,7 @@ def _peerbench_topics(count: int) -> tuple[tuple[str, ...], UInt8, NDArray[np.in
     halves = np.empty((count, 2), ">u8")
     halves[:, 0] = bits[order]
     halves[:, 1] = 1
-    names = tuple(f"topic-{one:08x}" for one in (bits[order] >> np.uint64(32)).tolist())
+    names = tuple(f"topic-{number:08x}" for number in (bits[order] >> np.uint64(32)).tolist())
     return names, halves.view(np.uint8).reshape(count, 16), order
 
 

@@ -1,4 +1,4 @@
-"""One running ``kframe controller run`` as other instances see it, and whether its process still lives."""
+"""A running ``kframe controller run`` as other instances see it, and whether its process still lives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENDED: Final = ("Z", "X")
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A process that stands for election under an id."""
+    """A controller process and its id."""
 
     controller_id: int
     host: str

@@ -1,7 +1,7 @@
-"""Reads what ``kcat -L -J`` prints: the answer to one Metadata request, as one JSON document.
+"""Read the output of ``kcat -L -J``: the response to one Metadata request, as one JSON document.
 
-It lists the brokers that live, but knows no racks, epochs or configs. A topic that the broker answered with an error
-has no partitions in it and is left out, with a note.
+It lists the live brokers, without racks, epochs or configs. A topic with an error has no partitions in it and is left
+out, with a note.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _PARTITIONS: Final = msgspec.json.Decoder(_Partitions)
 
 
 def read_kcat(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
-    """Read one answer. Raises SnapshotError, always for one that is no whole JSON document."""
+    """Read one response. Raises SnapshotError, always for an incomplete JSON document."""
     document = read_document(path)
     try:
         metadata = decode(_METADATA, document, str(path))
@@ -151,10 +151,10 @@ def _assembled(metadata: _Metadata, path: Path, faults: Faults) -> Assembled:
         except SnapshotError as fault:
             faults(fault, topic.topic, len(topic.partitions))
             continue
-        for one in topic.partitions:
-            replicas = [replica.id for replica in one.replicas]
-            isr = [replica.id for replica in one.isrs]
-            assembly.partition(ordinal, one.partition, number, replicas, leader=one.leader, isr=isr)
+        for partition in topic.partitions:
+            replicas = [replica.id for replica in partition.replicas]
+            isr = [replica.id for replica in partition.isrs]
+            assembly.partition(ordinal, partition.partition, number, replicas, leader=partition.leader, isr=isr)
     return assembly.finish(faults)
 
 
@@ -168,15 +168,15 @@ def _left_out(metadata: _Metadata) -> dict[str, str]:
 
 def _brokers(metadata: _Metadata, partitions: PartitionFacts, path: Path) -> tuple[BrokerFacts, ...]:
     """The brokers listed, and as not registered those that only partitions name."""
-    found: dict[int, BrokerFacts] = {}
+    brokers: dict[int, BrokerFacts] = {}
     for number, broker in enumerate(metadata.brokers):
         where = f"{path} brokers[{number}]"
-        if broker.id in found:
+        if broker.id in brokers:
             raise SnapshotError(where, f"broker id {broker.id} again", "each broker once")
-        found[broker.id] = BrokerFacts(broker.id, True, endpoints=(_endpoint(broker.name, where),))
+        brokers[broker.id] = BrokerFacts(broker.id, True, endpoints=(_endpoint(broker.name, where),))
     for broker_id in named_brokers(partitions).tolist():
-        found.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
-    return tuple(found[broker_id] for broker_id in sorted(found))
+        brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
+    return tuple(brokers[broker_id] for broker_id in sorted(brokers))
 
 
 def _endpoint(name: str, where: str) -> Endpoint:

@@ -36,7 +36,7 @@ def broker_rows(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
     for index, facts in enumerate(snapshot.brokers):
         listeners = None
         if facts.endpoints is not None:
-            listeners = [f"{one.listener}://{one.host}:{one.port}" for one in facts.endpoints]
+            listeners = [f"{endpoint.listener}://{endpoint.host}:{endpoint.port}" for endpoint in facts.endpoints]
         yield {
             "broker_id": facts.broker_id,
             "registered": facts.registered,
@@ -83,8 +83,8 @@ def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> 
     """A row a partition, of all topics or those of ``names``; columns as in the Parquet table."""
     topics, partitions = snapshot.topics, snapshot.partitions
     topic, partition = topics.topic_of_rows(), topics.partition_of_rows()
-    wanted = np.array([names is None or name in names for name in topics.names], bool)
-    rows = np.flatnonzero(wanted[topic]) if len(topic) else np.empty(0, np.int64)
+    selected = np.array([names is None or name in names for name in topics.names], bool)
+    rows = np.flatnonzero(selected[topic]) if len(topic) else np.empty(0, np.int64)
     lists: Mapping[str, Ragged | None] = {"replicas": partitions.replicas, **partitions.lists()}
     for page in np.array_split(rows, range(_PAGE_ROWS, len(rows), _PAGE_ROWS)):
         columns: dict[str, list[Any]] = {
@@ -93,8 +93,8 @@ def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> 
         }
         for name, numbers in partitions.numbers().items():
             columns[name] = [None] * len(page) if numbers is None else numbers[page].tolist()
-        for name, one in lists.items():
-            columns[name] = [None] * len(page) if one is None else _listed(one, page)
+        for name, lists_of_column in lists.items():
+            columns[name] = [None] * len(page) if lists_of_column is None else _listed(lists_of_column, page)
         for values in zip(*columns.values(), strict=True):
             yield dict(zip(columns, values, strict=True))
 

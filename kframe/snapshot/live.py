@@ -1,4 +1,4 @@
-"""A live cluster as the commands reach it, whatever it is kept in: a plugin offers it by ``kframe_clusters``."""
+"""The interface to a live cluster, whatever stores its metadata; a plugin offers it by ``kframe_clusters``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kframe.snapshot.instances import Instance
 from kframe.snapshot.snapshot import Snapshot
 
 ControllerKind: TypeAlias = Literal["kframe", "broker", "kraft", "unknown"]
-"""What holds the role: an instance of kframe, a registered broker, a KRaft controller that migrates the cluster, or
-something else, such as an instance that could not write its record."""
+"""The kind of the active controller: an instance of kframe, a registered broker, or a KRaft controller that migrates
+the cluster. Anything else, such as an instance that could not write its record, is unknown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,12 +31,12 @@ class LiveCounts:
     broker_defaults: Mapping[str, str]
     """Cluster-wide dynamic settings of brokers."""
     quarantined: Mapping[str, str]
-    """What a controller leaves out because it cannot be read, by path, with the reason (``Store.quarantined``)."""
+    """Unreadable nodes that a controller leaves out, by path, with the reason (``Store.quarantined``)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterStatus:
-    """How a live cluster stands; None is unknown or not there."""
+    """The status of a live cluster; None is unknown or absent."""
 
     controller_id: int | None
     controller_epoch: int | None
@@ -47,9 +47,9 @@ class ClusterStatus:
     topics: int
     partitions: int | None
     unreadable: Mapping[str, str] = field(default_factory=dict)
-    """What cannot be read, by path, with the reason, of the nodes that are not in ``LiveCounts.quarantined``."""
+    """Other unreadable nodes, by path, with the reason: those that are not in ``LiveCounts.quarantined``."""
     warnings: tuple[str, ...] = ()
-    """What an audit of access rights found."""
+    """The findings of an audit of access rights."""
     kind: ControllerKind | None = None
     instance: Instance | None = None
     """The instance of kframe that is controller."""
@@ -61,7 +61,7 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class Resignation:
-    """Who has lost the role, and the controller epoch that ended."""
+    """The controller that lost the role, and the controller epoch that ended."""
 
     controller_id: int
     controller_epoch: int
@@ -74,10 +74,10 @@ class LiveCluster(Protocol):
         """A store for one controller, not open yet."""
 
     def reader(self) -> Store:
-        """A store for somebody who only reads, not open yet: opening it writes nothing either."""
+        """A read-only store, not open yet; opening it writes nothing either."""
 
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
-        """Read everything, write nothing; ``Snapshot.capture`` says what moved meanwhile and what cannot be read.
+        """Read everything, write nothing. ``Snapshot.capture`` names what changed meanwhile and what is unreadable.
 
         Raises SnapshotError where there is no cluster.
         """
@@ -85,7 +85,7 @@ class LiveCluster(Protocol):
     def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
         """Read everything once, and look at access rights. Raises SnapshotError where there is no cluster.
 
-        ``quick`` reads topics' names only: partitions are not counted, and what is broken in topics is not found.
+        ``quick`` reads topic names only: partitions are not counted, and unreadable topics are not detected.
         """
 
     def audit(self) -> tuple[str, ...]:
@@ -95,5 +95,8 @@ class LiveCluster(Protocol):
         """Where each broker that is registered now listens, by id, ascending: HOST:PORT of its listeners."""
 
     def depose(self, controller_id: int | None = None) -> Resignation:
-        """Take the role from the present controller, so that another is elected: nothing happens if it has changed
-        since we looked. Raises ControllerFenced in that case, if there is no controller, or not ``controller_id``."""
+        """Remove the present controller, so that another is elected.
+
+        Raises ControllerFenced, and changes nothing, if there is no controller, if it is not ``controller_id``, or if
+        it has changed since it was read.
+        """

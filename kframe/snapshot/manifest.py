@@ -1,4 +1,4 @@
-"""The manifest of a snapshot directory: what it holds, where it came from and what its files must hash to."""
+"""The manifest of a snapshot directory: its content, its source and the hashes of its files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MANIFEST: Final = msgspec.json.Decoder(Manifest)
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read a directory's manifest, and check that its files are there and hash to what it says.
+    """Read a directory's manifest, and check that its files exist and match its hashes.
 
     Raises SnapshotError.
     """
@@ -64,17 +64,17 @@ def read_manifest(directory: Path) -> Manifest:
         newer = " (written by a newer kframe?)" if schema.startswith("kframe.snapshot/") else ""
         raise SnapshotError(f"{path} field schema", shown(schema) + newer, shown(SCHEMA))
     manifest = decode(_MANIFEST, raw, str(path))
-    for field, kept in (("counts", manifest.counts), ("files", manifest.files)):
-        wanted = {*TABLES, "replicas"} if field == "counts" else {file_of(table) for table in TABLES}
-        if kept.keys() != wanted:
-            raise SnapshotError(f"{path} field {field}", shown(sorted(kept)), shown(sorted(wanted)))
+    for field, entries in (("counts", manifest.counts), ("files", manifest.files)):
+        expected = {*TABLES, "replicas"} if field == "counts" else {file_of(table) for table in TABLES}
+        if entries.keys() != expected:
+            raise SnapshotError(f"{path} field {field}", shown(sorted(entries)), shown(sorted(expected)))
     for name, entry in manifest.files.items():
         _check_file(directory / name, entry)
     return manifest
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
-    """A manifest as it stands in its file: the same bytes for the same content."""
+    """A manifest as stored in its file: the same bytes for the same content."""
     fields = msgspec.to_builtins(manifest)
     if manifest.capture is None:
         del fields["capture"]
@@ -87,7 +87,7 @@ def file_of(table: str) -> str:
 
 
 def file_entry(path: Path) -> FileEntry:
-    """Size and hash of a file that is there."""
+    """Size and hash of an existing file."""
     sha = hashlib.sha256()
     size = 0
     with path.open("rb") as file:
@@ -98,13 +98,13 @@ def file_entry(path: Path) -> FileEntry:
 
 
 def _check_file(path: Path, expected: FileEntry) -> None:
-    """The size is compared first, so that no file is read further than it should be long."""
+    """Compare the size first, so that no file is read beyond its expected length."""
     try:
         size = path.stat().st_size
         if size != expected.bytes:
             raise SnapshotError(str(path), f"{size} bytes", f"the manifest's {expected.bytes}")
-        found = file_entry(path)
+        actual = file_entry(path)
     except OSError as problem:
         raise SnapshotError(str(path), problem.strerror or str(problem), "the file that the manifest lists") from None
-    if found.sha256 != expected.sha256:
-        raise SnapshotError(str(path), f"sha256 {found.sha256}", f"the manifest's {expected.sha256}")
+    if actual.sha256 != expected.sha256:
+        raise SnapshotError(str(path), f"sha256 {actual.sha256}", f"the manifest's {expected.sha256}")

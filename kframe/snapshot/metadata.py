@@ -1,4 +1,4 @@
-"""A snapshot of what brokers answer to Metadata and ListPartitionReassignments."""
+"""A snapshot from the responses to Metadata and ListPartitionReassignments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
-_ABSENT: Final = "brokers do not tell it"
+_ABSENT: Final = "not in Metadata responses"
 _ABSENT_COLUMNS: Final = (
     "brokers.broker_epoch", "topics.deleting", "topics.configs", "topics.topic_id", "partitions.controller_epoch",
     "partitions.zk_version", "partitions.leader_recovery_state", "cluster.controller_epoch",
@@ -35,7 +35,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """Answers that belong together."""
+    """Responses of one cluster."""
 
     where: str
     cluster_id: str | None
@@ -46,15 +46,16 @@ class ClusterDescription:
     moving: Mapping[TopicPartition, Moving] = field(default_factory=dict)
 
 
-def snapshot_of(told: ClusterDescription) -> Snapshot:
-    """Put the answers in tables. Raises SnapshotError where they make no sense."""
+def snapshot_of(description: ClusterDescription) -> Snapshot:
+    """Convert the responses to tables. Raises SnapshotError for contradictory responses."""
     numbers, lists = ("leader", "leader_epoch"), ("isr", "adding", "removing")
-    assembly = Assembly(lambda number: f"{told.where} partition {number}", numbers, lists)
-    for number, one in enumerate(told.partitions):
-        moving = told.moving.get((one.topic, one.partition), Moving((), (), ()))
+    assembly = Assembly(lambda number: f"{description.where} partition {number}", numbers, lists)
+    for number, partition in enumerate(description.partitions):
+        moving = description.moving.get((partition.topic, partition.partition), Moving((), (), ()))
         assembly.partition(
-            assembly.topic_named(one.topic, number), one.partition, number, one.replicas, leader=one.leader,
-            leader_epoch=one.leader_epoch, isr=one.isr, adding=moving.adding, removing=moving.removing,
+            assembly.topic_named(partition.topic, number), partition.partition, number, partition.replicas,
+            leader=partition.leader, leader_epoch=partition.leader_epoch, isr=partition.isr, adding=moving.adding,
+            removing=moving.removing,
         )  # fmt: skip
     assembled = assembly.finish()
     partitions = PartitionFacts(
@@ -63,26 +64,26 @@ def snapshot_of(told: ClusterDescription) -> Snapshot:
         removing_replicas=assembled.lists["removing"],
     )  # fmt: skip
     provenance = dict.fromkeys(_ABSENT_COLUMNS, _ABSENT)
-    provenance["brokers.endpoints"] = "the listener that was asked; it is taken to be PLAINTEXT"
+    provenance["brokers.endpoints"] = "the listener that answered, assumed to be PLAINTEXT"
     snapshot = Snapshot(
-        _brokers(told, partitions),
+        _brokers(description, partitions),
         TopicFacts(assembled.topics.names, assembled.topics.partition_counts),
         partitions,
-        Source("metadata", told.where),
-        cluster_id=told.cluster_id,
-        controller_id=told.controller_id if told.controller_id >= 0 else None,
+        Source("metadata", description.where),
+        cluster_id=description.cluster_id,
+        controller_id=description.controller_id if description.controller_id >= 0 else None,
         provenance=provenance,
     )
     check_snapshot(snapshot, assembled.locate)
     return snapshot
 
 
-def _brokers(told: ClusterDescription, partitions: PartitionFacts) -> tuple[BrokerFacts, ...]:
-    """Those that live, and as not registered those that only partitions name."""
-    found = {
-        one: BrokerFacts(one, True, endpoints=(Endpoint("PLAINTEXT", host, port),), rack=rack)
-        for one, (host, port, rack) in told.brokers.items()
+def _brokers(description: ClusterDescription, partitions: PartitionFacts) -> tuple[BrokerFacts, ...]:
+    """The live brokers, and as unregistered the brokers that only partitions name."""
+    brokers = {
+        broker_id: BrokerFacts(broker_id, True, endpoints=(Endpoint("PLAINTEXT", host, port),), rack=rack)
+        for broker_id, (host, port, rack) in description.brokers.items()
     }
     for broker_id in named_brokers(partitions).tolist():
-        found.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
-    return tuple(found[broker_id] for broker_id in sorted(found))
+        brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
+    return tuple(brokers[broker_id] for broker_id in sorted(brokers))

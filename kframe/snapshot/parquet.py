@@ -1,4 +1,4 @@
-"""Parquet files of a snapshot directory into tables, trusting neither their schema nor their content."""
+"""Read the Parquet files of a snapshot directory; neither their schema nor their content is trusted."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ORDER: Final = "rows sorted by topic and partition, each partition from 0 to th
 
 
 class TableFile:
-    """One Parquet file, read and checked against its schema; ``rows`` and ``entries`` are what the manifest counts.
+    """One Parquet file, read and checked against its schema; ``rows`` and ``entries`` are counts of the manifest.
 
-    ``entries`` bounds what a list column may hold: a file that declares more is refused before it is decoded. Only
-    the row groups numbered ``groups`` (ascending) are read if these are given.
+    ``entries`` bounds the length of a list column: a file that declares more is refused before it is decoded. Only
+    the row groups ``groups`` (ascending) are read if these are given.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TableFile:
             raise SnapshotError(str(path), f"no readable Parquet ({problem})", f"the {table} table") from problem
 
     def knows(self, column: str) -> bool:
-        """Whether a column has values: all of them or none, as the manifest says."""
+        """Whether a column has values, which are all null or all not null, as the manifest says."""
         nulls, rows = self._data[column].null_count, self._data.num_rows
         unknown = f"{self._table}.{column}" in self._unknown
         if nulls != (rows if unknown else 0):
@@ -58,7 +58,7 @@ class TableFile:
         return not unknown
 
     def may_know(self, column: str) -> bool:
-        """As ``knows``, for a column in which a null is a value of its own."""
+        """As ``knows``, for a column in which a null is a valid value."""
         return f"{self._table}.{column}" not in self._unknown or self.knows(column)
 
     def rows(self, column: str) -> list[Any]:
@@ -81,21 +81,23 @@ class TableFile:
         return Ragged(offsets - offsets[0], values.to_numpy(zero_copy_only=True))
 
     def topic_indexes(self, names: tuple[str, ...]) -> Int32:
-        """The topic column as indexes into ``names``; -1 for a name that is not there."""
+        """The topic column as indexes into ``names``; -1 for an unknown name."""
         if not self._data.num_rows:
             return np.empty(0, np.int32)
         column = self._data["topic"].combine_chunks()
         index = {name: number for number, name in enumerate(names)}
-        found = np.array([index.get(name, -1) for name in column.dictionary.to_pylist()], np.int32)
-        indexes: Int32 = found[column.indices.to_numpy()]
+        topic_of_entry = np.array([index.get(name, -1) for name in column.dictionary.to_pylist()], np.int32)
+        indexes: Int32 = topic_of_entry[column.indices.to_numpy()]
         return indexes
 
     def _check_shape(self, file: Any, rows: int, entries: int) -> None:
-        expected, found = schemas()[self._table], file.schema_arrow
-        if found.names != expected.names or any(
-            _plain(one.type) != wanted.type for one, wanted in zip(found, expected, strict=True)
+        expected, actual = schemas()[self._table], file.schema_arrow
+        if actual.names != expected.names or any(
+            _plain(field.type) != expected_field.type for field, expected_field in zip(actual, expected, strict=True)
         ):
-            shapes = [", ".join(f"{one.name} {_plain(one.type)}" for one in schema) for schema in (found, expected)]
+            shapes = [
+                ", ".join(f"{field.name} {_plain(field.type)}" for field in schema) for schema in (actual, expected)
+            ]
             raise SnapshotError(f"{self.path} schema", shapes[0], shapes[1])
         if file.metadata.num_rows != rows:
             raise SnapshotError(str(self.path), f"{file.metadata.num_rows} rows", f"the manifest's {rows}")
@@ -116,11 +118,15 @@ def read_brokers(file: TableFile) -> tuple[BrokerFacts, ...]:
         if broker_id is None or broker_id < 0:
             raise SnapshotError(f"{where} field broker_id", str(broker_id), f"0 to {INT32_MAX}")
         if brokers and broker_id <= brokers[-1].broker_id:
-            found = f"{broker_id} after {brokers[-1].broker_id}"
-            raise SnapshotError(f"{where} field broker_id", found, "ascending ids, each once")
+            actual = f"{broker_id} after {brokers[-1].broker_id}"
+            raise SnapshotError(f"{where} field broker_id", actual, "ascending ids, each once")
         if broker_epoch is not None and broker_epoch < 0:
             raise SnapshotError(f"{where} field broker_epoch", str(broker_epoch), "0 or more")
-        known = None if endpoints is None else tuple(_endpoint(one, f"{where} field endpoints") for one in endpoints)
+        known = (
+            None
+            if endpoints is None
+            else tuple(_endpoint(endpoint, f"{where} field endpoints") for endpoint in endpoints)
+        )
         brokers.append(BrokerFacts(broker_id, registered, broker_epoch, known, rack))
     return tuple(brokers)
 
@@ -131,8 +137,8 @@ def read_topics(file: TableFile) -> TopicFacts:
     for row, (name, count) in enumerate(zip(names, counts, strict=True)):
         check_topic_name(name or "", f"{file.path} row {row} field topic")
         if row and name <= names[row - 1]:
-            found = f"{name} after {names[row - 1]}"
-            raise SnapshotError(f"{file.path} row {row} field topic", found, "ascending names, each once")
+            actual = f"{name} after {names[row - 1]}"
+            raise SnapshotError(f"{file.path} row {row} field topic", actual, "ascending names, each once")
         if count is None or count < 0:
             raise SnapshotError(f"{file.path} row {row} field partition_count", str(count), "0 or more")
     return TopicFacts(
@@ -145,7 +151,7 @@ def read_topics(file: TableFile) -> TopicFacts:
 
 
 def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
-    """The rows of the partition table that were read; the topic table implies their order. Raises SnapshotError."""
+    """The partition rows that were read; the topic table implies their order. Raises SnapshotError."""
     for column in ("topic", "partition", "replicas"):
         file.knows(column)
     expected_topic, expected_partition = topics.topic_of_rows(), topics.partition_of_rows()
@@ -154,11 +160,11 @@ def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
         raise SnapshotError(str(file.path), f"{file.all_rows} partitions", f"the topic table's {len(expected_topic)}")
     wrong = (topic != expected_topic[positions]) | (partition != expected_partition[positions])
     if wrong.any():
-        at = int(np.argmax(wrong))
-        row = int(positions[at])
-        name = topics.names[topic[at]] if topic[at] >= 0 else "(not in the topic table)"
-        found = f"topic {name} partition {partition[at]}"
-        raise SnapshotError(f"{file.path} row {row}", found, f"{topics.name_of_row(row)} ({_ORDER})")
+        index = int(np.argmax(wrong))
+        row = int(positions[index])
+        name = topics.names[topic[index]] if topic[index] >= 0 else "(not in the topic table)"
+        actual = f"topic {name} partition {partition[index]}"
+        raise SnapshotError(f"{file.path} row {row}", actual, f"{topics.name_of_row(row)} ({_ORDER})")
     numbers = {name: file.numbers(name) if file.knows(name) else None for name in NUMBER_COLUMNS}
     lists = {name: file.lists(name) if file.knows(name) else None for name in LIST_COLUMNS}
     if (numbers["leader"] is None) != (lists["isr"] is None):
@@ -177,14 +183,14 @@ def _positions(metadata: Any, groups: Sequence[int]) -> NDArray[np.int64]:
 
 
 def _plain(kind: Any) -> Any:
-    """A type without the dictionary that strings may be read into."""
+    """The value type of a dictionary type, or the type itself."""
     return kind.value_type if arrow().types.is_dictionary(kind) else kind
 
 
-def _endpoint(found: dict[str, Any] | None, where: str) -> Endpoint:
-    fields: list[Any] = [None if found is None else found[name] for name in ENDPOINT_FIELDS]
+def _endpoint(record: dict[str, Any] | None, where: str) -> Endpoint:
+    fields: list[Any] = [None if record is None else record[name] for name in ENDPOINT_FIELDS]
     if None in fields:
-        raise SnapshotError(where, shown(found), f"all of {', '.join(ENDPOINT_FIELDS)}")
+        raise SnapshotError(where, shown(record), f"all of {', '.join(ENDPOINT_FIELDS)}")
     endpoint = Endpoint(*fields)
     if not -1 <= endpoint.port <= PORT_MAX:
         raise SnapshotError(f"{where} port", str(endpoint.port), f"at most {PORT_MAX}")

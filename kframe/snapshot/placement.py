@@ -1,4 +1,4 @@
-"""Where Kafka's automatic assignment puts replicas (Kafka 3.9 ``AdminUtils``), for whole columns of partitions."""
+"""Automatic replica assignment (Kafka 3.9 ``AdminUtils``) for whole columns of partitions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def place_replicas(first: Int32, rounds: Int32, brokers: int, replication_factor
     """
     if not racks:
         return place_round_robin(first, rounds, brokers, replication_factor)
-    # Few different placements make up a cluster of any size: work them out once each.
+    # A cluster of any size has few distinct placements: compute each of them once.
     shift = rounds.astype(np.int64) * racks % max(brokers - 1, 1)
     patterns, inverse = np.unique(first * np.int64(brokers) + shift, return_inverse=True)
     return _place_by_rack(patterns // brokers, patterns % brokers, brokers, replication_factor, racks)[inverse]
 
 
 def place_round_robin(first: Int32, rounds: Int32, brokers: int, replication_factor: int) -> Int32:
-    """The same without racks: follower ``k`` stands ``1 + (rounds + k) mod (brokers - 1)`` behind the leader."""
+    """The same without racks: follower ``k`` is ``1 + (rounds + k) mod (brokers - 1)`` brokers after the leader."""
     replicas = np.empty((len(first), replication_factor), np.int32)
     replicas[:, 0] = first
     if replication_factor > 1:
@@ -33,10 +33,10 @@ def place_round_robin(first: Int32, rounds: Int32, brokers: int, replication_fac
 
 
 def _place_by_rack(first: Int64, shift: Int64, brokers: int, replication_factor: int, racks: int) -> Int32:
-    """Offer each partition one broker after another; it takes those that its racks and replicas so far allow."""
+    """Try one broker after another for each partition, and assign those that its racks and replicas allow."""
     replicas = np.full((len(first), replication_factor), -1, np.int32)
     replicas[:, 0] = first
-    held = np.ones(len(first), np.int64)
+    assigned = np.ones(len(first), np.int64)
     open_rows = np.arange(len(first)) if replication_factor > 1 else np.empty(0, np.int64)
     offer = 0
     while len(open_rows):
@@ -44,15 +44,15 @@ def _place_by_rack(first: Int64, shift: Int64, brokers: int, replication_factor:
         broker = ((first[open_rows] + behind) % brokers).astype(np.int32)
         taken = _allowed(replicas[open_rows], broker, racks)
         rows = open_rows[taken]
-        replicas[rows, held[rows]] = broker[taken]
-        held[rows] += 1
-        open_rows = open_rows[held[open_rows] < replication_factor]
+        replicas[rows, assigned[rows]] = broker[taken]
+        assigned[rows] += 1
+        open_rows = open_rows[assigned[open_rows] < replication_factor]
         offer += 1
     return replicas
 
 
 def _allowed(replicas: Int32, broker: Int32, racks: int) -> Bool:
-    """Whether each partition may take a broker: not twice, and not from a rack that it uses while one is unused."""
+    """Whether each partition may use a broker: not twice, and no rack twice while another rack is unused."""
     empty = replicas < 0
     same_broker = (replicas == broker[:, None]).any(axis=1)
     same_rack = ((replicas % racks == (broker % racks)[:, None]) & ~empty).any(axis=1)

@@ -1,6 +1,7 @@
-"""Reads the JSON of ``kafka-reassign-partitions``: a file for ``--execute``, or what ``--generate`` prints.
+"""Read the JSON of ``kafka-reassign-partitions``: a file for ``--execute``, or the output of ``--generate``.
 
-The latter is two documents under headings, the assignment as it is and as it could be. Assignments are all there is.
+That output has two documents under headings, the current and the proposed assignment. Neither has more than
+assignments.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class _Document(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """What a file holds. ``current`` is None unless a heading marks it; a bare document is the proposed one."""
+    """The content of a file. ``current`` is None unless a heading marks it; a bare document is the proposed one."""
 
     current: tuple[Assignment, ...] | None
     proposed: tuple[Assignment, ...] | None
@@ -107,18 +108,18 @@ def read_reassignment_snapshot(
 
 
 def _tolerated(path: Path, faults: Faults) -> dict[int, Assignment]:
-    """The entries that can be read, by their places; the others are faults. What they say together is checked later."""
-    found = documents(path)
-    raw, where = found.get(CURRENT_HEADING) or found[PROPOSED_HEADING]
+    """The readable entries, by position; the others are faults. Contradictions between entries are checked later."""
+    raw_documents = documents(path)
+    raw, where = raw_documents.get(CURRENT_HEADING) or raw_documents[PROPOSED_HEADING]
     entries = {}
-    for number, one in enumerate(decode(_OUTLINE, raw, where).partitions):
-        place = f"{where} partitions[{number}]"
+    for number, raw_entry in enumerate(decode(_OUTLINE, raw, where).partitions):
+        entry_path = f"{where} partitions[{number}]"
         try:
-            entry = decode(_ENTRY, bytes(one), place)
-            check_topic_name(entry.topic, place)
+            entry = decode(_ENTRY, bytes(raw_entry), entry_path)
+            check_topic_name(entry.topic, entry_path)
             entries[number] = entry
         except SnapshotError as fault:
-            faults(fault, _named(bytes(one)), 1)
+            faults(fault, _named(bytes(raw_entry)), 1)
     return entries
 
 
@@ -130,23 +131,25 @@ def _named(raw: bytes) -> str | None:
 
 
 def documents(path: Path) -> Mapping[str, tuple[bytes, str]]:
-    """Each JSON document of a file, not decoded, with its place, by heading; a bare one is the proposed one. Raises
-    SnapshotError."""
+    """Each JSON document of a file, not decoded, with its location, by heading; a bare document is the proposed one.
+
+    Raises SnapshotError.
+    """
     content = read_document(path)
     if content.lstrip().startswith(b"{"):
         return {PROPOSED_HEADING: (content, str(path))}
-    found: dict[str, tuple[bytes, str]] = {}
+    raw_documents: dict[str, tuple[bytes, str]] = {}
     heading = None
     for number, line in enumerate(content.splitlines(), start=1):
         text, where = line.strip(), f"{path}:{number}"
         if text.startswith(b"{") and heading is not None:
-            found[heading] = (text, where)
+            raw_documents[heading] = (text, where)
             heading = None
         elif text:
             heading = _heading(text, where)
-    if not found:
+    if not raw_documents:
         raise SnapshotError(str(path), "no JSON document", f'one under "{CURRENT_HEADING}"')
-    return found
+    return raw_documents
 
 
 def _heading(text: bytes, where: str) -> str:
@@ -160,11 +163,13 @@ def _decoded(raw: bytes, where: str) -> tuple[Assignment, ...]:
     entries = decode(_DOCUMENT, raw, where).partitions
     seen: set[tuple[str, int]] = set()
     for number, entry in enumerate(entries):
-        place = f"{where} partitions[{number}]"
-        check_topic_name(entry.topic, place)
+        entry_path = f"{where} partitions[{number}]"
+        check_topic_name(entry.topic, entry_path)
         if (entry.topic, entry.partition) in seen:
-            raise SnapshotError(place, f"partition {entry.topic}-{entry.partition} again", "each partition once")
+            raise SnapshotError(entry_path, f"partition {entry.topic}-{entry.partition} again", "each partition once")
         seen.add((entry.topic, entry.partition))
         if not entry.replicas or len(set(entry.replicas)) != len(entry.replicas):
-            raise SnapshotError(f"{place} field replicas", shown(entry.replicas), "different brokers, at least one")
+            raise SnapshotError(
+                f"{entry_path} field replicas", shown(entry.replicas), "different brokers, at least one"
+            )
     return tuple(entries)

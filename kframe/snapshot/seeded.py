@@ -1,4 +1,4 @@
-"""Numbers that look random and follow from a seed, a purpose and a position alone (the splitmix64 mixing function)."""
+"""Pseudo-random numbers from a seed, a purpose and a position (the splitmix64 mixing function)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def chosen(seed: int, purpose: Purpose, count: int, share: float) -> Int64:
 
 
 def _mixed(value: int) -> int:
-    """The same mixing of one number, to keep neighbouring seeds and purposes apart."""
+    """Mix one number, so that neighbouring seeds and purposes are independent."""
     value = (value + _STEP) & _MASK
     value = ((value ^ value >> 30) * _FIRST) & _MASK
     value = ((value ^ value >> 27) * _SECOND) & _MASK

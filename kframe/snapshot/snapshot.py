@@ -1,4 +1,4 @@
-"""A snapshot: one moment of a cluster as a source told it, with what the source left out."""
+"""A snapshot: the state of a cluster at one point in time as a source describes it, and what the source omits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kframe.model.columns import Int32, Ragged
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import Faults
 
-#: What a cluster made from a snapshot holds where the snapshot holds nothing.
+#: What ``to_cluster`` assumes where the snapshot has no value.
 _TAKEN_AS: Final[Mapping[str, str]] = {
     "brokers.rack": "taken as no rack",
     "topics.topic_id": "topics have no ids",
@@ -56,7 +56,7 @@ class Snapshot:
     broker_default_configs: Mapping[str, str] | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     capture: CaptureFacts | None = None
-    """How it was read, if that was from a live cluster; no fact of the cluster, so ``digest`` passes it over."""
+    """How it was read from a live cluster, if it was. ``digest`` ignores it, since it is no fact of the cluster."""
 
     def __len__(self) -> int:
         return len(self.partitions)
@@ -73,7 +73,7 @@ class Snapshot:
         return replace(bare, cluster_id=cluster_id, controller_id=controller_id, controller_epoch=controller_epoch)
 
     def to_cluster(self) -> ClusterState:
-        """A controller context that holds this moment; ``assumptions`` says what it takes for granted.
+        """A controller context with this state; ``assumptions`` lists what it assumes.
 
         Partition and replica states are left fresh, as in a controller that has read storage but not started its
         state machines. Brokers that are not known to be registered are not registered.
@@ -83,15 +83,15 @@ class Snapshot:
         return cluster_of(self)
 
     def without_topics(self, faults: Faults) -> Snapshot:
-        """The snapshot without the topics at fault, which are told how many partitions of theirs are left out."""
+        """The snapshot without the topics at fault; ``faults`` receives the number of their partitions."""
         topics = self.topics
-        kept = np.array([name not in faults.topics for name in topics.names], bool)
-        for index in np.flatnonzero(~kept).tolist():
+        retained = np.array([name not in faults.topics for name in topics.names], bool)
+        for index in np.flatnonzero(~retained).tolist():
             faults.left_out(topics.names[index], int(topics.partition_counts[index]))
         return replace(
             self,
-            topics=topics.take(np.flatnonzero(kept)),
-            partitions=self.partitions.take(kept[topics.topic_of_rows()]),
+            topics=topics.take(np.flatnonzero(retained)),
+            partitions=self.partitions.take(retained[topics.topic_of_rows()]),
         )
 
     @property
@@ -110,13 +110,13 @@ class Snapshot:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What ``to_cluster`` takes for granted, a sentence each."""
+        """The assumptions of ``to_cluster``, a sentence each."""
         return tuple(self._assumptions())
 
     def _assumptions(self) -> Iterator[str]:
         unknown = set(self.unknown) | self._unknown_broker_columns()
         explained = set()
-        for column, taken_as, broker_ids in self._untold_brokers():
+        for column, taken_as, broker_ids in self._unknown_broker_entries():
             if broker_ids:
                 explained.add(column)
                 yield f"{column} unknown of {brokers_text(broker_ids)}{self._why(column)}: {taken_as}"
@@ -129,17 +129,21 @@ class Snapshot:
                 yield f"{column}: {note}"
 
     def _unknown_broker_columns(self) -> set[str]:
-        """Broker columns that the source explains the lack of and that are empty."""
+        """Empty broker columns whose absence the source explains."""
         columns = ("registered", "broker_epoch", "endpoints", "rack")
-        empty = {f"brokers.{name}" for name in columns if all(getattr(one, name) is None for one in self.brokers)}
+        empty = {f"brokers.{name}" for name in columns if all(getattr(facts, name) is None for facts in self.brokers)}
         return empty & set(self.provenance)
 
-    def _untold_brokers(self) -> Iterator[tuple[str, str, list[int]]]:
+    def _unknown_broker_entries(self) -> Iterator[tuple[str, str, list[int]]]:
         """Per broker column: what an unknown entry is taken as, and the brokers that have one."""
         live = [facts for facts in self.brokers if facts.registered]
-        yield "brokers.registered", "taken as gone", [one.broker_id for one in self.brokers if one.registered is None]
-        yield "brokers.broker_epoch", "taken as 0", [one.broker_id for one in live if one.broker_epoch is None]
-        yield "brokers.endpoints", "taken as none", [one.broker_id for one in live if one.endpoints is None]
+        yield (
+            "brokers.registered",
+            "taken as gone",
+            [facts.broker_id for facts in self.brokers if facts.registered is None],
+        )
+        yield "brokers.broker_epoch", "taken as 0", [facts.broker_id for facts in live if facts.broker_epoch is None]
+        yield "brokers.endpoints", "taken as none", [facts.broker_id for facts in live if facts.endpoints is None]
 
     def _why(self, column: str) -> str:
         note = self.provenance.get(column)
@@ -175,13 +179,16 @@ def brokers_text(broker_ids: Iterable[int]) -> str:
 
 
 def named_brokers(partitions: PartitionFacts) -> Int32:
-    """Ids of every broker that leads or stands in a list, ascending."""
-    lists: list[Ragged] = [partitions.replicas, *(one for one in partitions.lists().values() if one is not None)]
-    found = [distinct_ids(one.values) for one in lists]
+    """Ids of every broker that leads or is in a list, ascending."""
+    lists: list[Ragged] = [
+        partitions.replicas,
+        *(lists_of_column for lists_of_column in partitions.lists().values() if lists_of_column is not None),
+    ]
+    ids = [distinct_ids(lists_of_column.values) for lists_of_column in lists]
     if partitions.leader is not None:
         leaders = distinct_ids(partitions.leader)
-        found.append(leaders[leaders >= 0])
-    return np.unique(np.concatenate(found)).astype(np.int32)
+        ids.append(leaders[leaders >= 0])
+    return np.unique(np.concatenate(ids)).astype(np.int32)
 
 
 def distinct_ids(values: Int32) -> Int32:

@@ -17,15 +17,15 @@ from kframe.snapshot.facts import PartitionFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.znodes import STATE_DECODER, Znode, number_of
 
-#: Fields of a state znode, and what stands in a row that has none.
+#: Fields of a state znode, and the value of a row without a state.
 _NUMBERS: Final = {"leader": NO_LEADER, "leader_epoch": -1, "controller_epoch": -1, "leader_recovery_state": 0}
 
 
 class StateRows:
     """State znodes in the order of the dump; they may come before their topic's."""
 
-    def __init__(self, place: Callable[[int], str]) -> None:
-        self._place = place
+    def __init__(self, location: Callable[[int], str]) -> None:
+        self._location = location
         self._topics: dict[str, int] = {}
         self._topic, self._partition, self._line, self._version = array("i"), array("i"), array("i"), array("i")
         self._numbers = {name: array("i") for name in _NUMBERS}
@@ -34,7 +34,7 @@ class StateRows:
 
     def take(self, topic: str, partition: str, znode: Znode, number: int) -> None:
         """Note one state znode."""
-        where = f"{self._place(number)} data of {znode.path}"
+        where = f"{self._location(number)} data of {znode.path}"
         state, partition_number = decode(STATE_DECODER, znode.data or "", where), number_of(partition, where)
         self._topic.append(self._topics.setdefault(topic, len(self._topics)))
         self._partition.append(partition_number)
@@ -48,8 +48,8 @@ class StateRows:
         """Note that a partition has a state that cannot be read."""
         self._unread.add((topic, partition))
 
-    def told_of(self, topic: str) -> int:
-        """Of how many partitions of a topic there are states, readable or not."""
+    def state_count(self, topic: str) -> int:
+        """The number of partitions of a topic that have a state, readable or not."""
         ordinal = self._topics.get(topic, -1)
         read = int32(self._partition)[int32(self._topic) == ordinal].tolist()
         return len({*map(str, read), *(partition for name, partition in self._unread if name == topic)})
@@ -57,8 +57,8 @@ class StateRows:
     def finish(self, assembled: Assembled, faults: Faults = REFUSE) -> tuple[PartitionFacts, Int32]:
         """The partition table, and the line of each row's state (0 where it has none).
 
-        A state whose partition is not assigned is passed over, as by a controller; one of a topic that has no znode at
-        all cannot come from a whole dump.
+        A state of an unassigned partition is ignored, as by a controller. A state of a topic without a znode cannot
+        come from a complete dump.
         """
         rows, chosen = self._rows(assembled, faults)
         count = len(assembled.replicas)
@@ -92,31 +92,35 @@ class StateRows:
         known = np.array([index.get(name, -1) for name in self._topics], np.int32)
         topic = known[int32(self._topic)] if len(known) else np.empty(0, np.int32)
         if (topic < 0).any():
-            self._tell_strangers([name for name in self._topics if name not in index], line, faults)
+            self._note_unassigned([name for name in self._topics if name not in index], line, faults)
         assigned = np.flatnonzero(topic >= 0)
         assigned = assigned[partition[assigned] < assembled.topics.partition_counts[topic[assigned]]]
         rows = assembled.topics.first_rows[topic[assigned]] + partition[assigned]
         order = np.argsort(rows, kind="stable")
         rows, chosen = rows[order], assigned[order].astype(np.int32)
         again = rows[1:] == rows[:-1]
-        for at in np.flatnonzero(again).tolist():
-            name = assembled.topics.name_of_row(int(rows[at]))
+        for position in np.flatnonzero(again).tolist():
+            name = assembled.topics.name_of_row(int(rows[position]))
             fault = SnapshotError(
-                self._place(int(line[chosen[at + 1]])), f"a second state of partition {name}", "one state a partition"
+                self._location(int(line[chosen[position + 1]])),
+                f"a second state of partition {name}",
+                "one state a partition",
             )
             faults(fault, name.rpartition("-")[0])
         single = np.r_[True, ~again][: len(rows)]
         return rows[single], chosen[single]
 
-    def _tell_strangers(self, names: list[str], line: Int32, faults: Faults) -> None:
-        """States of topics that have no znode, one a topic; those of topics at fault are known to be left out."""
+    def _note_unassigned(self, names: list[str], line: Int32, faults: Faults) -> None:
+        """Note one state for each topic without a znode; topics at fault have been noted already."""
         owner = int32(self._topic)
         for name in names:
             if name not in faults.topics:
-                at = int(np.argmax(owner == self._topics[name]))
+                position = int(np.argmax(owner == self._topics[name]))
                 faults(
                     SnapshotError(
-                        self._place(int(line[at])), f"a state of topic {name}", f"a znode /brokers/topics/{name}"
+                        self._location(int(line[position])),
+                        f"a state of topic {name}",
+                        f"a znode /brokers/topics/{name}",
                     ),
                     name,
                 )

@@ -1,4 +1,4 @@
-"""How a cluster stands in a snapshot, as an operator asks first; conditions are those of ``kafka-topics``."""
+"""The health of a cluster in a snapshot; conditions are those of ``kafka-topics``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MIN_INSYNC_DEFAULT = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditions:
-    """(n,) masks over partitions; None where the snapshot lacks what the condition is about.
+    """(n,) masks over partitions; None where the snapshot lacks the columns of the condition.
 
-    ``offline``: no leader, or one that is known not to be registered. ``under_replicated``: fewer in sync than
+    ``offline``: no leader, or a leader that is known to be unregistered. ``under_replicated``: fewer in sync than
     assigned, replicas being added not counted. ``under_min_isr``: offline, or fewer in sync than
-    ``min.insync.replicas``; ``at_min_isr``: exactly as many. ``off_preferred``: led, but not by the preferred replica.
+    ``min.insync.replicas``. ``at_min_isr``: exactly as many. ``off_preferred``: led, but not by the preferred replica.
     """
 
     offline: Bool | None
@@ -48,8 +48,8 @@ class Loads:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One cluster in a few numbers; None is unknown. Skews are the fullest broker's share over the mean, brokers that
-    are known to be gone left out."""
+    """Counts of one cluster; None is unknown. A skew is the fullest broker's count over the mean of the brokers that
+    are not known to be unregistered."""
 
     brokers: int
     registered_brokers: int
@@ -74,7 +74,7 @@ def summarize(snapshot: Snapshot) -> Summary:
     """Count everything once."""
     loads = loads_of(snapshot)
     registered = [facts.registered for facts in snapshot.brokers]
-    present = np.array([one is not False for one in registered], bool)
+    present = np.array([state is not False for state in registered], bool)
     deleting = snapshot.topics.deleting
     return Summary(
         brokers=len(registered),

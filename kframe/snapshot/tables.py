@@ -68,11 +68,11 @@ def partitions_table(
 def brokers_table(brokers: tuple[BrokerFacts, ...]) -> Any:
     """The broker table."""
     endpoints = [
-        None if one.endpoints is None else [{f: getattr(e, f) for f in ENDPOINT_FIELDS} for e in one.endpoints]
-        for one in brokers
+        None if facts.endpoints is None else [{f: getattr(e, f) for f in ENDPOINT_FIELDS} for e in facts.endpoints]
+        for facts in brokers
     ]
     names = ("broker_id", "registered", "broker_epoch", "rack")
-    columns = {name: [getattr(one, name) for one in brokers] for name in names}
+    columns = {name: [getattr(facts, name) for facts in brokers] for name in names}
     return arrow().table({**columns, "endpoints": endpoints}, schema=schemas()["brokers"])
 
 
@@ -81,7 +81,7 @@ def topics_table(topics: TopicFacts) -> Any:
     count = len(topics)
     ids: list[str | None] = [None] * count
     if topics.topic_ids is not None:
-        ids = [topic_id_text(one.tobytes()) if one.any() else None for one in topics.topic_ids]
+        ids = [topic_id_text(topic_id.tobytes()) if topic_id.any() else None for topic_id in topics.topic_ids]
     configs: list[list[tuple[str, str]] | None] = [None] * count
     if topics.configs is not None:
         configs = [sorted(topics.configs.get(index, {}).items()) for index in range(count)]

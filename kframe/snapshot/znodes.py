@@ -157,12 +157,12 @@ def refuse_repeated_keys(data: str | bytes, where: str) -> None:
     """
 
     def checked(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        kept: dict[str, object] = {}
+        result: dict[str, object] = {}
         for key, value in pairs:
-            if key in kept:
+            if key in result:
                 raise ZnodeError(where, f"key {shown(key)} twice in one object", "each key once")
-            kept[key] = value
-        return kept
+            result[key] = value
+        return result
 
     def refuse(constant: str) -> NoReturn:
         raise ZnodeError(where, f"malformed JSON ({constant})", "a whole JSON document")

@@ -1,8 +1,8 @@
-"""Reads a ZooKeeper dump: one JSON object a line for every znode, with its data and what its stat says.
+"""Read a ZooKeeper dump: a line with one JSON object for every znode, with its data and its stat.
 
     {"path": "/brokers/ids/1", "data": "{...}", "version": 1, "czxid": 119, ...}
 
-The one source that tells everything a controller reads when it takes over (paths and schemas: Kafka 3.9 ``ZkData``).
+It is the only source with everything that a controller reads at a failover (paths and schemas: Kafka 3.9 ``ZkData``).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from kframe.snapshot.znodes import (
     refuse_repeated_keys,
 )
 
-#: Nodes that every broker creates before it registers: a dump without them is not of the whole tree.
+#: Nodes that every broker creates before it registers: a dump without them is incomplete.
 EXPECTED_PATHS: Final = ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics")
 
 _STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/([^/]+)/state")
-#: Of what a line tells that is no znode: the path, and in a path the topic or the broker.
+#: The path in a line that is no valid znode, and the topic or the broker in such a path.
 _PATH_TEXT: Final = re.compile(rb'"path"\s*:\s*"([^"\\]+)"')
 _TOPIC_PATH: Final = re.compile(r"/(?:brokers/topics|config/topics|admin/delete_topics)/([^/]+)(?:/.*)?")
 _BROKER_PATH: Final = re.compile(r"/brokers/ids/([0-9]{1,10})")
@@ -52,29 +52,29 @@ _ASSIGNMENT_LISTS: Final = ("adding_replicas", "removing_replicas")
 
 
 def read_zookeeper(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
-    """Read a dump of the whole tree. Raises SnapshotError, always for one that was cut off."""
+    """Read a dump of the whole tree. Raises SnapshotError, always for a truncated dump."""
     dump = _Dump(path, faults)
     for number, line in read_lines(path, progress):
         try:
             dump.take(decode(ZNODE_DECODER, line, f"{path}:{number}"), number)
         except SnapshotError as fault:
             if not line.endswith(b"\n"):
-                raise  # nobody knows what came after it
+                raise  # the file is truncated
             dump.take_fault(fault, line, number)
     return dump.finish()
 
 
 class _Dump:
-    """What the lines have told so far."""
+    """The content of the lines read so far."""
 
     def __init__(self, path: Path, faults: Faults) -> None:
         self._path = path
         self._faults = faults
         self._lost = 0
-        """The first line of which nobody can tell what it was about."""
+        """The number of the first line whose path is unreadable, or 0."""
         self._unread_brokers: set[int] = set()
-        self._assembly = Assembly(self._place, lists=_ASSIGNMENT_LISTS)
-        self._states = StateRows(self._place)
+        self._assembly = Assembly(self._location, lists=_ASSIGNMENT_LISTS)
+        self._states = StateRows(self._location)
         self._brokers: dict[int, BrokerFacts] = {}
         self._configs: dict[str, dict[str, str]] = {}
         self._deleting: set[str] = set()
@@ -85,12 +85,12 @@ class _Dump:
         self._controller_epoch: int | None = None
 
     def take(self, znode: Znode, number: int) -> None:
-        """Note one znode; those that no controller reads are passed over."""
-        if found := _STATE_PATH.fullmatch(znode.path):
-            self._states.take(found[1], found[2], znode, number)
+        """Note one znode; znodes that no controller reads are ignored."""
+        if match_ := _STATE_PATH.fullmatch(znode.path):
+            self._states.take(match_[1], match_[2], znode, number)
             return
         self._expected.discard(znode.path)
-        where = f"{self._place(number)} data of {znode.path}"
+        where = f"{self._location(number)} data of {znode.path}"
         match znode.path.split("/"):
             case ["", "brokers", "topics", topic]:
                 self._take_topic(topic, znode.data, number, where)
@@ -110,16 +110,16 @@ class _Dump:
                 self._controller_epoch = number_of(znode.data or "", where)
 
     def take_fault(self, fault: SnapshotError, line: bytes, number: int) -> None:
-        """Note a line that is no znode or one with wrong data, and what it was about as far as its path tells."""
-        found = _PATH_TEXT.search(line)
-        path = "" if found is None else found[1].decode(errors="replace")
+        """Note a line with no valid znode, and the topic or broker that its path names."""
+        path_match = _PATH_TEXT.search(line)
+        path = "" if path_match is None else path_match[1].decode(errors="replace")
         topic, broker = _TOPIC_PATH.fullmatch(path), _BROKER_PATH.fullmatch(path)
         if state := _STATE_PATH.fullmatch(path):
             self._states.take_unread(state[1], state[2])
         self._faults(fault, None if topic is None else topic[1])
         if broker is not None:
             self._unread_brokers.add(int(broker[1]))
-        elif topic is None and found is None:
+        elif topic is None and path_match is None:
             self._lost = self._lost or number
         self._expected.discard(path)
 
@@ -131,7 +131,7 @@ class _Dump:
         for topic, configs in self._configs.items():
             if (ordinal := self._assembly.find(topic)) is not None:
                 self._assembly.configs[ordinal] = configs
-        # A marker whose topic is gone is dropped by the controller too.
+        # The controller also drops a marker whose topic does not exist.
         self._assembly.deleting |= {
             known for topic in self._deleting if (known := self._assembly.find(topic)) is not None
         }
@@ -139,7 +139,7 @@ class _Dump:
         partitions, state_lines = self._states.finish(assembled, self._faults)
         for topic in sorted(self._faults.topics):
             if not self._assembly.partitions_of(topic):  # its assignment cannot be read: states tell of partitions
-                self._faults.left_out(topic, self._states.told_of(topic))
+                self._faults.left_out(topic, self._states.state_count(topic))
         for broker_id in sorted({*named_brokers(partitions).tolist(), *self._unread_brokers}):
             unread = self._lost or broker_id in self._unread_brokers
             self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if unread else False))
@@ -159,14 +159,16 @@ class _Dump:
         return check_snapshot(snapshot, self._locate(assembled, state_lines), self._faults)
 
     def _doubt_stateless(self, assembled: Assembled, partitions: PartitionFacts) -> None:
-        """A partition without a state may be new, or the lost line told its state: its topic is left out."""
+        """Leave out topics with a partition without state: the unreadable line may hold that state."""
         assert partitions.zk_version is not None
         stateless = np.flatnonzero(partitions.zk_version == NO_STATE)
         topics = assembled.topics
         for topic in np.unique(topics.topic_of_rows()[stateless]).tolist():
             name = topics.names[topic]
-            found = f"no state of a partition of topic {name}"
-            self._faults(SnapshotError(self._place(self._lost), found, "one, perhaps in this unreadable line"), name)
+            actual = f"no state of a partition of topic {name}"
+            self._faults(
+                SnapshotError(self._location(self._lost), actual, "one, perhaps in this unreadable line"), name
+            )
 
     def _take_topic(self, name: str, data: str | None, number: int, where: str) -> None:
         topic = self._assembly.topic(name, number)
@@ -179,8 +181,10 @@ class _Dump:
         if znode.topic_id is not UNSET:
             self._assembly.topic_ids[topic] = topic_id_bytes(znode.topic_id, f"{where} field topic_id")
         for column in _ASSIGNMENT_LISTS:
-            if strange := getattr(znode, column).keys() - znode.partitions.keys():
-                raise SnapshotError(f"{where} field {column}", f"partition {min(strange)}", "partitions of the topic")
+            if unassigned := getattr(znode, column).keys() - znode.partitions.keys():
+                raise SnapshotError(
+                    f"{where} field {column}", f"partition {min(unassigned)}", "partitions of the topic"
+                )
         for partition, replicas in znode.partitions.items():
             adding, removing = znode.adding_replicas.get(partition, ()), znode.removing_replicas.get(partition, ())
             self._assembly.partition(
@@ -203,14 +207,14 @@ class _Dump:
         }
         return {column: f"no {path} in the dump" for column, (value, path) in absent.items() if value is None}
 
-    def _place(self, number: int) -> str:
+    def _location(self, number: int) -> str:
         return f"{self._path}:{number}"
 
     def _locate(self, assembled: Assembled, state_lines: Int32) -> Callable[[Literal["topic", "row"], int, str], str]:
         def locate(kind: Literal["topic", "row"], index: int, column: str) -> str:
             if kind == "row" and column != "replicas" and column not in _ASSIGNMENT_LISTS:
                 name = assembled.topics.name_of_row(index)
-                return f"{self._place(int(state_lines[index]))} ({name}) field {column}"
+                return f"{self._location(int(state_lines[index]))} ({name}) field {column}"
             return assembled.locate(kind, index, column)
 
         return locate

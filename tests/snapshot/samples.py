@@ -12,20 +12,20 @@ from kframe.snapshot import Snapshot
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 EXAMPLES: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
-MOMENTS: Final = ("healthy", "broker-4-dead")
+STATES: Final = ("healthy", "broker-4-dead")
 ENDINGS: Final = {"zookeeper": "zookeeper.jsonl.gz", "describe": "topics-describe.txt.gz", "kcat": "kcat.json.gz"}
 
 TOPIC_ID: Final = "oEwwV51-QoiZY0G02A_A6Q"
 
 
-def example(moment: str, source_format: str) -> Path:
+def example(state: str, source_format: str) -> Path:
     """One file of the real cluster."""
-    return EXAMPLES / f"{moment}.{ENDINGS[source_format]}"
+    return EXAMPLES / f"{state}.{ENDINGS[source_format]}"
 
 
-def raw_znodes(moment: str) -> dict[str, dict[str, Any]]:
+def raw_znodes(state: str) -> dict[str, dict[str, Any]]:
     """Every znode of the real cluster as plain JSON says it, by path."""
-    with gzip.open(example(moment, "zookeeper"), "rt") as lines:
+    with gzip.open(example(state, "zookeeper"), "rt") as lines:
         return {znode["path"]: znode for znode in map(json.loads, lines)}
 
 
@@ -74,13 +74,13 @@ def dump(*changed: dict[str, Any], without: Iterable[str] = ()) -> list[dict[str
         znode("/controller", {"version": 2, "brokerid": 3}),
         znode("/controller_epoch", "4"),
     ]
-    by_path = {one["path"]: one for one in whole} | {one["path"]: one for one in changed}
-    return [one for path, one in by_path.items() if path not in without]
+    by_path = {node["path"]: node for node in whole} | {node["path"]: node for node in changed}
+    return [node for path, node in by_path.items() if path not in without]
 
 
 def dump_text(znodes: Iterable[dict[str, Any]]) -> str:
     """A dump as it stands in a file."""
-    return "".join(json.dumps(one) + "\n" for one in znodes)
+    return "".join(json.dumps(node) + "\n" for node in znodes)
 
 
 DESCRIBE: Final = (
@@ -94,14 +94,17 @@ def kcat(**changed: Any) -> dict[str, Any]:
     """The answer of ``kcat -L -J``."""
 
     def partition(number: int, leader: int, replicas: list[int], isr: list[int]) -> dict[str, Any]:
-        ids = {"replicas": [{"id": one} for one in replicas], "isrs": [{"id": one} for one in isr]}
+        ids = {
+            "replicas": [{"id": broker_id} for broker_id in replicas],
+            "isrs": [{"id": broker_id} for broker_id in isr],
+        }
         return {"partition": number, "leader": leader, **ids}
 
     return {
         "originating_broker": {"id": 1, "name": "host-1:9092/1"},
         "query": {"topic": "*"},
         "controllerid": 3,
-        "brokers": [{"id": one, "name": f"host-{one}:9092"} for one in (3, 1, 2)],
+        "brokers": [{"id": broker_id, "name": f"host-{broker_id}:9092"} for broker_id in (3, 1, 2)],
         "topics": [
             {"topic": "t", "partitions": [partition(0, 1, [1, 2, 3], [1, 2, 3]), partition(1, 2, [2, 3, 1], [2, 3])]}
         ],

@@ -55,24 +55,27 @@ def _numbers(values: list[int]) -> Int32:
 
 def _subsets(draw: st.DrawFn, lists: list[list[int]]) -> list[list[int]]:
     """A part of each list, in its order."""
-    return [[one for one in values if draw(st.booleans())] for values in lists]
+    return [[value for value in values if draw(st.booleans())] for values in lists]
 
 
 def _partitions(draw: st.DrawFn, ids: list[int], count: int, complete: bool) -> PartitionFacts:
     replicas = [draw(st.lists(st.sampled_from(ids), min_size=1, max_size=4, unique=True)) for _ in range(count)]
     stateless = [complete and draw(st.integers(0, 4)) == 0 for _ in range(count)]
     led = complete or draw(st.booleans())
-    isr = [[] if bare else one for bare, one in zip(stateless, _subsets(draw, replicas), strict=True)]
+    isr = [
+        [] if stateless_row else members
+        for stateless_row, members in zip(stateless, _subsets(draw, replicas), strict=True)
+    ]
     leader = [
-        NO_LEADER if bare else draw(st.sampled_from([NO_LEADER, *one]))
-        for bare, one in zip(stateless, replicas, strict=True)
+        NO_LEADER if stateless_row else draw(st.sampled_from([NO_LEADER, *members]))
+        for stateless_row, members in zip(stateless, replicas, strict=True)
     ]
     epochs = {
-        name: _numbers([-1 if bare else draw(COUNTS) for bare in stateless])
+        name: _numbers([-1 if stateless_row else draw(COUNTS) for stateless_row in stateless])
         for name in ("leader_epoch", "controller_epoch")
     }
-    versions = _numbers([NO_STATE if bare else draw(COUNTS) for bare in stateless])
-    recovery = _numbers([0 if bare else draw(st.integers(0, 1)) for bare in stateless])
+    versions = _numbers([NO_STATE if stateless_row else draw(COUNTS) for stateless_row in stateless])
+    recovery = _numbers([0 if stateless_row else draw(st.integers(0, 1)) for stateless_row in stateless])
     return PartitionFacts(
         Ragged.of(replicas),
         _numbers(leader) if led else None,
@@ -93,7 +96,7 @@ def snapshots(draw: st.DrawFn, complete: bool = False) -> Snapshot:
     names = tuple(sorted(draw(st.sets(NAMES, max_size=4))))
     counts = _numbers([draw(st.integers(0, 4)) for _ in names])
     ids: UInt8 = np.frombuffer(b"".join(draw(st.binary(min_size=16, max_size=16)) for _ in names), np.uint8)
-    configs = {index: one for index in range(len(names)) if (one := draw(CONFIGS))}
+    configs = {index: config for index in range(len(names)) if (config := draw(CONFIGS))}
     topics = TopicFacts(
         names,
         counts,
@@ -104,7 +107,7 @@ def snapshots(draw: st.DrawFn, complete: bool = False) -> Snapshot:
     return Snapshot(
         brokers,
         topics,
-        _partitions(draw, [one.broker_id for one in brokers], int(counts.sum()), complete),
+        _partitions(draw, [facts.broker_id for facts in brokers], int(counts.sum()), complete),
         Source(draw(st.text(max_size=5)), draw(st.text(max_size=5))),
         draw(st.none() | st.text(max_size=5)),
         draw(st.none() | COUNTS),

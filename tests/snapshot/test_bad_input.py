@@ -420,10 +420,10 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path, row.format)
     error = caught.value
-    where, found, expected = row.says.split(" | ")
+    where, actual, expected = row.says.split(" | ")
     assert path.name in error.where
     assert where in error.where
-    assert found in error.found
+    assert actual in error.found
     assert expected in error.expected
 
     done = CliRunner().invoke(group, ["convert", str(path), str(tmp_path / "out"), "--from", row.format])
@@ -440,13 +440,13 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
         st.tuples(st.integers(0, 2**16), st.binary(max_size=3), st.integers(0, 3)), min_size=1, max_size=3
     ),
 )
-def test_whatever_is_changed_only_a_snapshot_error_comes_of_it(
+def test_any_change_raises_only_snapshot_error(
     name: str, changes: list[tuple[int, bytes, int]], tmp_path: Path
 ) -> None:
     content = WHOLE[name].encode()
-    for place, inserted, removed in changes:
-        at = place % (len(content) + 1)
-        content = content[:at] + inserted + content[at + removed :]
+    for position, inserted, removed in changes:
+        offset = position % (len(content) + 1)
+        content = content[:offset] + inserted + content[offset + removed :]
     path = tmp_path / NAMES[name]
     path.write_bytes(content)
     with contextlib.suppress(SnapshotError):

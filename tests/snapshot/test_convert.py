@@ -13,7 +13,7 @@ from kframe.model.columns import Ragged
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.topics import UNSET
 from kframe.snapshot import BrokerFacts, Health, PartitionFacts, Snapshot, Source, TopicFacts, generate, read_snapshot
-from tests.snapshot.samples import MOMENTS, dump, dump_text, example, facts, registration
+from tests.snapshot.samples import STATES, dump, dump_text, example, facts, registration
 from tests.snapshot.strategies import snapshots
 
 
@@ -27,12 +27,16 @@ def test_there_and_back(snapshot: Snapshot) -> None:
     for index in range(len(snapshot.topics)):
         assert back.topics.unclean(index) == snapshot.topics.unclean(index)
         assert back.topics.min_insync(index) == snapshot.topics.min_insync(index)
-    known = {one.broker_id: one for one in snapshot.brokers}
-    for one in back.brokers:
-        told = known[one.broker_id]
-        assert one.registered == bool(told.registered)
-        if told.broker_epoch is not None:
-            assert (one.broker_epoch, one.endpoints, one.rack) == (told.broker_epoch, told.endpoints or (), told.rack)
+    originals = {facts_.broker_id: facts_ for facts_ in snapshot.brokers}
+    for facts_ in back.brokers:
+        original = originals[facts_.broker_id]
+        assert facts_.registered == bool(original.registered)
+        if original.broker_epoch is not None:
+            assert (facts_.broker_epoch, facts_.endpoints, facts_.rack) == (
+                original.broker_epoch,
+                original.endpoints or (),
+                original.rack,
+            )
 
 
 @given(snapshots())
@@ -47,9 +51,9 @@ def test_every_snapshot_makes_a_cluster(snapshot: Snapshot) -> None:
         assert (view.partition_epoch == NO_STATE) == (row["leader"] is None or row["zk_version"] == NO_STATE)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_the_real_cluster_there_and_back(moment: str) -> None:
-    snapshot = read_snapshot(example(moment, "zookeeper"))
+@pytest.mark.parametrize("state", STATES)
+def test_the_real_cluster_there_and_back(state: str) -> None:
+    snapshot = read_snapshot(example(state, "zookeeper"))
     assert facts(Snapshot.from_cluster(snapshot.to_cluster())) == facts(snapshot)
 
 
@@ -82,7 +86,7 @@ def test_registrations_and_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("registered", [False, None])
-def test_a_gone_brokers_last_registration_is_kept(registered: bool | None) -> None:
+def test_unregistered_broker_keeps_its_last_registration(registered: bool | None) -> None:
     brokers = (BrokerFacts(1, True, 5), BrokerFacts(2, registered, 9, (), "r"))
     topics = TopicFacts((), np.empty(0, np.int32))
     cluster = Snapshot(brokers, topics, PartitionFacts(Ragged.empty(0)), Source("test", "")).to_cluster()
@@ -137,4 +141,4 @@ def test_assumptions_are_listed(changed: dict[str, None], sentence: str) -> None
     base = generate(2, 3)
     partitions = dataclasses.replace(base.partitions, **changed)  # type: ignore[arg-type]
     snapshot = dataclasses.replace(base, partitions=partitions, provenance={"partitions.leader_epoch": "why"})
-    assert any(one.startswith(sentence) for one in snapshot.assumptions), snapshot.assumptions
+    assert any(assumption.startswith(sentence) for assumption in snapshot.assumptions), snapshot.assumptions

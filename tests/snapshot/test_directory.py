@@ -23,14 +23,18 @@ from kframe.errors import SnapshotError
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot, write_snapshot
 from kframe.snapshot.directory import ROW_GROUP_ROWS
 from kframe.snapshot.manifest import file_entry
-from tests.snapshot.samples import MOMENTS, dump, dump_text, example
+from tests.snapshot.samples import STATES, dump, dump_text, example
 from tests.snapshot.strategies import snapshots
 
 
-def assert_equal(one: Snapshot, other: Snapshot) -> None:
-    assert one.digest() == other.digest()
-    assert one.unknown == other.unknown
-    assert (one.source, one.provenance, one.assumptions) == (other.source, other.provenance, other.assumptions)
+def assert_equal(actual: Snapshot, expected: Snapshot) -> None:
+    assert actual.digest() == expected.digest()
+    assert actual.unknown == expected.unknown
+    assert (actual.source, actual.provenance, actual.assumptions) == (
+        expected.source,
+        expected.provenance,
+        expected.assumptions,
+    )
 
 
 @given(snapshots())
@@ -41,10 +45,10 @@ def test_round_trip(snapshot: Snapshot) -> None:
         assert_equal(read_snapshot(path), snapshot)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("source_format", ["zookeeper", "describe", "kcat"])
-def test_conversion_loses_nothing(moment: str, source_format: str, tmp_path: Path) -> None:
-    snapshot = read_snapshot(example(moment, source_format))
+def test_conversion_loses_nothing(state: str, source_format: str, tmp_path: Path) -> None:
+    snapshot = read_snapshot(example(state, source_format))
     write_snapshot(snapshot, tmp_path / "kept")
     assert_equal(read_snapshot(tmp_path / "kept"), snapshot)
 
@@ -78,17 +82,17 @@ def test_equal_snapshots_make_equal_directories(tmp_path: Path) -> None:
 def test_columns_are_read_without_an_object_a_partition(tmp_path: Path) -> None:
     import tracemalloc
 
-    held = []
+    object_counts = []
     for partitions in (1_000, 100_000):
         path = tmp_path / str(partitions)
         write_snapshot(generate(partitions, 10, partitions_per_topic=1_000), path)
         tracemalloc.start()
         snapshot = read_snapshot(path)
-        held.append(sum(trace.count for trace in tracemalloc.take_snapshot().statistics("filename")))
+        object_counts.append(sum(trace.count for trace in tracemalloc.take_snapshot().statistics("filename")))
         tracemalloc.stop()
         assert len(snapshot) == partitions
     # 99 more topics, 99,000 more partitions.
-    assert held[1] - held[0] < 5_000
+    assert object_counts[1] - object_counts[0] < 5_000
 
 
 def test_permissions_are_those_of_any_directory(tmp_path: Path) -> None:
@@ -124,10 +128,10 @@ def taken_by_link(path: Path) -> None:
 def test_nothing_else_is_ever_replaced(take: Callable[[Path], None], force: bool, tmp_path: Path) -> None:
     path = tmp_path / "place"
     take(path)
-    before = sorted((one, one.is_dir() or one.read_bytes()) for one in tmp_path.rglob("*"))
+    before = sorted((path_, path_.is_dir() or path_.read_bytes()) for path_ in tmp_path.rglob("*"))
     with pytest.raises(SnapshotError, match="place: found"):
         write_snapshot(generate(12, 3), path, force=force)
-    assert sorted((one, one.is_dir() or one.read_bytes()) for one in tmp_path.rglob("*")) == before
+    assert sorted((path_, path_.is_dir() or path_.read_bytes()) for path_ in tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("old", [None, generate(6, 3)], ids=["empty", "snapshot"])
@@ -145,7 +149,7 @@ def test_force_replaces_a_snapshot(old: Snapshot | None, tmp_path: Path) -> None
 
 
 def test_a_name_that_the_file_system_refuses(tmp_path: Path) -> None:
-    with pytest.raises(SnapshotError, match=r"found File name too long, expected a place that can be written"):
+    with pytest.raises(SnapshotError, match=r"found File name too long, expected a writable path"):
         write_snapshot(generate(6, 3), tmp_path / ("n" * 300))
 
 
@@ -202,7 +206,7 @@ def test_a_failure_half_way_changes_nothing(at_row: int, replacing: bool, tmp_pa
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def snapshot_path(tmp_path: Path) -> Path:
     """A snapshot directory of brokers 1 to 3 and topics t (2 partitions) and u (1), to tamper with."""
     from tests.snapshot.samples import assignment, state
 
@@ -284,10 +288,10 @@ def set_row(row: int, **fields: Any) -> Callable[[list[dict[str, Any]]], object]
     ids=lambda value: value if isinstance(value, str) and "|" in value else "",
 )
 def test_a_table_that_breaks_a_rule(
-    kept: Path, table: str, change: Callable[[list[dict[str, Any]]], object], says: str
+    snapshot_path: Path, table: str, change: Callable[[list[dict[str, Any]]], object], says: str
 ) -> None:
-    tampered(kept, table, change)
-    assert_refused(kept, says)
+    tampered(snapshot_path, table, change)
+    assert_refused(snapshot_path, says)
 
 
 def drop_column(data: Any) -> Any:
@@ -315,9 +319,9 @@ def repeat_entries(data: Any) -> Any:
         (repeat_entries, "partitions.parquet | 300000 entries in a column | at most 10"),
     ],
 )
-def test_a_table_of_another_shape(kept: Path, change: Callable[[Any], Any], says: str) -> None:
-    replace_table(kept, "partitions", change(parquet.read_table(kept / "partitions.parquet")))
-    assert_refused(kept, says)
+def test_a_table_of_another_shape(snapshot_path: Path, change: Callable[[Any], Any], says: str) -> None:
+    replace_table(snapshot_path, "partitions", change(parquet.read_table(snapshot_path / "partitions.parquet")))
+    assert_refused(snapshot_path, says)
 
 
 def edit_manifest(**changed: Any) -> Callable[[Path], None]:
@@ -393,42 +397,44 @@ def dataclass_of(file: Path) -> dict[str, Any]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_damaged_directory(kept: Path, damage: Callable[[Path], None], says: str) -> None:
-    damage(kept)
-    assert_refused(kept, says)
+def test_a_damaged_directory(snapshot_path: Path, damage: Callable[[Path], None], says: str) -> None:
+    damage(snapshot_path)
+    assert_refused(snapshot_path, says)
 
 
 def assert_refused(path: Path, says: str) -> None:
-    where, found, expected = says.split(" | ")
+    where, actual, expected = says.split(" | ")
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path)
     assert str(path) in caught.value.where
     assert where in caught.value.where
-    assert found in caught.value.found
+    assert actual in caught.value.found
     assert expected in caught.value.expected
     out = path.parent / "out"
     done = CliRunner().invoke(group, ["convert", str(path), str(out)])
     assert (done.exit_code, done.stdout, out.exists()) == (2, "", False)
 
 
-def test_a_broken_hash_is_noticed_before_parquet_is_parsed(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    flip_byte(kept)
+def test_a_broken_hash_is_noticed_before_parquet_is_parsed(
+    snapshot_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip_byte(snapshot_path)
     monkeypatch.setattr(parquet, "ParquetFile", None)
     with pytest.raises(SnapshotError, match="found sha256"):
-        read_snapshot(kept)
+        read_snapshot(snapshot_path)
 
 
-def test_leader_and_isr_go_together(kept: Path) -> None:
-    data = parquet.read_table(kept / "partitions.parquet")
+def test_leader_and_isr_go_together(snapshot_path: Path) -> None:
+    data = parquet.read_table(snapshot_path / "partitions.parquet")
     nothing = pa.nulls(data.num_rows, pa.list_(pa.int32()))
-    replace_table(kept, "partitions", data.set_column(data.schema.get_field_index("isr"), "isr", nothing))
-    edit_manifest(unknown=["partitions.isr"])(kept)
-    assert_refused(kept, "field isr | leader or isr alone | both or neither")
+    replace_table(snapshot_path, "partitions", data.set_column(data.schema.get_field_index("isr"), "isr", nothing))
+    edit_manifest(unknown=["partitions.isr"])(snapshot_path)
+    assert_refused(snapshot_path, "field isr | leader or isr alone | both or neither")
 
 
-def test_a_moved_directory_is_the_same(kept: Path, tmp_path: Path) -> None:
-    before = read_snapshot(kept)
-    shutil.move(kept, tmp_path / "elsewhere")
+def test_a_moved_directory_is_the_same(snapshot_path: Path, tmp_path: Path) -> None:
+    before = read_snapshot(snapshot_path)
+    shutil.move(snapshot_path, tmp_path / "elsewhere")
     assert_equal(read_snapshot(tmp_path / "elsewhere"), before)
 
 

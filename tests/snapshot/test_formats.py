@@ -1,4 +1,4 @@
-"""A file's format is told by its content, then by its name, and can be forced."""
+"""A file's format follows from its content, then from its name, and can be forced."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from kframe.snapshot.seeded import Purpose, chosen, draw, hashed
 from kframe.snapshot.summary import conditions_of, loads_of
 from tests.snapshot.samples import facts
 
-UNWELL = Health(under_replicated=0.2, off_preferred=0.1, unclean=0.5, min_insync=2)
+DEGRADED = Health(under_replicated=0.2, off_preferred=0.1, unclean=0.5, min_insync=2)
 
 
-def assert_sound(snapshot: Snapshot) -> None:
+def assert_valid(snapshot: Snapshot) -> None:
     for name in snapshot.topics.names:
         check_topic_name(name, "")
     check_snapshot(snapshot, lambda kind, index, column: f"{kind} {index} {column}")
@@ -34,7 +34,7 @@ def assert_sound(snapshot: Snapshot) -> None:
     [
         (generate(1_000, 10), "4763baef4e7481b1"),
         (generate(1_000, 10, seed=1), "bc6d6ab55ea2f272"),
-        (generate(1_000, 10, 4, racks=3, topics=7, seed=-5, health=UNWELL), "6b9bff7c9f51697a"),
+        (generate(1_000, 10, 4, racks=3, topics=7, seed=-5, health=DEGRADED), "6b9bff7c9f51697a"),
         (generate(1_000, 10, layout="peerbench"), "66f410e7c30e42a3"),
     ],
     ids=["default", "seed", "unwell", "peerbench"],
@@ -52,7 +52,7 @@ def test_the_same_cluster_everywhere(snapshot: Snapshot, digest: str) -> None:
     seed=st.integers(-(2**70), 2**70),
     shares=st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
 )
-def test_every_cluster_is_sound(
+def test_generated_clusters_are_valid(
     partitions: int, brokers: int, replication_factor: int, racks: int, topics: int, seed: int,
     shares: tuple[float, float, float],
 ) -> None:  # fmt: skip
@@ -61,12 +61,12 @@ def test_every_cluster_is_sound(
     snapshot = generate(
         partitions, brokers, replication_factor, topics=min(topics, partitions), racks=racks, seed=seed, health=health
     )
-    assert_sound(snapshot)
+    assert_valid(snapshot)
     assert len(snapshot.topics) == min(topics, partitions)
     assert snapshot.assumptions == ()
 
 
-def kafkas_placement(first: int, shift: int, brokers: int, replication_factor: int, racks: int) -> list[int]:
+def kafka_assignment(first: int, shift: int, brokers: int, replication_factor: int, racks: int) -> list[int]:
     """Where Kafka puts one partition's replicas (3.9 ``AdminUtils``), one broker after another."""
 
     def behind(offer: int) -> int:
@@ -77,7 +77,7 @@ def kafkas_placement(first: int, shift: int, brokers: int, replication_factor: i
     while len(replicas) < replication_factor:
         broker = behind(offer)
         offer += 1
-        used = {one % racks for one in replicas} if racks else set()
+        used = {broker_id % racks for broker_id in replicas} if racks else set()
         rack_is_free = not racks or broker % racks not in used or len(used) == racks
         if rack_is_free and broker not in replicas:
             replicas.append(broker)
@@ -90,7 +90,7 @@ def kafkas_placement(first: int, shift: int, brokers: int, replication_factor: i
     replication_factor=st.integers(1, 7),
     partitions=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 40)), min_size=1, max_size=20),
 )
-def test_replicas_stand_where_kafka_puts_them(
+def test_replica_assignment_equals_kafkas(
     brokers: int, racks: int, replication_factor: int, partitions: list[tuple[int, int]]
 ) -> None:
     replication_factor, racks = min(replication_factor, brokers), min(racks, brokers)
@@ -98,7 +98,7 @@ def test_replicas_stand_where_kafka_puts_them(
     rounds = np.array([shift for _, shift in partitions], np.int32)
     placed = place_replicas(first, rounds, brokers, replication_factor, racks)
     expected = [
-        kafkas_placement(leader % brokers, shift, brokers, replication_factor, racks) for leader, shift in partitions
+        kafka_assignment(leader % brokers, shift, brokers, replication_factor, racks) for leader, shift in partitions
     ]
     assert placed.tolist() == expected
 
@@ -107,7 +107,7 @@ def test_a_topic_goes_round_the_brokers() -> None:
     snapshot = generate(25, 10, topics=1, seed=4)
     rows = list(facts(snapshot).values())
     leaders = [row["leader"] for row in rows]
-    assert [(one - leaders[0]) % 10 for one in leaders] == [number % 10 for number in range(25)]
+    assert [(leader - leaders[0]) % 10 for leader in leaders] == [number % 10 for number in range(25)]
     steps = [(row["replicas"][1] - row["replicas"][0] - 1) % 10 for row in rows]
     assert [(step - steps[0]) % 9 for step in steps] == [number // 10 for number in range(25)]
 
@@ -123,9 +123,9 @@ def test_balance(racks: int, partitions_per_topic: int) -> None:
         assert load.min() / load.mean() > 0.94
 
 
-def test_racks_get_one_replica_each() -> None:
+def test_each_rack_gets_a_replica() -> None:
     snapshot = generate(2_000, 9, racks=3)
-    assert {one.rack for one in snapshot.brokers} == {"rack-0", "rack-1", "rack-2"}
+    assert {broker.rack for broker in snapshot.brokers} == {"rack-0", "rack-1", "rack-2"}
     racks = snapshot.partitions.replicas.values.reshape(-1, 3) % 3
     assert (np.sort(racks, axis=1) == [0, 1, 2]).all()
 
@@ -158,7 +158,7 @@ def test_topic_ids_are_random_uuids_that_kafka_could_have_made() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
 def test_under_replicated(share: float) -> None:
     snapshot = generate(20_000, 10, health=Health(under_replicated=share))
-    assert_sound(snapshot)
+    assert_valid(snapshot)
     mask = conditions_of(snapshot).under_replicated
     assert mask is not None
     assert mask.mean() == pytest.approx(share, abs=0.01)
@@ -172,7 +172,7 @@ def test_under_replicated(share: float) -> None:
 @pytest.mark.parametrize("replication_factor, reached", [(1, 0.0), (2, 0.5), (3, 1.0)])
 def test_off_preferred_moves_leaders_within_the_isr(replication_factor: int, reached: float) -> None:
     snapshot = generate(10_000, 10, replication_factor, health=Health(under_replicated=0.5, off_preferred=1.0))
-    assert_sound(snapshot)
+    assert_valid(snapshot)
     partitions, mask = snapshot.partitions, conditions_of(snapshot).off_preferred
     assert mask is not None
     assert mask.mean() == pytest.approx(reached, abs=0.02)
@@ -192,7 +192,7 @@ def test_topic_settings() -> None:
 
 
 def test_asking_for_more_does_not_change_what_was_there() -> None:
-    small, large = facts(generate(300, 5, seed=9, health=UNWELL)), facts(generate(900, 5, seed=9, health=UNWELL))
+    small, large = facts(generate(300, 5, seed=9, health=DEGRADED)), facts(generate(900, 5, seed=9, health=DEGRADED))
     assert {name: large[name] for name in small} == small
 
 
@@ -212,7 +212,7 @@ def test_peerbench_is_the_benchmarks_cluster() -> None:
     snapshot = generate(12_300, 7, layout="peerbench", seed=99)
     expected = dict(peerbench_partition(topic, partition, 7) for topic in range(123) for partition in range(100))
     assert {name: row["replicas"] for name, row in facts(snapshot).items()} == expected
-    assert_sound(snapshot)
+    assert_valid(snapshot)
     assert snapshot.brokers[5].endpoints is not None
     assert snapshot.brokers[5].endpoints[0].host == "broker-005.cluster.local"
     assert snapshot.brokers[5].broker_epoch == 1005
@@ -284,7 +284,7 @@ def splitmix(seed: int, purpose: int, position: int) -> int:
 
 @given(st.integers(-(2**65), 2**65), st.sampled_from(list(Purpose)), st.integers(0, 50))
 def test_hashed(seed: int, purpose: Purpose, count: int) -> None:
-    assert hashed(seed, purpose, count).tolist() == [splitmix(seed, purpose, one) for one in range(count)]
+    assert hashed(seed, purpose, count).tolist() == [splitmix(seed, purpose, position) for position in range(count)]
 
 
 @pytest.mark.parametrize("bound", [1, 7, 2**31])
@@ -301,13 +301,13 @@ def test_chosen(share: float, least: int, most: int) -> None:
 
 
 def test_no_object_a_partition() -> None:
-    held = []
+    object_counts = []
     for partitions in (1_000, 200_000):
         tracemalloc.start()
-        snapshot = generate(partitions, 10, topics=1, racks=2, health=UNWELL)
+        snapshot = generate(partitions, 10, topics=1, racks=2, health=DEGRADED)
         cluster = snapshot.to_cluster()
         back = Snapshot.from_cluster(cluster)
-        held.append(sum(trace.count for trace in tracemalloc.take_snapshot().statistics("filename")))
+        object_counts.append(sum(trace.count for trace in tracemalloc.take_snapshot().statistics("filename")))
         tracemalloc.stop()
         assert len(snapshot) == len(cluster) == len(back) == partitions
-    assert held[1] - held[0] < 500
+    assert object_counts[1] - object_counts[0] < 500

@@ -1,4 +1,4 @@
-"""Progress is for a person who has waited: on a terminal, after two seconds, on stderr."""
+"""The progress bar appears on a terminal only, after two seconds, on stderr."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_when_it_is_drawn(tty: bool, waited: float, drawn: bool, monkeypatch: py
     assert ("reading" in stream.getvalue()) is drawn
 
 
-def test_it_is_drawn_once_and_taken_away_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar_is_drawn_once_and_removed_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream, clock = Terminal(True), Clock()
 
@@ -65,7 +65,7 @@ def test_it_is_drawn_once_and_taken_away_after_an_error(monkeypatch: pytest.Monk
     assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1
 
 
-def test_rich_is_not_loaded_for_nobody() -> None:
+def test_rich_is_not_loaded_without_a_terminal() -> None:
     code = """
 import sys
 from kframe.cli.progress import progress

@@ -24,8 +24,8 @@ def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool 
     if row["leader"] is None:
         return {**dict.fromkeys(("offline", "under_replicated", "under_min_isr", "at_min_isr", "off_preferred")),
                 "reassigning": reassigning}  # fmt: skip
-    gone = {one.broker_id for one in snapshot.brokers if one.registered is False}
-    offline = row["leader"] == -1 or row["leader"] in gone
+    unregistered = {broker.broker_id for broker in snapshot.brokers if broker.registered is False}
+    offline = row["leader"] == -1 or row["leader"] in unregistered
     default = int((snapshot.broker_default_configs or {}).get("min.insync.replicas", "1"))
     least = topics.min_insync(topics.names.index(row["topic"])) or default
     known = topics.configs is not None
@@ -52,16 +52,16 @@ def test_conditions(snapshot: Snapshot) -> None:
 @given(snapshots())
 def test_loads(snapshot: Snapshot) -> None:
     rows, loads = facts(snapshot).values(), loads_of(snapshot)
-    ids = [one.broker_id for one in snapshot.brokers]
-    replicas = Counter(one for row in rows for one in row["replicas"])
+    ids = [broker.broker_id for broker in snapshot.brokers]
+    replicas = Counter(broker_id for row in rows for broker_id in row["replicas"])
     preferred = Counter(row["replicas"][0] for row in rows)
-    assert loads.replicas.tolist() == [replicas[one] for one in ids]
-    assert loads.preferred.tolist() == [preferred[one] for one in ids]
+    assert loads.replicas.tolist() == [replicas[broker_id] for broker_id in ids]
+    assert loads.preferred.tolist() == [preferred[broker_id] for broker_id in ids]
     if loads.leaders is not None and loads.in_sync is not None:
         leaders = Counter(row["leader"] for row in rows)
-        in_sync = Counter(one for row in rows for one in row["isr"])
-        assert loads.leaders.tolist() == [leaders[one] for one in ids]
-        assert loads.in_sync.tolist() == [in_sync[one] for one in ids]
+        in_sync = Counter(broker_id for row in rows for broker_id in row["isr"])
+        assert loads.leaders.tolist() == [leaders[broker_id] for broker_id in ids]
+        assert loads.in_sync.tolist() == [in_sync[broker_id] for broker_id in ids]
 
 
 def test_skew_leaves_out_brokers_that_are_gone() -> None:

@@ -85,13 +85,13 @@ def test_what_kafka_topics_lacks(tmp_path: Path) -> None:
         "partitions.leader_recovery_state",
     )
     assert set(snapshot.unknown) <= set(snapshot.provenance)
-    assert [one.registered for one in snapshot.brokers] == [True, True, True]
+    assert [broker.registered for broker in snapshot.brokers] == [True, True, True]
 
 
-def test_only_a_led_partitions_isr_tells_who_lives(tmp_path: Path) -> None:
+def test_only_the_isr_of_a_led_partition_shows_live_brokers(tmp_path: Path) -> None:
     text = DESCRIBE.replace("Leader: 2\tReplicas: 2,3,1\tIsr: 2,3", "Leader: none\tReplicas: 7,8,9\tIsr: 7")
     snapshot = described(tmp_path, text)
-    assert {one.broker_id: one.registered for one in snapshot.brokers} == {
+    assert {broker.broker_id: broker.registered for broker in snapshot.brokers} == {
         1: True,
         2: True,
         3: True,
@@ -103,11 +103,11 @@ def test_only_a_led_partitions_isr_tells_who_lives(tmp_path: Path) -> None:
     assert snapshot.to_cluster().brokers.registered_ids() == [1, 2, 3]
 
 
-def test_kcat_lists_who_lives(tmp_path: Path) -> None:
+def test_kcat_lists_live_brokers(tmp_path: Path) -> None:
     document = kcat()
     del document["brokers"][0]
     snapshot = listed(tmp_path, document)
-    assert {one.broker_id: one.registered for one in snapshot.brokers} == {1: True, 2: True, 3: False}
+    assert {broker.broker_id: broker.registered for broker in snapshot.brokers} == {1: True, 2: True, 3: False}
     assert snapshot.controller_id == 3
 
 
@@ -150,7 +150,7 @@ def test_a_reassignment_is_assignments_only(indent: int | None, tmp_path: Path) 
     assert [row["replicas"] for row in partition_rows(snapshot)] == [[1, 2, 3], [2, 3, 1]]
     assert snapshot.partitions.leader is None
     assert snapshot.partitions.isr is None
-    assert {one.registered for one in snapshot.brokers} == {None}
+    assert {broker.registered for broker in snapshot.brokers} == {None}
     cluster = snapshot.to_cluster()
     assert cluster["t", 0].leader is None
     assert cluster.brokers.registered_ids() == []
@@ -163,17 +163,17 @@ def test_generate_prints_two_assignments(tmp_path: Path) -> None:
         f"Current partition replica assignment\n{json.dumps(reassignment())}\n\n"
         f"Proposed partition reassignment configuration\n{json.dumps(proposed)}\n"
     )
-    found = read_reassignment(path)
-    assert found.current is not None
-    assert found.proposed is not None
-    assert [one.replicas for one in found.current] == [[1, 2, 3], [2, 3, 1]]
-    assert [one.replicas for one in found.proposed] == [[9]]
+    reassignment_ = read_reassignment(path)
+    assert reassignment_.current is not None
+    assert reassignment_.proposed is not None
+    assert [entry.replicas for entry in reassignment_.current] == [[1, 2, 3], [2, 3, 1]]
+    assert [entry.replicas for entry in reassignment_.proposed] == [[9]]
     assert len(read_snapshot(path)) == 2
 
 
 def test_a_reassignment_may_cover_part_of_a_topic(tmp_path: Path) -> None:
     path = tmp_path / "reassignment.json"
     path.write_text(json.dumps(reassignment(partitions=[{"topic": "t", "partition": 5, "replicas": [1]}])))
-    found = read_reassignment(path)
-    assert found.proposed is not None
-    assert (found.proposed[0].topic, found.proposed[0].partition) == ("t", 5)
+    reassignment_ = read_reassignment(path)
+    assert reassignment_.proposed is not None
+    assert (reassignment_.proposed[0].topic, reassignment_.proposed[0].partition) == ("t", 5)

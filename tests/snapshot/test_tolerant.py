@@ -104,21 +104,22 @@ def test_a_fault_spoils_its_topic_only(case: Case, tmp_path: Path) -> None:
             read_snapshot(path)
 
 
-@pytest.mark.parametrize("case", [one for one in CASES if one.noted and one.noted[-1][1] == "t"],
+@pytest.mark.parametrize("case", [case_ for case_ in CASES if case_.noted and case_.noted[-1][1] == "t"],
                          ids=lambda case: f"{case.format}: {case.name}")  # fmt: skip
 def test_the_others_are_read_as_if_nothing_were_wrong(case: Case, tmp_path: Path) -> None:
     path, whole = tmp_path / NAMES[case.format], tmp_path / f"whole-{NAMES[case.format]}"
     path.write_text(case.content)
-    whole.write_text(next(one.content for one in CASES if one.format == case.format and one.name == "whole"))
-    notes, wanted = FaultNotes(), read_snapshot(whole)
-    found = read_snapshot(path, faults=notes)
-    at = wanted.topics.names.index("u")
+    whole.write_text(next(case_.content for case_ in CASES if case_.format == case.format and case_.name == "whole"))
+    notes, expected = FaultNotes(), read_snapshot(whole)
+    actual = read_snapshot(path, faults=notes)
+    index = expected.topics.names.index("u")
     assert (
-        found.partitions.replicas[0].tolist() == wanted.partitions.replicas[int(wanted.topics.first_rows[at])].tolist()
+        actual.partitions.replicas[0].tolist()
+        == expected.partitions.replicas[int(expected.topics.first_rows[index])].tolist()
     )
-    assert found.partitions.isr is not None
-    assert wanted.partitions.isr is not None
-    assert found.partitions.isr[0].tolist() == wanted.partitions.isr[int(wanted.topics.first_rows[at])].tolist()
+    assert actual.partitions.isr is not None
+    assert expected.partitions.isr is not None
+    assert actual.partitions.isr[0].tolist() == expected.partitions.isr[int(expected.topics.first_rows[index])].tolist()
 
 
 CUT = [
@@ -138,16 +139,16 @@ def test_a_file_that_was_cut_off_is_refused_whole(format: str, content: str, say
         read_snapshot(path, format, faults=FaultNotes())
 
 
-def test_a_broker_that_cannot_be_read_is_not_called_gone(tmp_path: Path) -> None:
+def test_unreadable_broker_is_not_reported_unregistered(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(dump_text(dump(registration(2, port="x"))))
     notes = FaultNotes()
     snapshot = read_snapshot(path, faults=notes)
-    assert {one.broker_id: one.registered for one in snapshot.brokers} == {1: True, 2: None, 3: True}
+    assert {broker.broker_id: broker.registered for broker in snapshot.brokers} == {1: True, 2: None, 3: True}
     assert [noted.topic for noted in notes.noted] == [None]
 
 
-def test_how_many_partitions_are_left_out_is_told(tmp_path: Path) -> None:
+def test_left_out_partitions_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(dump_text(dump(*U, znode(STATE, "{"))))
     notes = FaultNotes()

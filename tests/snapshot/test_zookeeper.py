@@ -21,7 +21,7 @@ def read(tmp_path: Path, *changed: dict[str, Any], without: tuple[str, ...] = ()
 
 
 def broker(snapshot: Snapshot, broker_id: int) -> BrokerFacts:
-    return next(one for one in snapshot.brokers if one.broker_id == broker_id)
+    return next(facts for facts in snapshot.brokers if facts.broker_id == broker_id)
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,15 @@ def test_endpoints(fields: dict[str, Any], expected: list[Endpoint], tmp_path: P
 
 def test_rack_and_epoch(tmp_path: Path) -> None:
     snapshot = read(tmp_path, registration(1, rack=None))
-    assert [(one.rack, one.broker_epoch) for one in snapshot.brokers] == [(None, 101), ("r0", 102), ("r1", 103)]
+    assert [(facts.rack, facts.broker_epoch) for facts in snapshot.brokers] == [(None, 101), ("r0", 102), ("r1", 103)]
 
 
 @pytest.mark.parametrize("broker_id", [0, 2**31 - 1])
 def test_broker_ids_of_any_size(broker_id: int, tmp_path: Path) -> None:
     replicas = assignment("t", {0: [broker_id]})
-    orphan = "/brokers/topics/t/partitions/1/state"
+    unused = "/brokers/topics/t/partitions/1/state"
     snapshot = read(
-        tmp_path, registration(broker_id), replicas, state("t", 0, broker_id, [broker_id]), without=(orphan,)
+        tmp_path, registration(broker_id), replicas, state("t", 0, broker_id, [broker_id]), without=(unused,)
     )
     view = snapshot.to_cluster()["t", 0]
     assert (view.replicas, view.leader, view.isr) == ((broker_id,), broker_id, (broker_id,))
@@ -138,14 +138,14 @@ def test_topics_of_old_releases(tmp_path: Path) -> None:
     assert not snapshot.topics.topic_ids.any()
 
 
-def test_progress_is_told_in_bytes_of_the_file(tmp_path: Path) -> None:
+def test_progress_counts_bytes_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "c.zookeeper.jsonl"
     path.write_text(dump_text([*dump(), *(znode(f"/other/{number}") for number in range(40_000))]))
-    told: list[tuple[int, int]] = []
-    read_snapshot(path, progress=lambda done, total: told.append((done, total)))
-    assert len(told) == 2
-    assert {total for _, total in told} == {path.stat().st_size}
-    assert 0 < told[0][0] < told[1][0] <= path.stat().st_size
+    calls: list[tuple[int, int]] = []
+    read_snapshot(path, progress=lambda done, total: calls.append((done, total)))
+    assert len(calls) == 2
+    assert {total for _, total in calls} == {path.stat().st_size}
+    assert 0 < calls[0][0] < calls[1][0] <= path.stat().st_size
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kframe.errors import SnapshotError
 from kframe.snapshot import generate, read_snapshot
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
-from tests.snapshot.samples import MOMENTS, example
+from tests.snapshot.samples import STATES, example
 
 FLEET = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
 
@@ -23,7 +23,7 @@ def tables(snapshot: Any) -> list[pa.Table]:
 
 
 @pytest.mark.parametrize("format", ["zookeeper", "describe", "kcat"])
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", STATES)
 def test_there_and_back(moment: str, format: str) -> None:
     snapshot = read_snapshot(example(moment, format))
     shuffled = [table.take(np.random.default_rng(7).permutation(table.num_rows)) for table in tables(snapshot)]
