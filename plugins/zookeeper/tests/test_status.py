@@ -48,6 +48,7 @@ def test_the_first_line_names_the_controller_and_stand_bys(start: Start, address
     first = start(1000, "--metrics-listen", "0")
     assert first.settle(), first.log
     second = start(999)
+    assert second.logs("stands for election as")
     pattern = (
         rf"controller +kframe 1000 on \S+ pid {first.pid}, epoch 2, since 20\S+; stand-bys: 999 on \S+ pid {second.pid}"
     )
