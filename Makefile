@@ -61,7 +61,7 @@ DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 
 SANITIZE_LIB := build/sanitize/lib
-SANITIZED := tests/kernels tests/wire tests/fuzz tests/plug/test_native.py plugins/zookeeper/tests/test_jute.py \
+SANITIZED := tests/kernels tests/wire tests/fuzz tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
 	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_answers.py plugins/kafka_wire/tests/test_fuzz.py
 SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLOC=malloc KFRAME_FUZZ_CASES=100000 \
 	HYPOTHESIS_PROFILE=brief ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1 \
@@ -199,7 +199,7 @@ $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@mkdir -p build/release
 	@touch build/release/.settings build/release/.built $@
 
-build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/*.h)
+build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/plugin/*.h)
 	$(PY) setup.py --quiet build_ext --inplace
 	@set -e; for plugin in $(COMPILED_PLUGINS); do \
 		(cd $$plugin && $(CURDIR)/$(PY) setup.py --quiet build_ext --inplace); done

@@ -52,7 +52,7 @@ def extension(name: str, source: str) -> Extension:
         define_macros=MACROS,
         extra_compile_args=COMPILE_ARGS[MODE],
         extra_link_args=SANITIZERS if SANITIZE else [],
-        depends=glob("kframe/*.h"),
+        depends=glob("kframe/plugin/*.h"),
     )
 
 

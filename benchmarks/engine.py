@@ -10,7 +10,7 @@ from typing import Any
 
 def run(name: str, partitions: int, brokers: int, runs: int) -> dict[str, Any]:
     """The result of ``kframe bench`` (schema ``kframe.bench/v1``)."""
-    command = [sys.executable, "-m", "kframe", "bench", name, "--partitions", str(partitions), "-o", "json"]
+    command = [sys.executable, "-m", "kframe.cli", "bench", name, "--partitions", str(partitions), "-o", "json"]
     command += ["--brokers", str(brokers), "--runs", str(runs)]
     print(f"kframe {name}, {partitions:,} partitions", file=sys.stderr)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

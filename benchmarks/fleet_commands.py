@@ -114,7 +114,7 @@ def _counted(events: Path, failover: Sequence[object]) -> dict[str, int]:
 
 def _kframe(*arguments: object) -> None:
     """Run a command of kframe; raises CalledProcessError with what it said if it fails."""
-    command = [sys.executable, "-m", "kframe", *map(str, arguments)]
+    command = [sys.executable, "-m", "kframe.cli", *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)

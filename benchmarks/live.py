@@ -30,7 +30,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 SCRIPT: Final = "benchmarks.lives.zk_failover"
 RAW: Final = f"{sys.executable} {ROOT / 'plugins' / 'zookeeper' / 'bench_raw.py'} {{zookeeper}}"
 KFRAME: Final = (
-    f"{sys.executable} -m kframe controller run --zookeeper {{zookeeper}} --id {{id}} "
+    f"{sys.executable} -m kframe.cli controller run --zookeeper {{zookeeper}} --id {{id}} "
     "--listener PLAINTEXT://127.0.0.1:{port} --log-level WARN"
 )
 #: The raw requests that each event is held against, after a pause; the same back to back are called so with AT_ONCE.

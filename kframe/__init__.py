@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from kframe.api.controller import IsrProposal as IsrProposal
     from kframe.errors import ErrorCode as ErrorCode
     from kframe.errors import KframeError as KframeError
-    from kframe.hookspecs import hookimpl as hookimpl
     from kframe.model import events as events
     from kframe.model.admin import NewPartitions as NewPartitions
     from kframe.model.admin import NewTopic as NewTopic
     from kframe.model.cluster import ClusterState as ClusterState
     from kframe.model.events import ElectionType as ElectionType
     from kframe.model.ids import ElectionKind as ElectionKind
-    from kframe.plug.registry import build_registry as build_registry
+    from kframe.registry.hookspecs import hookimpl as hookimpl
+    from kframe.registry.registry import build_registry as build_registry
     from kframe.runtime.metrics import exposition as exposition
     from kframe.runtime.status import Status as Status
 
@@ -39,10 +39,10 @@ _PUBLIC = {
     "NewPartitions": "kframe.model.events",
     "NewTopic": "kframe.model.events",
     "Status": "kframe.runtime.status",
-    "build_registry": "kframe.plug.registry",
+    "build_registry": "kframe.registry.registry",
     "events": "kframe.model.events",
     "exposition": "kframe.runtime.metrics",
-    "hookimpl": "kframe.hookspecs",
+    "hookimpl": "kframe.registry.hookspecs",
 }
 
 

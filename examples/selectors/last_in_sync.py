@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.hookspecs import ElectionBatch, ElectionKind, Int32, PartitionElection, SelectorSpec, Tier, hookimpl
+from kframe.plugin import ElectionBatch, ElectionKind, Int32, PartitionElection, SelectorSpec, Tier, hookimpl
 
 KINDS = (ElectionKind.OFFLINE, ElectionKind.REASSIGN, ElectionKind.CONTROLLED_SHUTDOWN)
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from kframe.embedded import MemoryEnsemble, MemoryStore
 from kframe.embedded.states import StateColumns
-from kframe.hookspecs import Ragged, StoreSpec, hookimpl
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_LEADER, ReplicaFlag
 from kframe.model.tables import TopicTable
+from kframe.plugin import Ragged, StoreSpec, hookimpl
 
 #: With this journal a write is safe when the process dies; when the machine dies, the last ones may be lost.
 SCHEMA = """

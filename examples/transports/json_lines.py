@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TextIO
 
 from kframe.embedded.describe import describe_requests
-from kframe.hookspecs import TransportSpec, hookimpl
 from kframe.model.cluster import ClusterState
 from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
+from kframe.plugin import TransportSpec, hookimpl
 
 
 class JsonLinesTransport:

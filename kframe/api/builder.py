@@ -14,8 +14,8 @@ from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import Clock, Store, Transport
-from kframe.plug.registry import Registry, build_registry
-from kframe.plug.specs import Observer
+from kframe.registry.registry import Registry, build_registry
+from kframe.registry.specs import Observer
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 

@@ -8,8 +8,8 @@ from kframe.core.selectors.kafka_selectors import FirstInSync
 from kframe.kernels import _selectors
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.plug.native import NativeSelector
-from kframe.plug.scalar import PartitionElection, ScalarSelector
+from kframe.registry.native import NativeSelector
+from kframe.registry.scalar import PartitionElection, ScalarSelector
 
 
 def native() -> Mapping[ElectionKind, LeaderSelector]:

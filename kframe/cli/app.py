@@ -84,7 +84,7 @@ class App(ReportingGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
     def _of_plugins(self, ctx: click.Context, name: str) -> click.Command | None:
-        from kframe.plug.registry import build_registry
+        from kframe.registry.registry import build_registry
 
         everything = click.Group(commands={own: _load(entry) for own, entry in COMMANDS.items()})
         build_registry().register_commands(everything)

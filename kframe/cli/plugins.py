@@ -14,10 +14,10 @@ from kframe.cli.output import BadInput, ReportingGroup, Table, emit_record, emit
 from kframe.errors import InputError, PluginError
 
 if TYPE_CHECKING:
-    from kframe.plug.checks import Finding
-    from kframe.plug.loading import Plugin, Spec
-    from kframe.plug.registry import Registry
-    from kframe.plug.specs import SelectorSpec
+    from kframe.registry.checks import Finding
+    from kframe.registry.loading import Plugin, Spec
+    from kframe.registry.registry import Registry
+    from kframe.registry.specs import SelectorSpec
 
 _PATH: Final = click.Path(path_type=Path)
 
@@ -32,7 +32,7 @@ class PluginSettings:
 
     def registry(self) -> Registry:
         """Load the plugins. Raises BadInput if two of them clash, InputError if there is no such directory."""
-        from kframe.plug.registry import build_registry
+        from kframe.registry.registry import build_registry
 
         def tell(line: str) -> None:
             if self.trace:
@@ -133,7 +133,7 @@ def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> N
 @click.option("--name", required=True, help="Name of the selector, in lower case with dashes.")
 def new(directory: Path, name: str) -> None:
     """Write a new plugin distribution into DIRECTORY: a selector, its tests and its entry point."""
-    from kframe.plug.scaffold import new_plugin
+    from kframe.registry.scaffold import new_plugin
 
     for file in new_plugin(directory, name):
         click.echo(file)
@@ -152,9 +152,9 @@ def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSet
 
 
 def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[Finding]:
-    from kframe.plug.checks import run_checks
-    from kframe.plug.isolated import check_isolated
-    from kframe.plug.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
+    from kframe.registry.checks import run_checks
+    from kframe.registry.isolated import check_isolated
+    from kframe.registry.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
     from kframe.sim.trials.offers import try_selector, try_store, try_transport
 
     match spec:
@@ -171,7 +171,7 @@ def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSe
 
 def _kind(spec: Spec) -> str | None:
     """What can be checked of a spec; None for nothing."""
-    from kframe.plug.specs import SelectorSpec, StoreSpec, TransportSpec
+    from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
 
     if isinstance(spec, SelectorSpec):
         return spec.tier
@@ -179,7 +179,7 @@ def _kind(spec: Spec) -> str | None:
 
 
 def _name(spec: Spec) -> str:
-    from kframe.plug.loading import KEY
+    from kframe.registry.loading import KEY
 
     return str(getattr(spec, KEY[type(spec)]))
 
@@ -197,7 +197,7 @@ def _find(registry: Registry, name: str) -> Plugin:
 
 
 def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
-    from kframe.plug.specs import SelectorSpec
+    from kframe.registry.specs import SelectorSpec
 
     return (spec for spec in offers if isinstance(spec, SelectorSpec))
 
@@ -208,8 +208,8 @@ _LISTS: Final = ("selectors", "stores", "transports", "clusters", "admins", "ser
 
 def _record(plugin: Plugin) -> dict[str, Any]:
     """All that is known of a plugin."""
-    from kframe.plug.loading import KEY
-    from kframe.plug.specs import AdminSpec, ClusterSpec, ObserverSpec, ServerSpec, StoreSpec, TransportSpec
+    from kframe.registry.loading import KEY
+    from kframe.registry.specs import AdminSpec, ClusterSpec, ObserverSpec, ServerSpec, StoreSpec, TransportSpec
 
     def named(kind: type[Spec]) -> list[dict[str, str]]:
         offers = (spec for spec in plugin.offers if isinstance(spec, kind))

@@ -22,7 +22,7 @@ from kframe.cli.output import BadInput
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
 from kframe.model.ports import Store
-from kframe.plug.registry import Registry
+from kframe.registry.registry import Registry
 from kframe.snapshot.instances import Enlisting, Instance
 
 _log = logging.getLogger("kframe.controller")

@@ -1,6 +1,6 @@
 """Kernels of leader selectors: the batch they see, the loop that calls native selectors, and the safety rules.
 
-``kframe/selector.h`` documents native selectors. Twins: ``reference/selectors.py``.
+``kframe/plugin/selector.h`` documents native selectors. Twins: ``reference/selectors.py``.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_New
@@ -88,7 +88,7 @@ def elect(
 ):
     """Ask ``function`` for the leader of every partition of ``batch``; return how many have one.
 
-    Trusts its caller: ``kframe.plug.native`` checks that the arrays of the batch have consistent lengths. A wrong
+    Trusts its caller: ``kframe.registry.native`` checks that the arrays of the batch have consistent lengths. A wrong
     address crashes the process.
     """
     cdef object values = batch.candidates.values.astype("i2"), isr_values = batch.isr.values.astype("i2")

@@ -1,8 +1,8 @@
-"""``kframe/selector.h`` for Cython: ``from kframe.kernels.selector cimport kframe_election``."""
+"""``kframe/plugin/selector.h`` for Cython: ``from kframe.kernels.selector cimport kframe_election``."""
 
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t
 
-cdef extern from "kframe/selector.h" nogil:
+cdef extern from "kframe/plugin/selector.h" nogil:
     const char *KFRAME_SELECT_SIGNATURE
 
     enum:

@@ -20,7 +20,7 @@ from kframe.errors import StoreError
 from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
-from kframe.plug.specs import Observer
+from kframe.registry.specs import Observer
 from kframe.runtime.contending import InstancesFirst
 from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.metrics import Timers, measure

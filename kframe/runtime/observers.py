@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from kframe.model.effects import Effect
 from kframe.model.events import Answer, Event
-from kframe.plug.specs import Observer
+from kframe.registry.specs import Observer
 
 _log = logging.getLogger("kframe.runtime")
 

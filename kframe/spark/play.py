@@ -23,7 +23,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.requests import ControlRequests, Occasion
-from kframe.plug.registry import Registry, build_registry
+from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
 from kframe.spark.announced import packed
 from kframe.spark.part import BESIDE_FACTS, parts_of

@@ -2,7 +2,7 @@
 
 In the tests of a plugin::
 
-    from kframe.hookspecs import ElectionKind
+    from kframe.plugin import ElectionKind
     from kframe.testing.selector_contract import SelectorContract
 
 
@@ -21,14 +21,14 @@ from collections.abc import Sequence
 
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.plug import checks
-from kframe.plug.trials import random_cluster, random_election
+from kframe.registry import checks
+from kframe.registry.trials import random_cluster, random_election
 
 __all__ = ["SelectorContract", "random_cluster", "random_election"]
 
 
 class SelectorContract:
-    """A test for each check of ``kframe.plug.checks``. The subclass is named ``Test...`` and makes the selector."""
+    """A test for each check of ``kframe.registry.checks``. The subclass is named ``Test...`` and makes the selector."""
 
     kinds: Sequence[ElectionKind] = tuple(ElectionKind)
     """The elections that the selector is for."""

@@ -8,7 +8,7 @@ in them.
 
 from __future__ import annotations
 
-from kframe.hookspecs import ElectionBatch, ElectionKind, Int32, SelectorSpec, Tier, hookimpl
+from kframe.plugin import ElectionBatch, ElectionKind, Int32, SelectorSpec, Tier, hookimpl
 
 
 class RackSpread:

@@ -11,12 +11,12 @@ import kframe
 from kframe.api.builder import ControllerBuilder
 from kframe.embedded import CountingTransport, MemoryEnsemble, MemoryStore, RecordingTransport
 from kframe.errors import ConfigError, PluginError
-from kframe.hookspecs import NO_LEADER, ElectionBatch, Int32, Observer, ObserverSpec, SelectorSpec, Tier, hookimpl
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.events import Answer, Event
 from kframe.model.ids import ElectionKind
-from kframe.plug.registry import Registry, build_registry
+from kframe.plugin import NO_LEADER, ElectionBatch, Int32, Observer, ObserverSpec, SelectorSpec, Tier, hookimpl
+from kframe.registry.registry import Registry, build_registry
 from kframe.testing.clusters import PartitionSpec, cluster_of
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import kframe
 from kframe.errors import ConfigError, PluginError
-from kframe.hookspecs import ServerSpec, TransportSpec, hookimpl
 from kframe.model.config import ControllerConfig
+from kframe.plugin import ServerSpec, TransportSpec, hookimpl
 
 
 class Place:

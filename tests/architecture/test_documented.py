@@ -25,7 +25,7 @@ def compiled_functions() -> list[tuple[str, Callable[..., Any]]]:
 
 def hooks() -> dict[str, str]:
     """The docstring of each hook that a plugin may implement."""
-    tree = ast.parse((ROOT / "kframe" / "plug" / "hookspecs.py").read_text())
+    tree = ast.parse((ROOT / "kframe" / "registry" / "hookspecs.py").read_text())
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     return {
         node.name: ast.get_docstring(node) or ""
@@ -53,7 +53,7 @@ def test_every_hook_shows_a_complete_plugin(hook: str, docstring: str) -> None:
 
 @pytest.mark.parametrize("hook", hooks())
 def test_every_hook_has_a_test(hook: str) -> None:
-    tests = [*(ROOT / "tests" / "plug").rglob("test_*.py"), *(ROOT / "plugins").glob("*/tests/test_*.py")]
+    tests = [*(ROOT / "tests" / "registry").rglob("test_*.py"), *(ROOT / "plugins").glob("*/tests/test_*.py")]
     assert [path for path in tests if hook in path.read_text()], "no test implements it"
 
 

@@ -17,8 +17,8 @@ from kframe.cli.output import BadInput
 from kframe.cli.run import RECORDING, WIRE, Arrangement, arrange, assemble, own_id, risks, summary
 from kframe.embedded import MemoryEnsemble
 from kframe.errors import ConfigError
-from kframe.hookspecs import ServerSpec, TransportSpec, hookimpl
-from kframe.plug.registry import Registry, build_registry
+from kframe.plugin import ServerSpec, TransportSpec, hookimpl
+from kframe.registry.registry import Registry, build_registry
 from kframe.testing.clusters import cluster_of, healthy
 
 

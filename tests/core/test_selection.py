@@ -19,7 +19,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
-from kframe.plug.trials import random_cluster, random_election
+from kframe.registry.trials import random_cluster, random_election
 
 OFFLINE = ElectionKind.OFFLINE
 

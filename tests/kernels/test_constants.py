@@ -24,7 +24,7 @@ def test_cython_constants_are_those_of_python() -> None:
 
 
 def test_the_selector_header_has_the_same_values() -> None:
-    text = (ROOT / "kframe" / "selector.h").read_text()
+    text = (ROOT / "kframe" / "plugin" / "selector.h").read_text()
     for name, value in re.findall(r"KFRAME_(\w+) = (\d+)", text):
         assert int(value) == ids.ElectionKind[name]
     assert f"KFRAME_OFFLINE_DIR {ids.ReplicaFlag.OFFLINE_DIR:d}\n" in text

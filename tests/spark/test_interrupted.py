@@ -34,7 +34,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(fleet: Path, out: Path) -> list[str]:
-    return [sys.executable, "-m", "kframe", "spark", "failover", str(fleet), "--each-broker", "--out", str(out),
+    return [sys.executable, "-m", "kframe.cli", "spark", "failover", str(fleet), "--each-broker", "--out", str(out),
             "--master", "local[2]", "-o", "csv"]  # fmt: skip
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from kframe.errors import PluginError
-from kframe.plug.registry import build_registry
+from kframe.registry.registry import build_registry
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import failover
 from kframe.spark.play import Engine, play
 from kframe.spark.scenarios import one_scenario
 from tests.cli.running import kframe
-from tests.plug.conftest import compile_selectors
+from tests.registry.conftest import compile_selectors
 from tests.spark.cutting import alone, cut, in_one, merged, same, scenario, table, to_play
 from tests.spark.fleets import directory
 from tests.spark.test_failover import frames, rows
@@ -25,7 +25,7 @@ SNAPSHOT = generate(600, 6, racks=3, seed=4, health=Health(under_replicated=0.2,
 EXAMPLES = Path(__file__).parents[2] / "examples" / "selectors"
 NATIVE = """
 import ctypes
-from kframe.hookspecs import SIGNATURE, ElectionKind, NativeFunction, SelectorSpec, Tier, hookimpl
+from kframe.plugin import SIGNATURE, ElectionKind, NativeFunction, SelectorSpec, Tier, hookimpl
 
 library = ctypes.CDLL({library!r})
 address = ctypes.cast(library.last_in_sync, ctypes.c_void_p).value

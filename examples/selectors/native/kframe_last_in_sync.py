@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _last_in_sync
 
-from kframe.hookspecs import ElectionKind, SelectorSpec, Tier, hookimpl
+from kframe.plugin import ElectionKind, SelectorSpec, Tier, hookimpl
 
 
 @hookimpl

@@ -2,6 +2,6 @@
 
 from setuptools import Extension, setup
 
-from kframe.hookspecs import include_dir
+from kframe.plugin import include_dir
 
 setup(ext_modules=[Extension("_last_in_sync", ["_last_in_sync.pyx"], include_dirs=[include_dir()])])

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kframe.model.elections import LeaderSelector
-from kframe.plug.checks import Finding
-from kframe.plug.specs import SelectorSpec, StoreSpec, TransportSpec
+from kframe.registry.checks import Finding
+from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
 from kframe.sim.invariants import INVARIANTS
 from kframe.sim.run import plan_of
 from kframe.sim.trials.sides import Difference

@@ -3,7 +3,7 @@ they and clients reach a controller by."""
 
 from __future__ import annotations
 
-from kframe.hookspecs import AdminSpec, ServerSpec, TransportSpec, hookimpl
+from kframe.plugin import AdminSpec, ServerSpec, TransportSpec, hookimpl
 
 
 @hookimpl

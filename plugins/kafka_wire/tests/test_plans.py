@@ -62,7 +62,7 @@ class Done:
     """One command that has ended."""
 
     def __init__(self, cluster: Cluster, folder: Path, *arguments: object) -> None:
-        command = [sys.executable, "-m", "kframe", *map(str, arguments), "--bootstrap-server", cluster.address]
+        command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), "--bootstrap-server", cluster.address]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=folder, env=os.environ
         )
@@ -133,11 +133,11 @@ def test_stale_and_unsound_plans_are_refused(cluster: Cluster, topic: str, tmp_p
     plan = plan_file(tmp_path, topic, [3, 1])
     captured = tmp_path / "captured"
     command = ["snapshot", "capture", f"zookeeper://{cluster.zookeeper}", str(captured)]
-    subprocess.run([sys.executable, "-m", "kframe", *command], check=True, timeout=PATIENCE_S, capture_output=True)
+    subprocess.run([sys.executable, "-m", "kframe.cli", *command], check=True, timeout=PATIENCE_S, capture_output=True)
     command = ["plan", "stamp", str(plan), str(captured)]
     stamped = tmp_path / "stamped.json"
     made = subprocess.run(
-        [sys.executable, "-m", "kframe", *command], check=True, timeout=PATIENCE_S, capture_output=True
+        [sys.executable, "-m", "kframe.cli", *command], check=True, timeout=PATIENCE_S, capture_output=True
     )
     stamped.write_bytes(made.stdout)
     fresh = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
@@ -158,7 +158,7 @@ def test_a_move_is_left_running_listed_and_given_up(cluster: Cluster, tool: Tool
     plan = plan_file(tmp_path, topic, [first, frozen])
     cluster.brokers[frozen].pause()
     try:
-        command = [sys.executable, "-m", "kframe", "plan", "apply", str(plan), "--execute"]
+        command = [sys.executable, "-m", "kframe.cli", "plan", "apply", str(plan), "--execute"]
         with (tmp_path / "err.txt").open("wb") as err:
             process = subprocess.Popen(
                 [*INTERRUPTIBLE, *command, "--bootstrap-server", cluster.brokers[first].address],

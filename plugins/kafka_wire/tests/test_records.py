@@ -32,8 +32,8 @@ from kframe_zookeeper.store import open_store
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
 
 from kframe.embedded import MemoryEnsemble
-from kframe.hookspecs import ServerSpec
-from kframe.plug.registry import build_registry
+from kframe.plugin import ServerSpec
+from kframe.registry.registry import build_registry
 from kframe.testing.clusters import cluster_of, healthy
 
 

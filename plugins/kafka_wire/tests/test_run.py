@@ -74,7 +74,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         )
         assert len(re.findall(channels, text)) == 7
 
-        command = [sys.executable, "-m", "kframe", "reassign", "start", "auto-0=1,2,3", "--execute"]
+        command = [sys.executable, "-m", "kframe.cli", "reassign", "start", "auto-0=1,2,3", "--execute"]
         command += ["--bootstrap-server", cluster.address]
         moved = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
         assert moved.returncode == 0, moved.stderr + first.log
@@ -105,7 +105,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
 
 
 def kframe(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kframe", *arguments]
+    command = [sys.executable, "-m", "kframe.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 

@@ -144,7 +144,7 @@ class World:
         config = self.folder / f"{user}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings(user).items()))
         more = ("--bootstrap-server", at or self.kframe.address, "--command-config", str(config))
-        command = [sys.executable, "-m", "kframe", *map(str, arguments), *more]
+        command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.folder)
         return done.returncode, done.stdout + done.stderr
 

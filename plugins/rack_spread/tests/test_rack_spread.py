@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from kframe_rack_spread import RackSpread, kframe_leader_selectors
 
-from kframe.hookspecs import NO_LEADER, ElectionBatch, ElectionKind, Ragged
+from kframe.plugin import NO_LEADER, ElectionBatch, ElectionKind, Ragged
 from kframe.testing.selector_contract import SelectorContract, random_election
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.hookspecs import ClusterSpec, StoreSpec, hookimpl
+from kframe.plugin import ClusterSpec, StoreSpec, hookimpl
 
 
 @hookimpl

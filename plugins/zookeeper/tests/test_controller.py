@@ -21,7 +21,7 @@ from kframe.core.controller import Controller
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.config import ControllerConfig
-from kframe.plug.registry import build_registry
+from kframe.registry.registry import build_registry
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy

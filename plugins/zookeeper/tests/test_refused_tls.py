@@ -35,7 +35,7 @@ def test_a_refusal_is_told_at_once(
         f"zookeeper.ssl.client.enable=true\nzookeeper.ssl.truststore.location={authority.path}\n"
         f"zookeeper.ssl.truststore.type=PEM\nzookeeper.ssl.keystore.type=PEM\nzookeeper.ssl.keystore.location={shown}\n"
     )
-    command = [sys.executable, "-m", "kframe", *arguments, "--config", str(config)]
+    command = [sys.executable, "-m", "kframe.cli", *arguments, "--config", str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
     assert done.returncode != 0
     said = " ".join(done.stderr.split())

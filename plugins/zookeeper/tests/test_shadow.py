@@ -33,7 +33,7 @@ class Shadowing(Process):
         folder.mkdir()
         self._log = folder / "log.txt"
         self._launch(
-            [sys.executable, "-m", "kframe", "controller", "shadow", "--zookeeper", place, "--settle", "2",
+            [sys.executable, "-m", "kframe.cli", "controller", "shadow", "--zookeeper", place, "--settle", "2",
              "--metrics-listen", "0", "-o", "jsonl"],
             folder,
         )  # fmt: skip

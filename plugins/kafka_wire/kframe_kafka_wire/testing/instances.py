@@ -43,7 +43,7 @@ class Instance(Process):
             lines.replace("{address}", self.address).replace("{other_address}", self.other_address)
         )
         self._launch(
-            [sys.executable, "-m", "kframe", "controller", "run", "--config", str(folder / "server.properties"),
+            [sys.executable, "-m", "kframe.cli", "controller", "run", "--config", str(folder / "server.properties"),
              "--metrics-listen", "0", "--log-dir", str(folder / "logs"), *arguments],
             folder,
         )  # fmt: skip

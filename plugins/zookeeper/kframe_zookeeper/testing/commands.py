@@ -21,7 +21,7 @@ PASSWORD: Final = "correct horse battery staple"
 
 def kframe(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """``kframe ARGUMENTS`` as a process of its own, run to its end."""
-    command = [sys.executable, "-m", "kframe", *map(str, arguments)]
+    command = [sys.executable, "-m", "kframe.cli", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=_PATIENCE_S, env={**os.environ, **environment}
     )
@@ -40,7 +40,7 @@ class ControllerRun(Process):
             f"zookeeper.session.timeout.ms={timeout_ms}\nbroker.id={controller_id}\nssl.key.password={PASSWORD}\n"
         )
         self._command = [
-            sys.executable, "-m", "kframe", "controller", "run", "--zookeeper", place, "--config", str(config),
+            sys.executable, "-m", "kframe.cli", "controller", "run", "--zookeeper", place, "--config", str(config),
             "--transport", "recording:",
             *arguments,
         ]  # fmt: skip

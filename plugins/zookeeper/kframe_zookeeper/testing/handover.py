@@ -254,7 +254,7 @@ def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[i
 
 def kframe(*arguments: object) -> Any:
     """What a command of kframe says, as JSON."""
-    command = [sys.executable, "-m", "kframe", *map(str, arguments), "-o", "json"]
+    command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -14,10 +14,10 @@ from kframe.core.selectors.kafka_selectors import SHIPPED, FirstInSync
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.plug.checks import CHECKS, Finding, check_name, run_checks
-from kframe.plug.isolated import check_isolated
+from kframe.registry.checks import CHECKS, Finding, check_name, run_checks
+from kframe.registry.isolated import check_isolated
 from kframe.testing.selector_contract import SelectorContract
-from tests.plug.conftest import Compiled
+from tests.registry.conftest import Compiled
 
 OFFLINE = (ElectionKind.OFFLINE,)
 
@@ -120,7 +120,7 @@ def test_what_hangs_on_more_than_its_partition_is_found(act: Callable[[ElectionB
 
 PLUGIN = """
 import ctypes
-from kframe.hookspecs import SIGNATURE, ElectionKind, NativeFunction, SelectorSpec, Tier, hookimpl
+from kframe.plugin import SIGNATURE, ElectionKind, NativeFunction, SelectorSpec, Tier, hookimpl
 
 library = ctypes.CDLL({library!r})
 

@@ -17,12 +17,12 @@ from kframe.kernels import _selectors
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
-from kframe.plug.native import SIGNATURE, NativeFunction, NativeSelector, normal_signature
-from kframe.plug.trials import random_cluster, random_election
+from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, normal_signature
+from kframe.registry.trials import random_cluster, random_election
 from kframe.testing.selector_contract import SelectorContract
 from tests.core.even_rows import AWAY, even_cluster, even_rows
-from tests.plug import native_twin
-from tests.plug.conftest import Compiled
+from tests.registry import native_twin
+from tests.registry.conftest import Compiled
 
 KINDS = pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 

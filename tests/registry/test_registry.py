@@ -18,15 +18,15 @@ from kframe.core.selectors.kafka_selectors import SHIPPED, FirstInSync
 from kframe.core.selectors.lazy_view import election_batch
 from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import ConfigError, PluginError
-from kframe.hookspecs import hookimpl
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store, Transport
-from kframe.plug.loading import Plugin
-from kframe.plug.registry import Registry, build_registry
-from kframe.plug.scalar import ScalarSelector
-from kframe.plug.sources import MODULE_PREFIX, Source
-from kframe.plug.specs import ClusterSpec, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
-from kframe.plug.trials import random_cluster
+from kframe.plugin import hookimpl
+from kframe.registry.loading import Plugin
+from kframe.registry.registry import Registry, build_registry
+from kframe.registry.scalar import ScalarSelector
+from kframe.registry.sources import MODULE_PREFIX, Source
+from kframe.registry.specs import ClusterSpec, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
+from kframe.registry.trials import random_cluster
 
 OFFLINE = (ElectionKind.OFFLINE,)
 
@@ -77,7 +77,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
 
 
 PLUGIN_TEXT = """
-from kframe.hookspecs import ElectionKind, SelectorSpec, Tier, hookimpl
+from kframe.plugin import ElectionKind, SelectorSpec, Tier, hookimpl
 
 @hookimpl
 def kframe_leader_selectors():
@@ -367,7 +367,7 @@ def test_a_trace_tells_what_is_loaded_and_offered() -> None:
 
 
 def test_importing_the_registry_loads_no_plugin_and_nothing_heavy() -> None:
-    code = "import sys, kframe.plug.registry; print(*sys.modules)"
+    code = "import sys, kframe.registry.registry; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert not loaded & {"click", "rich", "pyarrow", "kframe.embedded", "kframe_rack_spread"}

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Final
 
 from kframe.errors import ConfigError
-from kframe.plug.hookspecs import PROJECT
+from kframe.registry.hookspecs import PROJECT
 
 #: Where a module of ``--plugins-dir`` stands in ``sys.modules``.
 MODULE_PREFIX: Final = "kframe_plugins_dir_"

@@ -19,8 +19,8 @@ from kframe.errors import SelectorFault
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
-from kframe.plug.specs import NAME
-from kframe.plug.trials import random_election
+from kframe.registry.specs import NAME
+from kframe.registry.trials import random_election
 
 #: Makes a fresh selector.
 Maker: TypeAlias = Callable[[], LeaderSelector]

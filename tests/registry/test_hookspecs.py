@@ -11,11 +11,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-import kframe.hookspecs
-from kframe.hookspecs import KframeHooks
+import kframe.plugin
 from kframe.model.ids import ElectionKind
-from kframe.plug.checks import run_checks
-from kframe.plug.registry import Registry, build_registry
+from kframe.plugin import KframeHooks
+from kframe.registry.checks import run_checks
+from kframe.registry.registry import Registry, build_registry
 
 HOOKS = sorted(name for name in vars(KframeHooks) if name.startswith("kframe_"))
 
@@ -87,6 +87,6 @@ def test_kframe_observers() -> None:
     assert observer.steps == 1
 
 
-@pytest.mark.parametrize("name", kframe.hookspecs.__all__)
+@pytest.mark.parametrize("name", kframe.plugin.__all__)
 def test_what_plugins_import_is_there(name: str) -> None:
-    assert getattr(kframe.hookspecs, name) is not None
+    assert getattr(kframe.plugin, name) is not None

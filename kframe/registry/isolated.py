@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.plug.checks import Finding, check_doc, check_name, checks_of, run_checks
-from kframe.plug.registry import build_registry
+from kframe.registry.checks import Finding, check_doc, check_name, checks_of, run_checks
+from kframe.registry.registry import build_registry
 
 #: A selector that has not finished its checks by then hangs; they take well under a second.
 TIMEOUT_S: Final = 60.0
@@ -42,7 +42,7 @@ def check_isolated(
             "report": str(report),
             "row_by_row": row_by_row,
         }
-        command = [sys.executable, "-m", "kframe.plug.isolated", json.dumps(settings)]
+        command = [sys.executable, "-m", "kframe.registry.isolated", json.dumps(settings)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
             end = _end(done)

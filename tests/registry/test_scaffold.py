@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kframe.errors import ConfigError
-from kframe.plug.native import include_dir
-from kframe.plug.scaffold import new_plugin
+from kframe.registry.native import include_dir
+from kframe.registry.scaffold import new_plugin
 
 RACK_SPREAD = Path(__file__).resolve().parents[2] / "plugins" / "rack_spread"
 

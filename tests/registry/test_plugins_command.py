@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kframe.cli.plugins import group
-from tests.plug.conftest import Compiled
-from tests.plug.test_checks import PLUGIN
+from tests.registry.conftest import Compiled
+from tests.registry.test_checks import PLUGIN
 
 SAFE = """
-from kframe.hookspecs import ElectionKind, Option, SelectorSpec, StoreSpec, Tier, hookimpl
+from kframe.plugin import ElectionKind, Option, SelectorSpec, StoreSpec, Tier, hookimpl
 
 def make(rack):
     return lambda election: None
@@ -34,7 +34,7 @@ def kframe_register_commands(cli):
     pass
 """
 UNSAFE = """
-from kframe.hookspecs import ElectionKind, SelectorSpec, Tier, hookimpl
+from kframe.plugin import ElectionKind, SelectorSpec, Tier, hookimpl
 
 @hookimpl
 def kframe_leader_selectors():
@@ -43,7 +43,7 @@ def kframe_leader_selectors():
 """
 
 COMMANDS_ONLY = """
-from kframe.hookspecs import hookimpl
+from kframe.plugin import hookimpl
 
 @hookimpl
 def kframe_register_commands(cli):
@@ -150,7 +150,7 @@ def test_check_as_json(folder: Path) -> None:
 
 FORGETFUL = """
 from kframe.embedded import MemoryEnsemble, MemoryStore
-from kframe.hookspecs import StoreSpec, hookimpl
+from kframe.plugin import StoreSpec, hookimpl
 from kframe.model.cluster import ClusterState
 
 class Forgetful(MemoryStore):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kframe.plug.native import SIGNATURE, NativeFunction, include_dir
+from kframe.registry.native import SIGNATURE, NativeFunction, include_dir
 
 SOURCE = Path(__file__).with_name("selectors.c")
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "kframe/selector.h"
+#include "kframe/plugin/selector.h"
 
 /* The last candidate that is eligible and in sync. */
 int32_t last_in_sync(const kframe_election *election, void *user_data) {

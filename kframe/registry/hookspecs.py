@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import pluggy
 
-from kframe.plug.specs import AdminSpec, ClusterSpec, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
+from kframe.registry.specs import (
+    AdminSpec,
+    ClusterSpec,
+    ObserverSpec,
+    SelectorSpec,
+    ServerSpec,
+    StoreSpec,
+    TransportSpec,
+)
 
 if TYPE_CHECKING:
     import click
@@ -35,7 +43,7 @@ class KframeHooks:
         What it chooses is checked before it is used, as LeaderSelector says. Two selectors of one name stop the
         start-up with both distributions named. A complete plugin::
 
-            from kframe.hookspecs import ElectionKind, PartitionElection, SelectorSpec, Tier, hookimpl
+            from kframe.plugin import ElectionKind, PartitionElection, SelectorSpec, Tier, hookimpl
 
 
             def lowest(election: PartitionElection) -> int | None:
@@ -61,7 +69,7 @@ class KframeHooks:
 
         Two stores for one scheme stop the start-up with both distributions named. A complete plugin::
 
-            from kframe.hookspecs import StoreSpec, hookimpl
+            from kframe.plugin import StoreSpec, hookimpl
 
 
             @hookimpl
@@ -76,7 +84,7 @@ class KframeHooks:
         ``factory(url, config)`` makes a ``kframe.model.ports.Transport``. Two transports for one scheme stop the
         start-up with both distributions named. A complete plugin::
 
-            from kframe.hookspecs import TransportSpec, hookimpl
+            from kframe.plugin import TransportSpec, hookimpl
 
 
             @hookimpl
@@ -91,7 +99,7 @@ class KframeHooks:
         ``factory(url, config)`` makes a ``kframe.snapshot.live.LiveCluster``. Two for one scheme stop the start-up with
         both distributions named. A complete plugin::
 
-            from kframe.hookspecs import ClusterSpec, hookimpl
+            from kframe.plugin import ClusterSpec, hookimpl
 
 
             @hookimpl
@@ -106,7 +114,7 @@ class KframeHooks:
         ``factory(url, config)`` makes a ``kframe.snapshot.administration.Administration``; ``config`` are values by the
         keys of Kafka's clients. Two for one scheme stop the start-up with both distributions named. A complete plugin::
 
-            from kframe.hookspecs import AdminSpec, hookimpl
+            from kframe.plugin import AdminSpec, hookimpl
 
 
             @hookimpl
@@ -121,7 +129,7 @@ class KframeHooks:
         ``factory(url, config)`` makes a ``kframe.api.serving.Server``. Two for one scheme stop the start-up with both
         distributions named. A complete plugin::
 
-            from kframe.hookspecs import ServerSpec, hookimpl
+            from kframe.plugin import ServerSpec, hookimpl
 
 
             @hookimpl
@@ -137,7 +145,7 @@ class KframeHooks:
 
             import click
 
-            from kframe.hookspecs import hookimpl
+            from kframe.plugin import hookimpl
 
 
             @hookimpl
@@ -154,7 +162,7 @@ class KframeHooks:
 
         A complete plugin::
 
-            from kframe.hookspecs import ObserverSpec, hookimpl
+            from kframe.plugin import ObserverSpec, hookimpl
 
 
             class Counter:

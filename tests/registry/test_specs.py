@@ -8,7 +8,7 @@ import pytest
 
 from kframe.errors import ConfigError, PluginError
 from kframe.model.ids import ElectionKind
-from kframe.plug.specs import ObserverSpec, Option, PortSpec, SelectorSpec, StoreSpec, Tier
+from kframe.registry.specs import ObserverSpec, Option, PortSpec, SelectorSpec, StoreSpec, Tier
 
 
 def make_nothing(*arguments: object) -> Any:

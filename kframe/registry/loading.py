@@ -15,9 +15,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pluggy
 
 from kframe.errors import PluginError
-from kframe.plug.hookspecs import PROJECT, KframeHooks
-from kframe.plug.sources import Offered, Source
-from kframe.plug.specs import AdminSpec, ClusterSpec, ObserverSpec, SelectorSpec, ServerSpec, StoreSpec, TransportSpec
+from kframe.registry.hookspecs import PROJECT, KframeHooks
+from kframe.registry.sources import Offered, Source
+from kframe.registry.specs import (
+    AdminSpec,
+    ClusterSpec,
+    ObserverSpec,
+    SelectorSpec,
+    ServerSpec,
+    StoreSpec,
+    TransportSpec,
+)
 
 if TYPE_CHECKING:
     import click
@@ -90,9 +98,7 @@ def _register(offered: Offered) -> pluggy.PluginManager:
     manager.register(plugin, offered.name)
     manager.check_pending()
     if not manager.get_hookcallers(plugin):
-        raise PluginError(
-            "it implements no hook: hooks are plain Python functions marked with kframe.hookspecs.hookimpl"
-        )
+        raise PluginError("it implements no hook: hooks are plain Python functions marked with kframe.plugin.hookimpl")
     return manager
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from kframe.errors import KframeError, PluginError
 from kframe.model.elections import LeaderSelector
-from kframe.plug.native import NativeSelector
-from kframe.plug.scalar import ScalarSelector
-from kframe.plug.specs import SelectorSpec, Tier
+from kframe.registry.native import NativeSelector
+from kframe.registry.scalar import ScalarSelector
+from kframe.registry.specs import SelectorSpec, Tier
 
 
 def make_selector(spec: SelectorSpec, options: Mapping[str, object]) -> LeaderSelector:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from kframe.core.selectors.kafka_selectors import SHIPPED
 from kframe.model.cluster import ClusterState
 from kframe.model.elections import LeaderSelector
-from kframe.plug.hookspecs import hookimpl
-from kframe.plug.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
+from kframe.registry.hookspecs import hookimpl
+from kframe.registry.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
 
 #: It lives above this layer, and is imported when it is tried.
 _EMBEDDED_FAR_END: Final = "kframe.sim.trials.far_ends:embedded_far_end"

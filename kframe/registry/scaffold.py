@@ -9,7 +9,7 @@ from string import Template
 from typing import Final
 
 from kframe.errors import ConfigError
-from kframe.plug.specs import NAME
+from kframe.registry.specs import NAME
 
 _PYPROJECT: Final = """\
 [build-system]
@@ -57,7 +57,7 @@ _MODULE: Final = '''\
 
 from __future__ import annotations
 
-from kframe.hookspecs import ElectionBatch, ElectionKind, Int32, SelectorSpec, Tier, hookimpl, take_first
+from kframe.plugin import ElectionBatch, ElectionKind, Int32, SelectorSpec, Tier, hookimpl, take_first
 
 
 class $classname:

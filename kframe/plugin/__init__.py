@@ -9,10 +9,10 @@ from kframe.core.selectors.kafka_selectors import take_first
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
-from kframe.plug.hookspecs import KframeHooks, hookimpl, hookspec
-from kframe.plug.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
-from kframe.plug.scalar import PartitionElection, ScalarSelector
-from kframe.plug.specs import (
+from kframe.registry.hookspecs import KframeHooks, hookimpl, hookspec
+from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
+from kframe.registry.scalar import PartitionElection, ScalarSelector
+from kframe.registry.specs import (
     AdminSpec,
     ClusterSpec,
     Observer,

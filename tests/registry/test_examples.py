@@ -12,12 +12,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from kframe.hookspecs import include_dir
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER
-from kframe.plug.checks import run_checks
-from kframe.plug.registry import Registry, build_registry
-from kframe.plug.trials import random_election
+from kframe.plugin import include_dir
+from kframe.registry.checks import run_checks
+from kframe.registry.registry import Registry, build_registry
+from kframe.registry.trials import random_election
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "selectors"
 NAMES = ("last-in-sync-scalar", "last-in-sync-bulk", "last-in-sync-native")

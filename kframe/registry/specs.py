@@ -30,7 +30,7 @@ class Tier(StrEnum):
     SCALAR = "scalar"
     """A Python function ``(PartitionElection) -> broker id or None``: easy to write, about 100 times slower."""
     NATIVE = "native"
-    """A C function, as a PyCapsule or a NativeFunction (``kframe/selector.h``): the fastest; trusted not to crash."""
+    """A C function in a PyCapsule or NativeFunction (``kframe/plugin/selector.h``): the fastest; must not crash."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from kframe.errors import PluginError
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store, Transport
-from kframe.plug import builtin, sources
-from kframe.plug.adapt import make_selector
-from kframe.plug.loading import KEY, Plugin, Trace, load_plugin
-from kframe.plug.sources import Offered, Source
-from kframe.plug.specs import (
+from kframe.registry import builtin, sources
+from kframe.registry.adapt import make_selector
+from kframe.registry.loading import KEY, Plugin, Trace, load_plugin
+from kframe.registry.sources import Offered, Source
+from kframe.registry.specs import (
     AdminSpec,
     ClusterSpec,
     Observer,

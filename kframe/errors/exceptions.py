@@ -1,0 +1,66 @@
+"""Exceptions. Input errors name their source, what was found and what was expected; the command line exits with 2."""
+
+from __future__ import annotations
+
+
+class KframeError(Exception):
+    """Base class of all errors that kframe raises deliberately."""
+
+
+class InputError(KframeError):
+    """Input from a user or another program cannot be used.
+
+    ``where`` names the source ("healthy.jsonl:12", "config key request.timeout.ms"); ``found`` and ``expected``
+    describe its content.
+    """
+
+    def __init__(self, where: str, found: str, expected: str) -> None:
+        super().__init__(f"{where}: found {found}, expected {expected}")
+        self.where = where
+        self.found = found
+        self.expected = expected
+
+
+class SnapshotError(InputError):
+    """A snapshot file is malformed or contradicts itself."""
+
+
+class ZnodeError(SnapshotError):
+    """The data of a znode, from a dump or from a live ZooKeeper, is malformed; ``where`` ends with path and field."""
+
+
+class ScenarioError(InputError):
+    """A scenario file is malformed or asks for something impossible."""
+
+
+class ConfigError(InputError):
+    """A configuration key or value is not acceptable."""
+
+
+class PluginError(KframeError):
+    """A plugin cannot be loaded, is missing, or offers a name that another plugin offers too."""
+
+
+class SelectorFault(KframeError):
+    """A leader selector failed or violated a safety rule; the built-in selector decided instead."""
+
+    def __init__(self, selector: str, problem: str) -> None:
+        super().__init__(f"leader selector {selector!r}: {problem}")
+        self.selector = selector
+        self.problem = problem
+
+
+class ShapeError(KframeError):
+    """An array argument of a kernel has the wrong length or dtype."""
+
+
+class ControllerFenced(KframeError):
+    """Storage refused a write because another controller was elected (Kafka: ControllerMovedException)."""
+
+
+class StoreError(KframeError):
+    """Storage failed, and neither a stale version nor a newer controller is the cause."""
+
+
+class BrokenInvariant(KframeError):
+    """An invariant of the engine does not hold: a defect of kframe."""

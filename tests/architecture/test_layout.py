@@ -1,0 +1,11 @@
+"""The top of the package shows its sub-packages, and little else."""
+
+from __future__ import annotations
+
+from tests.architecture.source import ROOT
+
+
+def test_top_of_the_package_has_at_most_four_files() -> None:
+    ignored = {".so", ".c", ".pyc"}
+    files = {path.name for path in (ROOT / "kframe").iterdir() if path.is_file() and path.suffix not in ignored}
+    assert files == {"__init__.py", "_core.pyi", "_core.pyx", "py.typed"}
