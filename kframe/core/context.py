@@ -78,10 +78,12 @@ class Context:
         """Replicas (ids) that a row is moving to, under ``reassignment.protocol=0.8``."""
         self.lost_dirs: set[tuple[int, int]] = set()
         """(row, broker index) of unassigned replicas that are on dead log directories (``lost_dirs.py``)."""
+        self.granted_shutdowns: set[int] = set()
+        """Registered brokers (indexes) whose last controlled shutdown request was granted (``last_replica_hold.py``)."""
         self.went_in_order: set[int] = set()
-        """Brokers (indexes) that were shutting down when they went last, in this time in office (``vouching.py``)."""
+        """Brokers (indexes) that went last after a granted controlled shutdown, in this time in office."""
         self.unvouched: set[int] = set()
-        """Brokers (indexes) whose logs may lack what they had (``vouching.py``)."""
+        """Brokers (indexes) whose logs may lack what they had (``last_replica_hold.py``)."""
         self.unsaved: set[str] = set()
         """Topics whose assignment storage did not take: it is stored once their record can be read again."""
         self.unread_marked: set[str] = set()

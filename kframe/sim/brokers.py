@@ -384,4 +384,6 @@ class BrokerProcess:
                 self._world.broker_down(self)
                 if message.in_order:
                     self._world.watch.observed.stopped_in_order(self.broker_id)
+                else:
+                    self._world.watch.observed.crashed(self.broker_id)
                 self._unregister()

@@ -323,6 +323,7 @@ class Journal:
     ) -> None:
         """A controller has answered a broker that wants to stop."""
         self.watch.look(Moment.LEAVING, Leaving(process, asked, response))
+        self.watch.observed.shutdown_answered(process, asked, response)
 
     def proposal_answered(
         self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse

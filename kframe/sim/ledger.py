@@ -5,7 +5,7 @@ A record is promised when a leader acknowledges it on behalf of all in-sync repl
 - once a leader was elected from outside the ISR: what was promised in earlier leader epochs, and
 - once every member of an ISR has lost its disk: what was promised up to that leader epoch (X9),
 - once a leader without its log is elected where all members of the ISR have registered anew since that was stored:
-  broker epochs do not say which of them lost its log,
+  broker epochs do not say which of them lost its log (``docs/explanation/safety.md``),
 
 and it ends with its topic. Topics that some broker has an earlier log of, or knows by another id, are not looked at.
 """

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kframe.broker.messages import UpdateMetadata
+from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
 from kframe.embedded.layout import DELETE_TOPICS
+from kframe.errors import ErrorCode
 from kframe.model.events import ControlledShutdownRequested, Event, SessionExpired, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe.sim.letters import Letter, Row
@@ -59,9 +61,11 @@ class Observed:
         self._marks_before: dict[tuple[int, int], set[str]] = {}
         """Topics marked for deletion when a process began its present event."""
         self._orderly: dict[int, Term] = {}
-        """Who was controller when a broker was let go and went."""
-        self._crashed_while_leaving: set[int] = set()
-        """Brokers whose last end was a crash during a controlled shutdown that the controller knew of."""
+        """Who was controller when a broker stopped after a granted controlled shutdown."""
+        self._granted: defaultdict[Term, dict[int, int]] = defaultdict(dict)
+        """Broker epoch by broker of those whose last controlled shutdown request this term has granted."""
+        self._crashed_after_grant: set[int] = set()
+        """Brokers whose last end was a crash after their controlled shutdown was granted."""
         self._last_read: defaultdict[tuple[int, int], dict[TopicPartition, int]] = defaultdict(dict)
         self.stored: defaultdict[TopicPartition, set[Leadership]] = defaultdict(set)
         """Every leadership that storage ever had, of this topic of the name."""
@@ -83,6 +87,12 @@ class Observed:
         registered = self.registered(process)
         asked = self._leaving.get(self.term(process), {})
         return {broker for broker, epoch in asked.items() if registered.get(broker) == epoch}
+
+    def granted(self, process: ControllerProcess) -> set[int]:
+        """Brokers whose present registration was granted its controlled shutdown by this term."""
+        registered = self.registered(process)
+        granted = self._granted.get(self.term(process), {})
+        return {broker for broker, epoch in granted.items() if registered.get(broker) == epoch}
 
     def live(self, process: ControllerProcess) -> set[int]:
         """Brokers that a controller knows to be registered and not to be shutting down."""
@@ -117,6 +127,20 @@ class Observed:
             if registered is not None and event.broker_epoch in (NO_BROKER_EPOCH, registered):
                 self._leaving[self.term(process)][event.broker_id] = registered
 
+    def shutdown_answered(
+        self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponse
+    ) -> None:
+        """A controller has answered a controlled shutdown request, perhaps after the broker crashed."""
+        broker, granted = self._world.brokers[request.broker_id], self._granted[self.term(process)]
+        epoch = self.registered(process).get(request.broker_id)
+        if response.error is not ErrorCode.NONE or epoch is None:
+            return
+        granted.pop(request.broker_id, None)
+        if not response.remaining:
+            granted[request.broker_id] = epoch
+            if not broker.running or broker.registration.broker_epoch != epoch:
+                self._crashed_after_grant.add(request.broker_id)
+
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """A controller is done with an event."""
         incarnation, failed = self._process(process), process.loop.controller.failures
@@ -150,16 +174,18 @@ class Observed:
     def stopped_in_order(self, broker_id: int) -> None:
         """A broker has stopped after a controlled shutdown."""
         process = next((one for one in self._world.controllers if self.in_office(one)), None)
-        if process is not None and broker_id in self.leaving(process):
+        self._orderly.pop(broker_id, None)
+        self._crashed_after_grant.discard(broker_id)
+        if process is not None and broker_id in self.granted(process):
             self._orderly[broker_id] = self.term(process)
 
     def crashed(self, broker_id: int) -> None:
         """A broker has ended, or registered anew, in another way."""
         self._orderly.pop(broker_id, None)
         process = next((one for one in self._world.controllers if self.in_office(one)), None)
-        self._crashed_while_leaving.discard(broker_id)
-        if process is not None and broker_id in self.leaving(process):
-            self._crashed_while_leaving.add(broker_id)
+        self._crashed_after_grant.discard(broker_id)
+        if process is not None and broker_id in self.granted(process):
+            self._crashed_after_grant.add(broker_id)
 
     def states_read(self, process: ControllerProcess, versions: Mapping[TopicPartition, int]) -> None:
         """A controller has read states: their versions, NO_STATE where there is none."""
@@ -208,9 +234,9 @@ class Observed:
         return self._expiries_handled.get(self._process(process), 0)
 
     def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
-        """Whether a broker has come back from a crash since the present ISR was stored. One that crashes during its
-        controlled shutdown does not count: for the controller it is gone like one that gives up and stops in order."""
-        if broker_id in self._crashed_while_leaving:
+        """Whether a broker has come back from a crash since the present ISR was stored. A crash after the controlled
+        shutdown was granted does not count: the controller cannot tell it from the end of that shutdown."""
+        if broker_id in self._crashed_after_grant:
             return False
         broker = self._world.brokers[broker_id]
         before = self._incarnations.get(key, {}).get(broker_id, broker.incarnation)

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from kframe.core.state_machines import last_replica_hold
 from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
@@ -92,14 +93,34 @@ def test_a_topic_that_allows_unclean_elections_has_consented() -> None:
     assert leader(driver) == 1
 
 
-def test_who_went_in_order_leads_again_and_after_the_next_crash_does_not() -> None:
-    driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
+def test_granted_controlled_shutdown_lets_the_broker_lead_again_until_its_next_crash() -> None:
+    driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD)
     shut_down(driver, 1)
     assert leader(driver) == NO_LEADER
     start(driver, 1)
     assert leader(driver) == 1
     bounce(driver, 1)
     assert leader(driver) == NO_LEADER
+
+
+def test_end_during_a_controlled_shutdown_that_was_not_granted_is_a_crash() -> None:
+    """The broker leads a partition that no other replica can lead: the controller grants nothing."""
+    driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
+    shut_down(driver, 1)
+    start(driver, 1)
+    assert leader(driver) == NO_LEADER
+
+
+@pytest.mark.parametrize("answers", [(True, False), (False, True)])
+def test_last_answer_decides_whether_a_controlled_shutdown_was_granted(answers: tuple[bool, ...]) -> None:
+    driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD)
+    context = driver.controller.context
+    (broker,) = context.cluster.brokers.index_of([1])
+    for granted in answers:
+        last_replica_hold.shutdown_answered(context, int(broker), granted)
+    crash(driver, 1)
+    start(driver, 1)
+    assert leader(driver) == (1 if answers[-1] else NO_LEADER)
 
 
 def test_who_is_not_the_last_leads_whatever_came_before() -> None:

@@ -11,8 +11,8 @@ from kframe.broker.messages import (
     ControlResponse,
     LeaderAndIsr,
 )
+from kframe.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
 from kframe.errors import ErrorCode
-from kframe.model.events import ControlledShutdownRequested
 from kframe.sim import World
 from kframe.sim.invariants import records, requests, rest, topics
 from kframe.sim.watch import (
@@ -153,15 +153,29 @@ def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
     assert (records.leaders_have_what_was_promised(world.watch, led) is None) is spared
 
 
-@pytest.mark.parametrize("leaving", [True, False])
-def test_a_crash_during_a_controlled_shutdown_cannot_be_told_from_its_end(world: World, leaving: bool) -> None:
-    """Seed 505: the last replica in sync asked for a controlled shutdown that cannot succeed, and crashed."""
+@pytest.mark.parametrize(("remaining", "spared"), [((), True), ((KEY,), False), (None, False)])
+def test_crash_after_a_granted_controlled_shutdown_cannot_be_told_from_its_end(
+    world: World, remaining: tuple[tuple[str, int], ...] | None, spared: bool
+) -> None:
+    """Seed 505: the last in-sync replica requested a controlled shutdown, was not granted it, and crashed."""
     world.options = replace(world.options, hold_last=True)
-    broker, observed = world.brokers[2], world.watch.observed
-    if leaving:
-        asked = ControlledShutdownRequested(2, broker.registration.broker_epoch)
-        observed.event_begins(world.controllers[0], asked)
+    broker = world.brokers[2]
+    if remaining is not None:
+        request = ControlledShutdown(2, broker.registration.broker_epoch)
+        response = ControlledShutdownResponse(ErrorCode.NONE, remaining)
+        world.watch.observed.shutdown_answered(world.controllers[0], request, response)
     edit(world, isr=(2,), leader=-1)
     broker.bounce()
     elected = state(world, leader=2, isr=(2,))
-    assert (records.last_replicas_wait_for_consent(world.watch, elected) is None) is leaving
+    assert (records.last_replicas_wait_for_consent(world.watch, elected) is None) is spared
+
+
+@pytest.mark.parametrize(("remaining", "orderly"), [((), True), ((KEY,), False)])
+def test_only_a_granted_controlled_shutdown_is_orderly(
+    world: World, remaining: tuple[tuple[str, int], ...], orderly: bool
+) -> None:
+    broker, observed = world.brokers[2], world.watch.observed
+    request = ControlledShutdown(2, broker.registration.broker_epoch)
+    observed.shutdown_answered(world.controllers[0], request, ControlledShutdownResponse(ErrorCode.NONE, remaining))
+    observed.stopped_in_order(2)
+    assert observed.leads_again(2) is orderly

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe.core.context import Context, Operation
-from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
+from kframe.core.state_machines import (
+    last_replica_hold,
+    leader_election,
+    partition_state_machine,
+    replica_state_machine,
+)
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32
 from kframe.model.events import ControlledShutdownRequested
@@ -58,7 +63,9 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)
     yield from context.send(batch)
     yield from replica_state_machine.move(context, followed, ReplicaState.OFFLINE)
-    return ControlledShutdownResponse(ErrorCode.NONE, _still_led(context, broker))
+    remaining = _still_led(context, broker)
+    last_replica_hold.shutdown_answered(context, broker, granted=len(remaining) == 0)
+    return ControlledShutdownResponse(ErrorCode.NONE, remaining)
 
 
 def _still_led(context: Context, broker: int) -> Int32:

@@ -4,8 +4,8 @@ The last replica in sync may come back with less than it had: with an empty disk
 controller can tell (KIP-966, which Kafka has without ZooKeeper only), and Kafka's elects it. With ``HOLD_LAST`` such a
 partition stays without a leader until an operator holds an unclean election of it, or its topic allows them anyway.
 
-A broker that went after a controlled shutdown has flushed its logs. One that registers without having gone so in this
-time in office, or that an earlier controller left a partition to without electing it, is not vouched for.
+A broker whose controlled shutdown was granted flushes its logs before it goes. Any other broker that registers in this
+time in office is not vouched for, nor is one that an earlier controller left a partition to without electing it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,24 @@ def take_over(context: Context) -> None:
     context.unvouched.update(last[cluster.brokers.live[last] != 0].tolist())
 
 
+def shutdown_answered(context: Context, broker: int, granted: bool) -> None:
+    """Remember whether the last controlled shutdown request of a broker (index) was granted: it leads nothing more that
+    has other replicas. A broker that is refused asks again; if it stops or crashes instead, Kafka calls that an unclean
+    shutdown (Kafka 3.9 ``KafkaServer.controlledShutdown``)."""
+    if granted:
+        context.granted_shutdowns.add(broker)
+    else:
+        context.granted_shutdowns.discard(broker)
+
+
 def departed(context: Context, brokers: Int32) -> None:
-    """These brokers (indexes) are about to be unregistered: who is shutting down goes in order."""
+    """These brokers (indexes) are about to be unregistered. Those whose controlled shutdown was granted go in order."""
+    leaving = set(brokers.tolist())
+    granted = leaving & context.granted_shutdowns
+    context.granted_shutdowns -= leaving
     if context.config[HOLD_LAST]:
-        orderly = context.cluster.brokers.shutting_down[brokers] != 0
-        context.went_in_order.difference_update(brokers[~orderly].tolist())
-        context.went_in_order.update(brokers[orderly].tolist())
+        context.went_in_order -= leaving
+        context.went_in_order |= granted
 
 
 def arrived(context: Context, brokers: Int32) -> None:
