@@ -79,7 +79,7 @@ class Context:
         self.lost_dirs: set[tuple[int, int]] = set()
         """(row, broker index) of unassigned replicas that are on dead log directories (``lost_dirs.py``)."""
         self.granted_shutdowns: set[int] = set()
-        """Registered brokers (indexes) whose last controlled shutdown request was granted (``last_replica_hold.py``)."""
+        """Registered brokers (indexes) whose last controlled shutdown request was granted."""
         self.went_in_order: set[int] = set()
         """Brokers (indexes) that went last after a granted controlled shutdown, in this time in office."""
         self.unvouched: set[int] = set()
