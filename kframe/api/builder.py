@@ -13,7 +13,7 @@ from kframe.errors import PluginError
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.ports import Clock, Store, Transport
+from kframe.model.ports import Clock, Store, StoreReader, Transport
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.specs import Observer
 from kframe.runtime.clock import SystemClock
@@ -70,6 +70,8 @@ class ControllerBuilder:
             if isinstance(self.transport, str)
             else self.transport
         )
+        if isinstance(transport, StoreReader):
+            transport.attach_store(store)
         servers = [self._plugins().open_server(one, settings) if isinstance(one, str) else one for one in self.servers]
         observers = [self._observer(one) for one in self.observers]
         controller = core.Controller(self.controller_id, config, selection)

@@ -219,6 +219,14 @@ class Acknowledging(Protocol):
         controller then answers CreateTopics, CreatePartitions and DeleteTopics only after live brokers did."""
 
 
+@runtime_checkable
+class StoreReader(Protocol):
+    """A transport that reads its controller's store, such as the cluster id."""
+
+    def attach_store(self, store: Store) -> None:
+        """Called once, when a controller is built, before ``open``. The store is open while the transport is."""
+
+
 class WaitingTimes(Protocol):
     """How long requests waited in a queue, in milliseconds; ``kframe.runtime.samples.Samples`` is one."""
 

@@ -73,7 +73,7 @@ def test_tests_that_did_not_fail_are_named() -> None:
     results = [Result(one, failed, nothing) for one in of_r26[:1]] + [
         Result(one, passed, nothing) for one in of_r26[1:]
     ]
-    assert seen.unseen(results) == ["R26 test_faults::test_a_silent_broker_delays_nobody"]
+    assert seen.unseen(results) == ["R26 test_faults::test_a_silent_broker_does_not_delay_others"]
     assert seen.failures(results)["R26"] == [(node, of_r26[0].id) for node in defect.tests[1:]]
     assert seen.unseen(results[:-1]) == []
 

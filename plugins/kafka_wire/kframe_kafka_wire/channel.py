@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +21,7 @@ from kframe.runtime.samples import Samples
 from kframe.wire import header_version, request_header, size_prefix
 from kframe_kafka_wire.answers import Asked, read_answer
 from kframe_kafka_wire.connection import Connection, Target
-from kframe_kafka_wire.kraft import serves_a_controller
+from kframe_kafka_wire.probes import cluster_id_of, serves_a_controller
 from kframe_kafka_wire.told import UPDATE_METADATA, Told
 
 _log = logging.getLogger("kframe.kafka_wire")
@@ -87,21 +87,25 @@ class Channel:
 
     def __init__(
         self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int,
-        heard_topics: int,
+        heard_topics: int, cluster_id: Callable[[], str | None],
     ) -> None:  # fmt: skip
-        """``may_act`` is asked right before a request leaves, each time; while the answer is no, the request waits. The
-        broker may have heard of the first ``heard_topics`` topics before."""
+        """``may_act`` is called right before each request leaves; while it returns False, the request waits. The broker
+        may know the first ``heard_topics`` topics already. ``cluster_id`` returns the id of this cluster, or None while
+        it is unknown."""
         self.broker_id = broker_id
         self.times = Samples()
         """How long requests that were taken had waited."""
         self.merged_weight = 0
         """What the queue weighed when it was last merged."""
+        self.foreign = False
+        """Whether the broker is of another cluster: this registration is sent nothing any more."""
         self.heard_topics = heard_topics
         """Topics (indexes) from here on the broker has never heard of: what tells of them waits, or was merged."""
         self._target = target
         self._timeouts = timeouts
         self._notify = notify
         self._may_act = may_act
+        self._cluster_id = cluster_id
         self._waiting: deque[Outgoing] = deque()
         self._weight = 0
         self._changed = threading.Condition()
@@ -277,6 +281,7 @@ class Channel:
                 if self._closed:
                     connection.shut()
             connection.open(self._timeouts.connect_ms)
+            self._check_cluster(connection)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -284,6 +289,28 @@ class Channel:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def _check_cluster(self, connection: Connection) -> None:
+        """Close the channel for good if the broker belongs to another cluster, which would apply our requests.
+
+        Each connection is checked: an address may pass to another process before the registration ends. Raises OSError.
+        """
+        expected = self._cluster_id()
+        if expected is None:
+            return
+        actual = cluster_id_of(connection, self._target.client_id, self._timeouts.request_ms)
+        if actual is None or actual == expected:
+            return
+        with self._changed:
+            closed, self._closed, self.foreign = self._closed, True, True
+            self._clear()
+        if not closed:
+            _log.error(
+                "broker %d at %s is sent nothing until it registers anew: found cluster %s, expected "
+                "cluster %s (/cluster/id)",
+                self.broker_id, self._target, actual, expected,
+            )  # fmt: skip
+        raise ConnectionAbortedError("a broker of another cluster")
 
     def _check_mode(self, problem: Exception, failures: int) -> None:
         """Name a broker in KRaft mode, once for each request that it closes the connection on."""

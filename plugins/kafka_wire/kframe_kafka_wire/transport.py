@@ -30,6 +30,8 @@ from kframe_kafka_wire.channel import Channel, Outgoing, Timeouts
 from kframe_kafka_wire.coalesce import Maker, merge
 from kframe_kafka_wire.connection import Target
 from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of
+from kframe_kafka_wire.probes import ClusterId
+from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.security import security_of
 from kframe_kafka_wire.told import told_by
 
@@ -62,11 +64,16 @@ class WireTransport:
         self._stop_replica_version = versions.stop_replica
         self._encoder = Encoder(versions, inter_broker_listener(config), others=(self.node.registration,))
         self._queue_partitions = queue_partitions
+        self._cluster_id = ClusterId()
         self._ports: tuple[Notify, MayAct] | None = None
         self._channels: dict[int, Channel] = {}
         """By broker id; replaced, never changed, since any thread may look."""
         self._expected: dict[int, tuple[Registration, Channel]] = {}
         """Channels of brokers that are to be connected soon, by broker id."""
+
+    def attach_store(self, store: object) -> None:
+        """Compare the cluster ids of brokers with ``/cluster/id``, if the store shows its records."""
+        self._cluster_id = ClusterId(store if isinstance(store, Records) else None)
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready; ``notify`` hears the brokers' answers, and ``may_act`` is asked, from their channels' threads."""
@@ -140,7 +147,7 @@ class WireTransport:
         for broker, one in self._encoded(cluster, requests):
             broker_id = int(cluster.brokers.ids[broker])
             channel = self._channels.get(broker_id)
-            if channel is None:
+            if channel is None or channel.foreign:
                 dropped[broker_id] += 1
                 continue
             _, slow = reached.setdefault(broker, (channel, channel.weight > self._queue_partitions))
@@ -166,13 +173,17 @@ class WireTransport:
     def queues(self) -> Mapping[int, BrokerQueue]:
         """What waits for each connected broker, behind the request in flight."""
         channels = self._channels
-        return {broker_id: BrokerQueue(channel.waiting, channel.times) for broker_id, channel in channels.items()}
+        return {
+            broker_id: BrokerQueue(channel.waiting, channel.times)
+            for broker_id, channel in channels.items()
+            if not channel.foreign
+        }
 
     def _channel(self, registration: Registration, ports: tuple[Notify, MayAct], heard_topics: int) -> Channel:
         """A channel that is not started. Raises ConfigError for a broker that has not our listener."""
         return Channel(
             registration.broker_id, self._target(registration), self._timeouts, *ports,
-            self.node.registration.broker_id, heard_topics,
+            self.node.registration.broker_id, heard_topics, self._cluster_id.read,
         )  # fmt: skip
 
     def _target(self, registration: Registration) -> Target:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings as hypothesis_settings
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
+from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_kafka_wire.testing.tools import ToolBox
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
@@ -48,6 +49,23 @@ def transports() -> Iterator[Callable[..., WireTransport]]:
         channels = list(one.channels.values())
         one.close()
         assert all(channel.join(10.0) for channel in channels)
+
+
+@pytest.fixture
+def make_cluster(
+    fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport]
+) -> Callable[..., FakeCluster]:
+    """Makes fake clusters that end with the test, by default of broker 1, connected."""
+
+    def make(
+        config: dict[str, str] | None = None, brokers: tuple[int, ...] = (1,), connected: bool = True
+    ) -> FakeCluster:
+        cluster = FakeCluster(transports(config), {broker_id: fakes() for broker_id in brokers})
+        if connected:
+            cluster.connect()
+        return cluster
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from kframe.embedded.describe import Request
 from kframe_kafka_wire.codec import encode_response
 
 API_VERSIONS: Final = 18
+METADATA: Final = 3
 APIS: Final = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata"}
 #: The id of the controller in tests.
 US: Final = 1000
@@ -62,6 +63,28 @@ def answered(connection: socket.socket, reply: bytes) -> None:
     connection.sendall(struct.pack(">i", len(reply)) + reply)
 
 
+def closed(connection: socket.socket, _reply: bytes) -> None:
+    """Close the connection without an answer."""
+    connection.shutdown(socket.SHUT_RDWR)
+
+
+def send_frame(length: int, content: bytes) -> Deed:
+    """Answer any request with these bytes."""
+    return lambda connection, _reply: connection.sendall(struct.pack(">i", length) + content)
+
+
+def hold_next_answer(broker: FakeBroker) -> threading.Event:
+    """Have a broker hold its next answer back until the event is set."""
+    release = threading.Event()
+
+    def hold(connection: socket.socket, reply: bytes) -> None:
+        release.wait(30)
+        answered(connection, reply)
+
+    broker.script.append(hold)
+    return release
+
+
 def settings(**more: str) -> dict[str, str]:
     """A controller by Kafka's keys, in which dots are written as underscores."""
     own = {"broker.id": str(US), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
@@ -89,6 +112,8 @@ class FakeBroker:
         self.connections = 0
         self.kraft = False
         """Whether it is in KRaft mode: it serves no controller, and closes the connection on what one sends."""
+        self.metadata: dict[str, Any] | None = None
+        """Its answer to Metadata; None to close the connection."""
         self._wrap = wrap
         self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
@@ -133,6 +158,13 @@ class FakeBroker:
     def _take(self, connection: socket.socket, frame: bytes) -> None:
         if int.from_bytes(frame[:2], "big") == API_VERSIONS:
             answered(connection, self._api_versions(frame))
+            return
+        if int.from_bytes(frame[:2], "big") == METADATA:
+            if self.metadata is None:
+                connection.shutdown(socket.SHUT_RDWR)
+            else:
+                version, correlation_id = struct.unpack_from(">hi", frame, 2)
+                connection.sendall(encode_response(METADATA, version, correlation_id, self.metadata))
             return
         received = decode(frame)
         self.raw.append(frame)

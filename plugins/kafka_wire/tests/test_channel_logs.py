@@ -1,0 +1,208 @@
+"""Log lines of a channel: connections cut and healed, and registrations that lead to brokers of other clusters."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kframe_kafka_wire.testing.fake_broker import closed, send_frame
+from kframe_kafka_wire.testing.fake_cluster import FakeCluster
+from kframe_zookeeper.testing.process import until
+
+from kframe.errors import StoreError
+
+LOGGER = "kframe.kafka_wire"
+OURS, OTHER = "4L6g3nShT-eMCtK--X86sw", "MkU3OEVBNTcwNTJENDM2Qk"
+MakeCluster = Callable[..., FakeCluster]
+
+
+class Records:
+    """A store whose only record is ``/cluster/id``."""
+
+    def __init__(self, record: bytes | StoreError | None) -> None:
+        self.record = record
+
+    def read_record(self, path: str) -> bytes | None:
+        assert path == "/cluster/id"
+        if isinstance(self.record, StoreError):
+            raise self.record
+        return self.record
+
+    def read_record_names(self, path: str) -> tuple[str, ...]:
+        raise AssertionError(path)
+
+
+def channel_lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """Level and text of the channels' lines, without durations and sizes."""
+    return [
+        (record.levelname, re.sub(r"at most \d+", "at most N", re.sub(r"\d+\.\d{3} s", "T s", record.getMessage())))
+        for record in caplog.records
+        if record.name == LOGGER
+    ]
+
+
+@pytest.fixture
+def info_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level("INFO", LOGGER)
+    return caplog
+
+
+def test_a_cut_is_logged_once_with_its_queue_and_once_when_it_heals(
+    make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
+) -> None:
+    cluster = make_cluster()
+    release = threading.Event()
+
+    def cut(connection: socket.socket, reply: bytes) -> None:
+        release.wait(30)
+        send_frame(0, b"")(connection, reply)
+
+    cluster.broker.script.extend([cut, closed, closed, closed, closed])
+    for _ in range(3):
+        cluster.stop(t=True)
+    assert cluster.broker.await_requests(1)
+    release.set()
+    cluster.await_idle()
+    node = f"127.0.0.1:{cluster.broker.port} (id: 1)"
+    controller = "[RequestSendThread controllerId=1000] Controller 1000"
+    cut_line = (
+        f"{controller}'s connection to broker {node} is cut: a reply of 0 bytes, where at most N make sense "
+        "(WireError); 3 requests wait"
+    )
+    healed_line = f"{controller} connected to {node} again for sending state change requests, after T s"
+    assert channel_lines(info_log) == [("WARNING", cut_line), ("INFO", f"{healed_line}; 2 requests wait")]
+
+
+def test_a_cut_that_never_heals_ends_with_the_registration(
+    make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
+) -> None:
+    cluster = make_cluster()
+    cluster.broker.close()
+    cluster.stop(t=True)
+    cluster.stop(u=True)
+    assert until(lambda: len(channel_lines(info_log)) == 1)
+    cluster.transport.disconnect(cluster.state, (0,))
+    line = (
+        "[RequestSendThread controllerId=1000] Controller 1000 gives up its connection to broker "
+        f"127.0.0.1:{cluster.broker.port} (id: 1), T s after it was cut: 2 requests are dropped"
+    )
+    assert channel_lines(info_log)[1:] == [("INFO", line)]
+
+
+def test_an_idle_connection_that_the_broker_closes_is_no_cut(
+    make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
+) -> None:
+    cluster = make_cluster()
+    cluster.stop(t=True)
+    cluster.await_idle()
+    cluster.broker.script.append(closed)
+    cluster.stop(t=True)
+    cluster.await_idle()
+    assert len(cluster.broker.requests) == 3
+    assert channel_lines(info_log) == []
+
+
+@pytest.mark.parametrize("kraft", [True, False])
+def test_a_broker_in_kraft_mode_is_named(
+    make_cluster: MakeCluster, kraft: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that only closes connections is not."""
+    cluster = make_cluster()
+    cluster.broker.kraft = kraft
+    cluster.broker.script.extend([closed] * 5)
+    cluster.send("t-0")
+    assert cluster.broker.await_requests(6)
+    start = f"broker 1 at 127.0.0.1:{cluster.broker.port} is in KRaft mode"
+    levels = [level for level, message in channel_lines(caplog) if start in message]
+    assert levels == (["WARNING"] if kraft else [])
+    if kraft:
+        assert "expected a ZooKeeper-mode broker of this cluster; the registration /brokers/ids/1" in caplog.text
+        assert cluster.events == []
+
+
+def cluster_with_id(make_cluster: MakeCluster, store: object, answer: dict[str, Any] | None) -> FakeCluster:
+    """A cluster of one broker that is not connected yet; ``answer`` is what the broker answers to Metadata."""
+    cluster = make_cluster(connected=False)
+    cluster.transport.attach_store(store)
+    cluster.broker.metadata = answer
+    return cluster
+
+
+def record(cluster_id: str) -> bytes:
+    return b'{"version":"1","id":"%s"}' % cluster_id.encode()
+
+
+@pytest.mark.parametrize("expected", [False, True], ids=["registered", "expected"])
+def test_a_broker_of_another_cluster_is_sent_nothing_until_it_registers_anew(
+    make_cluster: MakeCluster, expected: bool, info_log: pytest.LogCaptureFixture
+) -> None:
+    """An expected broker is asked for its cluster id before it is connected."""
+    cluster = cluster_with_id(make_cluster, Records(record(OURS)), {"cluster_id": OTHER})
+    if expected:
+        cluster.transport.expect([cluster.registration()])
+        assert until(lambda: OTHER in info_log.text)
+    cluster.connect()
+    (channel,) = cluster.transport.channels.values()
+    cluster.send("t-0")
+    assert channel.join(10.0)
+    cluster.send("u-0")
+    assert (cluster.received, cluster.events, cluster.broker.connections) == ([], [], 1)
+    assert cluster.transport.queues() == {}
+    errors = [message for level, message in channel_lines(info_log) if level == "ERROR"]
+    line = (
+        f"broker 1 at 127.0.0.1:{cluster.broker.port} is sent nothing until it registers anew: "
+        f"found cluster {OTHER}, expected cluster {OURS} (/cluster/id)"
+    )
+    assert errors == [line]
+    assert "requests to broker 1 dropped: not connected" in info_log.text
+
+    cluster.broker.metadata = {"cluster_id": OURS}
+    cluster.connect(cluster.registration(broker_epoch=8))
+    cluster.send("t-0")
+    cluster.await_idle()
+    assert cluster.received == ["LeaderAndIsr", "UpdateMetadata"]
+
+
+def test_an_address_that_passes_to_another_cluster_is_sent_nothing_more(
+    make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
+) -> None:
+    """Each connection is checked, not only the first of a registration."""
+    cluster = cluster_with_id(make_cluster, Records(record(OURS)), {"cluster_id": OURS})
+    cluster.connect()
+    cluster.send("t-0")
+    cluster.await_idle()
+    cluster.broker.metadata = {"cluster_id": OTHER}
+    cluster.broker.script.append(closed)
+    cluster.send("u-0")
+    (channel,) = cluster.transport.channels.values()
+    assert channel.join(10.0)
+    assert cluster.received == ["LeaderAndIsr", "UpdateMetadata", "LeaderAndIsr"]
+    assert info_log.text.count(OTHER) == 1
+
+
+@pytest.mark.parametrize(
+    ("store", "answer"),
+    [
+        (Records(record(OURS)), {"cluster_id": OURS}),
+        (Records(record(OURS)), {"cluster_id": None}),
+        (Records(None), None),
+        (Records(b"{}"), None),
+        (Records(StoreError("no connection")), None),
+        (object(), None),
+    ],
+    ids=["same id", "broker names none", "no record", "no id in it", "storage fails", "store shows no records"],
+)
+def test_a_broker_is_accepted_if_no_other_cluster_id_is_known(
+    make_cluster: MakeCluster, store: object, answer: dict[str, Any] | None, info_log: pytest.LogCaptureFixture
+) -> None:
+    """Without an id of this cluster, brokers are not asked for theirs."""
+    cluster = cluster_with_id(make_cluster, store, answer)
+    cluster.connect()
+    cluster.send("t-0")
+    cluster.await_idle()
+    assert cluster.received == ["LeaderAndIsr", "UpdateMetadata"]
+    assert channel_lines(info_log) == []

@@ -1,0 +1,111 @@
+"""Registrations that lead to real brokers which are not of this cluster: one in KRaft mode, one of another cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_kafka_wire.testing.worlds import metadata
+from kframe_zookeeper import paths
+from kframe_zookeeper.testing.java import JVM
+from kframe_zookeeper.testing.kafka import VERSION, Broker, jars
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import HOST, ServerHandle
+
+_ID = 4
+_CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+#: A KRaft-mode broker that is its own quorum.
+_KRAFT = {
+    "process.roles": "broker,controller", "node.id": str(_ID), "controller.listener.names": "CONTROLLER",
+    "listeners": f"PLAINTEXT://{HOST}:{{port}},CONTROLLER://{HOST}:{{other_port}}",
+    "advertised.listeners": f"PLAINTEXT://{HOST}:{{port}}",
+    "controller.quorum.voters": f"{_ID}@{HOST}:{{other_port}}",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}  # fmt: skip
+
+
+class OwnCluster:
+    """A chroot without brokers, and a controller that starts once a broker of elsewhere is registered there."""
+
+    def __init__(self, zookeeper: ServerHandle, folder: Path, cleanup: ExitStack) -> None:
+        self.address = f"{zookeeper.address}/own-{time.time_ns()}"
+        self._folder = folder
+        self._cleanup = cleanup
+        root = self._client(zookeeper.address)
+        root.ensure_path(self.address.partition("/")[2])
+        self.client = self._client(self.address)
+
+    def _client(self, address: str) -> KazooClient:
+        client = KazooClient(address)
+        client.start()
+        self._cleanup.callback(client.close)
+        self._cleanup.callback(client.stop)
+        return client
+
+    def register(self, broker: Broker) -> None:
+        registration = {
+            "features": {}, "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1, "port": -1,
+            "endpoints": [f"PLAINTEXT://{broker.address}"], "host": None, "version": 5, "timestamp": "0",
+        }  # fmt: skip
+        self.client.create(paths.broker_path(_ID), json.dumps(registration).encode(), ephemeral=True, makepath=True)
+
+    def await_log(self, line: str) -> None:
+        instance = Instance(self.address, self._folder / "kframe", 1000)
+        self._cleanup.callback(instance.kill)
+        assert until(lambda: line in instance.log or instance.pid is None, PATIENCE_S), instance.log
+        assert line in instance.log, instance.log
+
+
+@pytest.fixture
+def own(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[OwnCluster]:
+    with ExitStack() as cleanup:
+        yield OwnCluster(zookeeper, tmp_path, cleanup)
+
+
+def format_storage(broker: Broker) -> None:
+    """Give the directory of a KRaft-mode broker a cluster id, without which it does not start."""
+    tool = ["java", *JVM, "-cp", f"{jars(VERSION)}/*", "kafka.tools.StorageTool", "format"]
+    done = subprocess.run(
+        [*tool, "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(broker.folder / "server.properties")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_registered_kraft_broker_is_named(own: OwnCluster, tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "broker", own.address, _ID, _KRAFT)
+    try:
+        format_storage(broker)
+        broker.start()
+        own.register(broker)
+        own.await_log(f"WARN [Controller id=1000] broker {_ID} at {broker.address} is in KRaft mode")
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize("version", [VERSION, "2.8.2"])
+def test_a_registered_broker_of_another_cluster_is_sent_nothing(
+    zookeeper: ServerHandle, own: OwnCluster, tmp_path: Path, version: str
+) -> None:
+    """It would apply UpdateMetadata, and list this controller among its nodes."""
+    broker = Broker(tmp_path / "broker", f"{zookeeper.address}/other-{time.time_ns()}", _ID, {}, version)
+    try:
+        broker.start()
+        broker.await_started()
+        own.client.create("/cluster/id", json.dumps({"version": "1", "id": _CLUSTER_ID}).encode(), makepath=True)
+        own.register(broker)
+        before = metadata(broker.address)
+        own.await_log(
+            f"ERROR [Controller id=1000] broker {_ID} at {broker.address} is sent nothing until it registers anew: "
+            f"found cluster {before['cluster_id']}, expected cluster {_CLUSTER_ID} (/cluster/id)"
+        )
+        assert metadata(broker.address) == before
+    finally:
+        broker.kill()
