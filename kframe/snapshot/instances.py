@@ -27,7 +27,7 @@ class Instance:
     started_ms: int
     """When it started, by its own clock: milliseconds since 1970."""
     token: str
-    """Chosen at random by each process."""
+    """32 hexadecimal digits, chosen at random by each process."""
     machine: str = ""
     """Identifies the boot of the machine and the process namespace; empty where the system does not tell."""
     birth: str = ""

@@ -1,4 +1,4 @@
-"""Who may do what to which node (``spec/zookeeper.md`` section 9), and the audit of what stands there already."""
+"""Kafka's ACLs of new znodes, and an audit of the ACLs of existing ones (Kafka 3.9 ``ZkData.defaultAcls``)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from kazoo.exceptions import NoAuthError, NoNodeError
 
 from kframe_zookeeper.paths import (
     CONSUMERS,
+    INSTANCES,
+    KFRAME,
     PERSISTENT,
     PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
@@ -33,9 +35,9 @@ DELETE: Final = 8
 ADMIN: Final = 16
 ALL: Final = 31
 _CHANGE: Final = ALL & ~READ
-#: Topics that the audit looks at; each costs three small requests.
+#: Topics that the audit covers; each costs three small requests.
 TOPICS_MOST: Final = 1_000
-#: Written by a controller where an operator has left them.
+#: Written by a controller after an operator has created them.
 _LEFT: Final = (REASSIGN_PARTITIONS, PREFERRED_ELECTION)
 
 
@@ -54,7 +56,10 @@ CREATOR_AND_READERS: Final = (*CREATOR_ONLY, Permit(READ, "world", "anyone"))
 
 
 def acl_of(path: str, secure: bool) -> tuple[Permit, ...]:
-    """What Kafka creates ``path`` (below the chroot) with; ``secure`` is ``zookeeper.set.acl``."""
+    """The ACL with which Kafka creates ``path`` (below the chroot); ``secure`` is ``zookeeper.set.acl``.
+
+    Nodes below ``/kframe`` get the default: the creator may do everything, the world may read.
+    """
     if not secure or _is_below(path, CONSUMERS):
         return OPEN
     return CREATOR_ONLY if any(_is_below(path, root) for root in SENSITIVE) else CREATOR_AND_READERS
@@ -70,43 +75,45 @@ class Exposed:
 
 def find_exposed(acls: Mapping[str, Iterable[Permit]]) -> tuple[Exposed, ...]:
     """Which of these nodes are open to the world."""
-    found = []
+    exposed = []
     for path, permits in sorted(acls.items()):
-        given = 0
+        permissions = 0
         for permit in permits:
-            given |= permit.permissions if permit.scheme == "world" else 0
-        if given & _CHANGE or (given & READ and any(_is_below(path, root) for root in SENSITIVE)):
-            found.append(Exposed(path, bool(given & _CHANGE)))
-    return tuple(found)
+            permissions |= permit.permissions if permit.scheme == "world" else 0
+        if permissions & _CHANGE or (permissions & READ and any(_is_below(path, root) for root in SENSITIVE)):
+            exposed.append(Exposed(path, bool(permissions & _CHANGE)))
+    return tuple(exposed)
 
 
 def audit(client: KazooClient) -> tuple[Exposed, ...]:
-    """Look at the ACLs of what a controller writes, and warn of what is open to the world.
+    """Return the nodes written by a controller that are open to the world, and log them in one warning.
 
-    The chroot is looked at, whose ACL says who may delete ``/controller``; every root; and as an ACL is not inherited,
-    the nodes of topics, of up to TOPICS_MOST spread over all, unless their root is open anyway. One line of log,
-    whatever is found; what is not there, or not for us to look at, is passed over. ``/consumers`` is open by design.
-    Raises what kazoo raises when the connection fails.
+    The audit covers the chroot, whose ACL governs the deletion of ``/controller``, every root, ``/kframe`` with the
+    records of instances, and the nodes of up to TOPICS_MOST topics. ZooKeeper does not inherit ACLs, so topics are
+    checked even below a closed root. ``/consumers`` is open by design. Nodes that do not exist or refuse the read are
+    skipped. Raises what kazoo raises when the connection fails.
     """
-    acls = _read_acls(client, sorted({"/", *SECURED, *SENSITIVE, *PERSISTENT, *_LEFT} - {CONSUMERS}))
+    acls = _read_acls(client, sorted({"/", *SECURED, *SENSITIVE, *PERSISTENT, *_LEFT, KFRAME, INSTANCES} - {CONSUMERS}))
+    acls |= _read_acls(client, [f"{INSTANCES}/{name}" for name in _children(client, INSTANCES)])
     exposed = find_exposed(acls)
-    if TOPICS in acls and all(one.path != TOPICS for one in exposed):
-        below = _read_acls(client, _nodes_of_topics(client))
-        acls |= below
-        exposed += find_exposed(below)
+    if TOPICS in acls and all(node.path != TOPICS for node in exposed):
+        topic_acls = _read_acls(client, _topic_paths(client))
+        acls |= topic_acls
+        exposed += find_exposed(topic_acls)
     if exposed:
-        changeable = sum(one.changeable for one in exposed)
-        named = ", ".join(one.path for one in exposed[:5]) + (", ..." if len(exposed) > 5 else "")
+        changeable = sum(node.changeable for node in exposed)
+        examples = ", ".join(node.path for node in exposed[:5]) + (", ..." if len(exposed) > 5 else "")
         _log.warning(
             "anybody who reaches ZooKeeper may change %d of %d nodes looked at and read %d that hold secrets (%s); "
-            "zookeeper.set.acl and Kafka's zookeeper-security-migration close them",
-            changeable, len(acls), len(exposed) - changeable, named,
+            "zookeeper.set.acl and Kafka's zookeeper-security-migration close them%s",
+            changeable, len(acls), len(exposed) - changeable, examples,
+            ", zkCli's setAcl -R closes /kframe" if any(_is_below(node.path, KFRAME) for node in exposed) else "",
         )  # fmt: skip
     return exposed
 
 
-def _read_acls(client: KazooClient, wanted: Iterable[str]) -> dict[str, list[Permit]]:
-    results = [(path, client.get_acls_async(path)) for path in wanted]
+def _read_acls(client: KazooClient, nodes: Iterable[str]) -> dict[str, list[Permit]]:
+    results = [(path, client.get_acls_async(path)) for path in nodes]
     acls = {}
     for path, result in results:
         with suppress(NoNodeError, NoAuthError):
@@ -115,12 +122,16 @@ def _read_acls(client: KazooClient, wanted: Iterable[str]) -> dict[str, list[Per
     return acls
 
 
-def _nodes_of_topics(client: KazooClient) -> Iterator[str]:
-    """What is written of a topic by itself; the states of one partition stand for those of the others."""
+def _children(client: KazooClient, path: str) -> list[str]:
     try:
-        names = sorted(client.get_children(TOPICS))
+        return sorted(client.get_children(path))
     except (NoNodeError, NoAuthError):
-        return
+        return []
+
+
+def _topic_paths(client: KazooClient) -> Iterator[str]:
+    """The nodes of up to TOPICS_MOST topics, spread over all; the state of partition 0 represents all partitions."""
+    names = _children(client, TOPICS)
     for name in names[:: -(-len(names) // TOPICS_MOST) or 1]:
         yield from (topic_path(name), state_path(name, 0), config_path("topics", name))
 

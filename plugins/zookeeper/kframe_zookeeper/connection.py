@@ -12,17 +12,18 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
-from kframe.errors import ControllerFenced, StoreError
+from kframe.errors import ControllerFenced, StoreError, ZnodeError
 from kframe_zookeeper.contender import Contender
-from kframe_zookeeper.liveness import LivenessListener, LivenessWatch, encode_liveness, read_liveness
+from kframe_zookeeper.liveness import LivenessListener, LivenessWatch
 from kframe_zookeeper.multiread import NODES_FIRST, Node, Results, read_children, read_nodes, read_results
 from kframe_zookeeper.multiwrite import Fates, Writes, require, write_all
-from kframe_zookeeper.paths import CONTROLLER, LIVENESS, TOPICS, liveness_path
-from kframe_zookeeper.requests import EPHEMERAL, create, delete
+from kframe_zookeeper.paths import CONTROLLER, TOPICS, instance_path
+from kframe_zookeeper.requests import create, delete
 from kframe_zookeeper.role import Claim
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import StateWriter
 from kframe_zookeeper.watches import Listing, Watches
+from kframe_zookeeper.znodes import ListenerAddress, decode_controller, decode_instance
 
 _log = logging.getLogger("kframe.zookeeper")
 
@@ -84,40 +85,44 @@ class Connection:
         self.watches.rearm()
         self.check_role()
 
-    def publish_liveness(self) -> None:
-        """Let standbys notice the end of this process; see ``liveness``. Once for each session. Raises StoreError."""
-        if self._listener is not None:
-            return
-        try:
-            listener = LivenessListener(self.session.local_host())
-        except OSError as problem:
-            _log.warning("standbys will not notice the end of this process: no port can be opened (%s)", problem)
-            return
-        self._listener = listener
-        self.create_missing([LIVENESS])
-        path = liveness_path(self.session.session_id)
-        self.write_freely([[self.create(path, encode_liveness(listener.record), EPHEMERAL)]], NODE_EXISTS)
+    @property
+    def listener(self) -> ListenerAddress | None:
+        """Where standbys connect to notice the end of this process; None before ``listen``."""
+        return None if self._listener is None else self._listener.address
+
+    def listen(self, token: str) -> None:
+        """Open the port by which standbys notice the end of this process; see ``liveness``."""
+        if self._listener is None:
+            try:
+                self._listener = LivenessListener(self.session.local_host(), token)
+            except OSError as problem:
+                _log.warning("standbys will not notice the end of this process: no port can be opened (%s)", problem)
 
     def watch_holder(self) -> None:
         """Replace the controller that a claim is prepared for when its process ends. Raises StoreError."""
-        owner = self.contender.holder()
-        if owner is None or owner == self._watched_owner:
+        holder = self.contender.holder()
+        if holder is None or holder.owner == self._watched_owner:
             return
-        path = liveness_path(owner)
-        node = self.node(path)
-        if node is None or node.owner != owner:
-            return  # a broker's, or not published yet
-        record = read_liveness(node.data, path)
+        try:
+            controller_id = decode_controller(holder.data).brokerid
+            node = self.node(instance_path(controller_id))
+            if node is None or node.owner != holder.owner:
+                return  # a broker, or an instance without a record
+            instance, _, listener = decode_instance(str(controller_id), node.data)
+        except ZnodeError as error:
+            _log.debug("the end of the active controller's process will not be noticed: %s", error)
+            return
+        if listener is None:
+            return
         with self._changing_watch:
-            if owner == self._watched_owner:
-                return
-            self._end_watch()
-            self._watched_owner = owner
-            if record is not None:
-                self._watch = LivenessWatch(record, partial(self.contender.replace, owner))
+            if holder.owner != self._watched_owner:
+                self._end_watch()
+                self._watched_owner = holder.owner
+                on_end = partial(self.contender.replace, holder.owner)
+                self._watch = LivenessWatch(listener, instance.token, on_end)
 
     def retire(self) -> None:
-        """Close what this connection has opened beside its session."""
+        """Close the liveness watch and the liveness listener."""
         self._end_watch()
         if self._listener is not None:
             self._listener.close()

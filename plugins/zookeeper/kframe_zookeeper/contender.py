@@ -76,10 +76,10 @@ class Contender:
         """
         self._send(owner)
 
-    def holder(self) -> int | None:
-        """The session that holds the role, if a claim is prepared."""
+    def holder(self) -> Node | None:
+        """The record of the controller that the prepared claim follows; None if no claim is prepared."""
         prepared = self._prepared
-        return None if prepared is None else prepared.holder.owner
+        return None if prepared is None else prepared.holder
 
     def _send(self, owner: int | None) -> None:
         with self._lock:

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from kframe.errors import ZnodeError
 from kframe.model.brokers import Registration
 from kframe.snapshot.znodes import ControllerZnode
 from kframe_zookeeper import paths
@@ -32,6 +33,23 @@ def warn_of_kraft(memory: Memory, record: ControllerZnode) -> None:
         f"KRaft controller {record.brokerid} holds the role: {paths.CONTROLLER} field kraftControllerEpoch: found "
         f"{epoch}, expected -1; the cluster is being migrated to KRaft, and its role is never taken"
     ))  # fmt: skip
+
+
+def refuse_own_id(memory: Memory, registration: Registration) -> None:
+    """Raise ZnodeError if a broker has registered under the id of this instance.
+
+    Such a broker takes ``/controller`` for its own (Kafka 3.9 ``KafkaController.elect``, ``isActive``). If metadata
+    named it, brokers and clients would send it their controller requests.
+    """
+    instance = memory.instance
+    if instance is None or registration.broker_id != instance.controller_id:
+        return
+    addresses = ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in registration.endpoints)
+    raise ZnodeError(
+        paths.broker_path(registration.broker_id),
+        f"a broker at {addresses}, whose id {registration.broker_id} is the id of this instance ({instance})",
+        "an id of its own: stop that broker and give it another id, or restart kframe with another id",
+    )
 
 
 def warn_of_registrations(memory: Memory, registrations: Iterable[Registration], owners: Mapping[str, int]) -> None:

@@ -47,8 +47,8 @@ class IdentityCalls:
         def update() -> None:
             connection = self._connection
             if connection is not None:
-                with suppress(StoreError):  # a session that ends is followed by one with a record that says it all
-                    record.update(connection, instance)
+                with suppress(StoreError):  # the next session writes a complete record
+                    record.update(connection)
 
         record.instance = instance
         self._put(update)

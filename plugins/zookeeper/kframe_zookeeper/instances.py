@@ -1,13 +1,16 @@
-"""Which instances of kframe live: an ephemeral record of each below ``/kframe/instances``, one for each id.
+"""Register each running instance of kframe in an ephemeral record, ``/kframe/instances/ID``.
 
-Two controllers under one id cannot be told apart by brokers or operators. So an id belongs to the instance whose record
-exists. After ``kill -9`` the record remains until its session expires: where the system proves that the process has
-ended, its successor replaces the record at once, else it waits until the session must have expired.
+Brokers and operators cannot tell two controllers with the same id apart, so the first record of an id wins. After
+``kill -9`` the record remains until the session expires. If this machine can prove that the process has ended, its
+successor replaces the record at once; otherwise the successor waits until the session must have expired.
+
+The record also has the address by which standbys notice the end of the process (``liveness``).
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -20,18 +23,18 @@ from kframe_zookeeper.multiread import Node, read_children, read_nodes
 from kframe_zookeeper.request_calls import BAD_VERSION
 from kframe_zookeeper.requests import EPHEMERAL, delete, set_data
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
-from kframe_zookeeper.znodes import decode_controller, decode_instance, encode_instance
+from kframe_zookeeper.znodes import RegisteredInstance, decode_controller, decode_instance, encode_instance
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: How often an instance that waits for a record to go checks whether it has gone.
+#: Seconds between two checks whether a record still exists.
 _POLL_S: Final = 0.1
-#: What an expired session may need beyond its timeout until the server has removed its records: it counts in ticks.
+#: The server expires sessions in ticks, so a record may outlive the session timeout by up to half of it.
 _EXPIRY_SLACK: Final = 1.5
 
 
 class IdInUse(StoreError):
-    """Another live instance has the id. ``holder`` says which one."""
+    """Another live instance has the id. ``holder`` describes it."""
 
     def __init__(self, controller_id: int, holder: str) -> None:
         super().__init__(f"id {controller_id} is the id of {holder}")
@@ -40,33 +43,37 @@ class IdInUse(StoreError):
 
 
 class _Holder(NamedTuple):
-    """The instance that has an id: how to name it, whether it lives if that is known, and when its session ends."""
+    """The instance that has an id."""
 
     text: str
+    """Describes it in messages."""
     alive: bool | None
+    """None if this machine cannot tell."""
     session_timeout_ms: int
 
 
 class InstanceRecord:
-    """The record of this instance."""
+    """The record of this instance. Its methods may be called from any thread."""
 
     def __init__(self, instance: Instance, *, duplicate: bool) -> None:
         """``duplicate``: go on, without a record, if another instance has the id."""
         self.instance = instance
-        self._duplicate = duplicate
+        self.duplicate = duplicate
         self._path = paths.instance_path(instance.controller_id)
         self._unwritable = False
         self._ended_sessions: set[int] = set()
-        """Sessions of processes that have ended: what is left of them is not a live instance."""
+        """Sessions of processes that have ended. Their znodes do not count as a live instance."""
+        self._listening_session = 0
+        self._updating = threading.Lock()
 
-    def appear(self, connection: Connection, *, wait: bool) -> None:
+    def register(self, connection: Connection, *, wait: bool) -> None:
         """Create the record. ``wait``: for the session of a predecessor that may have ended to expire.
 
-        Raises IdInUse if another live instance has the id. A record that ZooKeeper does not let us write is logged.
+        Raises IdInUse if another live instance has the id. A record that ZooKeeper refuses is logged.
         """
         waiting_since: float | None = None
         while (holder := self._claim(connection)) is not None:
-            if self._duplicate:
+            if self.duplicate:
                 _log.warning("id %d is also the id of %s; told to go on", self.instance.controller_id, holder.text)
                 return
             patience_s = holder.session_timeout_ms * _EXPIRY_SLACK / 1000 if wait and holder.alive is None else 0.0
@@ -81,21 +88,29 @@ class InstanceRecord:
                 raise IdInUse(self.instance.controller_id, holder.text)
             time.sleep(_POLL_S)
 
-    def update(self, connection: Connection, instance: Instance) -> None:
-        """Describe this instance anew, if the record is ours."""
-        self.instance = instance
-        node = connection.node(self._path)
-        if node is not None and node.owner == connection.session.session_id:
-            data = encode_instance(instance, _timeout_ms(connection))
-            connection.write_freely(
-                [[set_data(connection.root + self._path, data, node.version)]], BAD_VERSION, NO_NODE
-            )
+    def update(self, connection: Connection) -> None:
+        """Write the record again, if this session owns it. Raises StoreError."""
+        with self._updating:
+            node = connection.node(self._path)
+            if node is not None and node.owner == connection.session.session_id:
+                write = set_data(connection.root + self._path, self._encoded(connection), node.version)
+                connection.write_freely([[write]], BAD_VERSION, NO_NODE)
+
+    def listen(self, connection: Connection) -> None:
+        """Let standbys notice the end of this process from now on. Raises StoreError."""
+        if self._listening_session != connection.session.session_id:
+            connection.listen(self.instance.token)
+            self.update(connection)
+            self._listening_session = connection.session.session_id
+
+    def _encoded(self, connection: Connection) -> bytes:
+        return encode_instance(RegisteredInstance(self.instance, _timeout_ms(connection), connection.listener))
 
     def _claim(self, connection: Connection) -> _Holder | None:
-        """Create the record; the instance that has the id, None if it is ours now."""
+        """Create the record. Return the instance that has the id, None if this one has it now."""
         try:
             connection.create_missing([paths.INSTANCES])
-            create = connection.create(self._path, encode_instance(self.instance, _timeout_ms(connection)), EPHEMERAL)
+            create = connection.create(self._path, self._encoded(connection), EPHEMERAL)
             connection.write_freely([[create]], NODE_EXISTS)
         except (SessionOver, RequestLost):
             raise
@@ -110,10 +125,10 @@ class InstanceRecord:
         return self._controller(connection)
 
     def _other(self, connection: Connection, node: Node) -> _Holder | None:
-        """The instance in another's record. The record of a process that has ended is removed first."""
+        """The instance in a record of another session. The record of a process that has ended is replaced."""
         name = self._path.rpartition("/")[2]
         try:
-            instance, timeout_ms = decode_instance(name, node.data)
+            instance, timeout_ms, _ = decode_instance(name, node.data)
         except ZnodeError as error:
             return _Holder(f"an instance whose record cannot be read ({error})", None, _timeout_ms(connection))
         alive = False if instance.token == self.instance.token else instance.is_alive()
@@ -124,7 +139,7 @@ class InstanceRecord:
         return self._claim(connection)
 
     def _controller(self, connection: Connection) -> _Holder | None:
-        """The present controller if it has our id, but no record: one that could not write it, or an older kframe."""
+        """The active controller, if it has our id but no record: an older kframe, or a record that was refused."""
         node = connection.node(paths.CONTROLLER)
         if node is None or node.owner == connection.session.session_id or node.owner in self._ended_sessions:
             return None
@@ -136,17 +151,19 @@ class InstanceRecord:
 
 
 def read_instances(session: Session) -> list[tuple[Instance, int]]:
-    """Every instance that lives, by id, and the session that its record is ephemeral in. Records that cannot be read
-    are logged and left out. Raises StoreError."""
+    """Every live instance with the session that owns its record, by controller id. Raises StoreError.
+
+    Records that cannot be read are logged and left out.
+    """
     parent = session.client.chroot + paths.INSTANCES
-    (names,) = read_children(session, [parent])
-    listed = sorted(names or ())
+    (children,) = read_children(session, [parent])
+    names = sorted(children or ())
     instances = []
-    for name, node in zip(listed, read_nodes(session, [f"{parent}/{name}" for name in listed]), strict=True):
+    for name, node in zip(names, read_nodes(session, [f"{parent}/{name}" for name in names]), strict=True):
         if node is None:
             continue
         try:
-            instances.append((decode_instance(name, node.data)[0], node.owner))
+            instances.append((decode_instance(name, node.data).instance, node.owner))
         except ZnodeError as error:
             _log.warning("an instance is left out: %s", error)
     return sorted(instances, key=lambda entry: entry[0].controller_id)

@@ -22,7 +22,7 @@ from kframe.model.columns import Int32, Int64, positions_within
 from kframe.model.ports import Met
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
-from kframe_zookeeper.foreign import warn_of_registrations
+from kframe_zookeeper.foreign import refuse_own_id, warn_of_registrations
 from kframe_zookeeper.memory import Memory, SeenBroker
 from kframe_zookeeper.multiread import PathNames, Results, StateRead, state_reads, state_rows
 from kframe_zookeeper.states import stored_of, stored_states
@@ -174,10 +174,14 @@ def registrations(
                 memory.mend(path)
                 continue
         try:
-            now[path] = SeenBroker(node.data, decode_broker(name, node.data, node.czxid))
+            registration = decode_broker(name, node.data, node.czxid)
+            refuse_own_id(memory, registration)
+            now[path] = SeenBroker(node.data, registration)
             memory.mend(path)
         except ZnodeError as error:
             memory.quarantine(path, error, "is taken as it was" if path in now else "is left out")
+    for path in [path for path in memory.broken if path.startswith(f"{paths.BROKER_IDS}/") and path not in there]:
+        memory.mend(path)
     memory.brokers = now
     found = tuple(sorted((one.registration for one in now.values()), key=lambda one: one.broker_id))
     warn_of_registrations(memory, found, owners)

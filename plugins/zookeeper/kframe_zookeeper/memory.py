@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kframe.errors import ZnodeError
 from kframe.model.brokers import Registration
+from kframe.snapshot.instances import Instance
 from kframe_zookeeper.znodes import Extra
 
 _log = logging.getLogger("kframe.zookeeper")
@@ -33,7 +34,9 @@ class SeenBroker:
 class Memory:
     """Kept for one session: nothing of it may be relied on in another."""
 
-    def __init__(self) -> None:
+    def __init__(self, instance: Instance | None = None) -> None:
+        """``instance``: this one, if no broker may have its id."""
+        self.instance = instance
         self.follows = False
         """Whether changes are notified that only a controller acts on."""
         self.topics: dict[str, SeenTopic] = {}

@@ -29,10 +29,10 @@ CONSUMERS: Final = "/consumers"
 #: Its presence means that a KRaft controller is taking over; never touched.
 MIGRATION: Final = "/migration"
 
-#: What instances of kframe tell each other; brokers do not know it.
-LIVENESS: Final = "/kframe/liveness"
-#: One ephemeral record for each instance of kframe, by its id. Kafka neither knows nor touches it.
-INSTANCES: Final = "/kframe/instances"
+#: The only znodes that kframe creates and Kafka does not.
+KFRAME: Final = "/kframe"
+#: An ephemeral record for each instance of kframe, by its controller id.
+INSTANCES: Final = f"{KFRAME}/instances"
 
 #: The name that stands for all brokers, clients or users that have no settings of their own.
 DEFAULT_ENTITY: Final = "<default>"
@@ -82,11 +82,6 @@ SECURED: Final = (
 
 _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]{0,9})/state")
 _SEQUENCE: Final = re.compile(r"-?[0-9]{10}")
-
-
-def liveness_path(session_id: int) -> str:
-    """Where the instance of kframe that owns a session says how the end of its process is noticed."""
-    return f"{LIVENESS}/{session_id & 0xFFFF_FFFF_FFFF_FFFF:x}"
 
 
 def broker_path(broker_id: int) -> str:

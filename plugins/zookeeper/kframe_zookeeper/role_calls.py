@@ -10,9 +10,11 @@ from functools import partial
 from typing import Final, Protocol
 
 from kframe.errors import ControllerFenced, StoreError, ZnodeError
+from kframe.snapshot.instances import Instance
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.foreign import kraft_epoch, warn_of_kraft
+from kframe_zookeeper.instances import InstanceRecord
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
 from kframe_zookeeper.requests import delete
@@ -32,6 +34,7 @@ class Calls(Protocol):
     _memory: Memory
     _connection: Connection | None
     _presence: Presence | None
+    _instance: InstanceRecord | None
     _highest_epoch: int
 
     def _connected(self) -> Connection: ...
@@ -55,10 +58,13 @@ class RoleCalls:
     def contend(self: Calls, controller_id: int) -> None:
         """Claim the role for this controller when ``/controller`` is deleted, or the process of its owner has ended.
 
-        See ``contender`` and ``liveness``. The active controller lets others notice its own end.
+        See ``contender`` and ``liveness``. The active controller lets standbys notice the end of its own process.
         """
         connection = self._connected()
-        connection.publish_liveness()
+        if self._instance is None:
+            self._instance = InstanceRecord(Instance.of_this_process(controller_id), duplicate=True)
+            self._instance.register(connection, wait=False)
+        self._instance.listen(connection)
         if connection.claim is not None:
             return
         if not connection.contender.prepared:

@@ -197,7 +197,9 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
 
     def _begin_session(self, *, first: bool = False) -> None:
         """Connect in a new session, and watch who is controller. Raises StoreError, first ConfigError too."""
-        session, memory = Session(make_client(self._settings)), Memory()
+        own = self._instance
+        memory = Memory(None if own is None or own.duplicate else own.instance)
+        session = Session(make_client(self._settings))
         connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(hear, what, path)))
         hearing = Hearing(connection, memory, self._tell)
 
@@ -221,7 +223,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
             if self._creates:
                 connection.create_missing(paths.PERSISTENT)
             if self._instance is not None:
-                self._instance.appear(connection, wait=first)
+                self._instance.register(connection, wait=first)
             connection.watches.exists(paths.CONTROLLER)
         except KframeError:
             session.close()

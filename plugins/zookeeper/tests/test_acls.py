@@ -36,6 +36,7 @@ from kframe_zookeeper.znodes import encode_broker
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewTopic
 from kframe.model.events import AlterConfigsRequested, ProducerIdsRequested
+from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
 from kframe.testing.store_world import ONE
 
@@ -53,6 +54,7 @@ from kframe.testing.store_world import ONE
         ("/config/usersmore", CREATOR_AND_READERS),
         ("/delegation_token/tokens/x", CREATOR_ONLY),
         ("/delegation_token/token_changes", CREATOR_AND_READERS),
+        ("/kframe/instances/1000", CREATOR_AND_READERS),
         ("/consumers", OPEN),
         ("/consumers/g", OPEN),
     ],
@@ -104,7 +106,9 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
         sasl=SaslLogin("kafka", "its secret"),
         create_chroot=True,
     )
-    controller, loop = build(ONE, ZooKeeperStore(settings))
+    store = ZooKeeperStore(settings)
+    controller, loop = build(ONE, store)
+    store.enlist(Instance.of_this_process(1000))
     controller.open()
     loop.start()
     with started(settings) as client:
@@ -138,7 +142,7 @@ def test_all_that_a_controller_creates_has_kafkas_acl(whole: ConnectSettings) ->
     assert {
         "/", "/controller_epoch", "/feature", "/latest_producer_id_block", "/brokers/topics/kept/partitions/1/state",
         "/config/topics/kept", "/config/brokers/<default>", "/config/changes/config_change_0000000000",
-        "/admin/delete_topics/marked",
+        "/admin/delete_topics/marked", "/kframe/instances",
     } <= found.keys()  # fmt: skip
 
 
@@ -167,7 +171,8 @@ class TestAudit:
     @pytest.mark.parametrize(
         "path",
         ["/", "/controller_epoch", "/brokers/topics/kept", "/brokers/topics/kept/partitions/0/state", "/admin",
-         "/config/topics/kept", "/admin/reassign_partitions", "/feature", "/latest_producer_id_block"],
+         "/config/topics/kept", "/admin/reassign_partitions", "/feature", "/latest_producer_id_block",
+         "/kframe", "/kframe/instances", "/kframe/instances/1000"],
     )  # fmt: skip
     def test_one_node_that_is_open_is_told(self, whole: ConnectSettings, path: str) -> None:
         with started(whole) as client:
@@ -179,7 +184,7 @@ class TestAudit:
                 assert audit(client) == (Exposed(path, True),)
             finally:
                 client.set_acls(path, before)
-                if path == "/admin/reassign_partitions":
+                if path in ("/admin/reassign_partitions", "/kframe/instances/1000"):
                     client.delete(path)
 
     def test_of_very_many_topics_some_are_looked_at(

@@ -22,11 +22,19 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.commands import ControllerRun, kframe
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.znodes import decode_instance, encode_controller, encode_instance
+from kframe_zookeeper.znodes import (
+    ListenerAddress,
+    RegisteredInstance,
+    decode_instance,
+    encode_broker,
+    encode_controller,
+    encode_instance,
+)
 
 from kframe.errors import ConfigError, ZnodeError
 from kframe.model.events import Event
 from kframe.snapshot.instances import Instance
+from kframe.testing.clusters import registration
 from kframe.testing.store_world import ONE, small_cluster
 
 OURS: Final = paths.instance_path(ONE)
@@ -57,7 +65,7 @@ def enlisted(world: ZooKeeperWorld, instance: Instance, *, duplicate: bool = Fal
 
 def holder(world: ZooKeeperWorld) -> Instance:
     """The instance in the record."""
-    return decode_instance(str(ONE), world.operator.get(OURS)[0])[0]
+    return decode_instance(str(ONE), world.operator.get(OURS)[0]).instance
 
 
 # -- whether a process lives
@@ -91,12 +99,25 @@ def test_a_frozen_process_lives_and_a_zombie_does_not() -> None:
 # -- records
 
 
-def test_a_record_says_what_an_instance_is() -> None:
+@pytest.mark.parametrize("listener", [None, ListenerAddress("::1", 40_000)])
+def test_record_round_trip(listener: ListenerAddress | None) -> None:
     instance = replace(Instance.of_this_process(7), metrics="127.0.0.1:9108")
-    assert decode_instance("7", encode_instance(instance, 6_000)) == (instance, 6_000)
+    registered = RegisteredInstance(instance, 6_000, listener)
+    assert decode_instance("7", encode_instance(registered)) == registered
 
 
-@pytest.mark.parametrize("data", [None, b"", b"[]", b'{"version":1}', b'{"version":1,"host":"h","pid":-1}'])
+_RECORD: Final = b'{"version":1,"host":"h","pid":1,"started_ms":1,"session_timeout_ms":1,"token":"%s"'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None, b"", b"[]", b'{"version":1}', b'{"version":1,"host":"h","pid":-1}',
+        _RECORD % b"z" + b"}",
+        _RECORD % (b"0" * 32) + b',"listener":{"host":"","port":1}}',
+        _RECORD % (b"0" * 32) + b',"listener":{"host":"h","port":0}}',
+    ],
+)  # fmt: skip
 def test_what_is_no_record_is_refused(data: bytes | None) -> None:
     with pytest.raises(ZnodeError, match=r"/kframe/instances/7"):
         decode_instance("7", data)
@@ -132,7 +153,7 @@ def test_instances_are_listed_by_id(worlds: Worlds) -> None:
 def test_the_id_of_a_live_process_is_refused_at_once(worlds: Worlds) -> None:
     world, first = worlds(small_cluster()), Instance.of_this_process(ONE)
     enlisted(world, first)
-    second = replace(first, token="second")
+    second = replace(first, token="2" * 32)
     with pytest.raises(ConfigError) as caught:
         enlisted(world, second)
     assert caught.value.where == "config key broker.id"
@@ -144,7 +165,7 @@ def test_the_id_of_a_live_process_is_refused_at_once(worlds: Worlds) -> None:
 def test_a_duplicate_that_is_told_to_goes_on(worlds: Worlds, caplog: pytest.LogCaptureFixture) -> None:
     world, first = worlds(small_cluster()), Instance.of_this_process(ONE)
     enlisted(world, first)
-    second = enlisted(world, replace(first, token="second"), duplicate=True)
+    second = enlisted(world, replace(first, token="2" * 32), duplicate=True)
     assert second.connected()
     assert holder(world) == first
     assert f"id {ONE} is also the id of the live instance on {first}; told to go on" in caplog.text
@@ -223,6 +244,33 @@ def test_records_that_may_not_be_written_are_no_reason_to_stop(
     store = enlisted(world, Instance.of_this_process(ONE))
     assert store.claim(ONE) == 1
     assert f"{OURS} cannot be written, so other instances do not see this one" in caplog.text
+
+
+# -- a broker that registers under the id of a running instance
+
+
+@pytest.mark.parametrize("duplicate", [False, True])
+def test_broker_with_the_id_of_this_instance_is_left_out(
+    worlds: Worlds, caplog: pytest.LogCaptureFixture, duplicate: bool
+) -> None:
+    world = worlds(small_cluster())
+    store = enlisted(world, Instance.of_this_process(70), duplicate=duplicate)
+    assert store.claim(70) == 1
+    path, broker = paths.broker_path(70), registration(70)
+    world.operator.create(path, encode_broker(broker, 0), ephemeral=True)
+    for _ in range(2):
+        assert (70 in {broker.broker_id for broker in store.read_brokers()}) == duplicate
+    assert (70 in store.load().brokers.registered_ids()) == duplicate
+    errors = [entry.message for entry in caplog.records if entry.levelname == "ERROR"]
+    assert len(errors) == (0 if duplicate else 1)
+    for message in errors:
+        address = f"{broker.endpoints[0].host}:{broker.endpoints[0].port}"
+        for part in (f"{path} is left out", address, "id 70 is the id of this instance", "give it another id"):
+            assert part in message
+    assert (path in store.quarantined()) != duplicate
+    world.operator.delete(path)
+    store.read_brokers()
+    assert store.quarantined() == {}
 
 
 # -- the command

@@ -6,124 +6,130 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
-import msgspec
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.liveness import (
-    CONNECTIONS_MOST,
-    TOKEN_BYTES,
-    Liveness,
-    LivenessListener,
-    LivenessWatch,
-    decode_liveness,
-    encode_liveness,
-)
+from kframe_zookeeper.liveness import CONNECTIONS_MOST, TOKEN_BYTES, LivenessListener, LivenessWatch
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import opened, until
 from kframe_zookeeper.testing.victims import Victim
-from kframe_zookeeper.znodes import decode_controller
+from kframe_zookeeper.znodes import ListenerAddress, RegisteredInstance, decode_controller, decode_instance
 
 from kframe.api.controller import Controller
-from kframe.errors import ZnodeError
 from kframe.model.events import Elect, Event
+from kframe.snapshot.instances import Instance
 from kframe.testing.store_world import ONE, TWO, small_cluster
 
 HOST = "127.0.0.1"
+TOKEN = "0123456789abcdef" * 2
+#: Far longer than any test: only the liveness watch can notice the end of a process.
+LONG_SESSION_MS = 120_000
+Worlds = Callable[..., ZooKeeperWorld]
 
 
 @pytest.fixture
 def listener() -> Iterator[LivenessListener]:
-    made = LivenessListener(HOST)
-    yield made
-    made.close()
+    listener = LivenessListener(HOST, TOKEN)
+    yield listener
+    listener.close()
 
 
-def connected(record: Liveness) -> tuple[socket.socket, bytes]:
+def connect(address: ListenerAddress) -> tuple[socket.socket, bytes]:
     """A connection, and the token that it begins with."""
-    connection = socket.create_connection((record.host, record.port), 10.0)
+    connection = socket.create_connection((address.host, address.port), 10.0)
     token = b""
     while len(token) < TOKEN_BYTES and (chunk := connection.recv(TOKEN_BYTES)):
         token += chunk
     return connection, token
 
 
-def watching(record: Liveness) -> tuple[LivenessWatch, threading.Event]:
+def watch(address: ListenerAddress, token: str = TOKEN) -> tuple[LivenessWatch, threading.Event]:
     ended = threading.Event()
-    return LivenessWatch(record, ended.set), ended
+    return LivenessWatch(address, token, ended.set), ended
 
 
-def test_the_end_of_a_listener_is_noticed_once_it_has_sent_its_token(listener: LivenessListener) -> None:
-    watch, ended = watching(listener.record)
-    until(lambda: watch._connection is not None)
+def test_closed_listener_is_noticed_after_its_token(listener: LivenessListener) -> None:
+    liveness_watch, ended = watch(listener.address)
+    until(lambda: liveness_watch._connection is not None)
     assert not ended.is_set()
     listener.close()
     assert ended.wait(60.0)
 
 
-def test_a_connection_that_ends_while_the_port_accepts_is_made_again(listener: LivenessListener) -> None:
-    """The listener closes what sends; that is no end of its process."""
-    watch, ended = watching(listener.record)
-    until(lambda: watch._connection is not None)
-    first = watch._connection
+def test_connection_that_ends_while_the_port_accepts_is_made_again(listener: LivenessListener) -> None:
+    """The listener closes connections that send; its process lives."""
+    liveness_watch, ended = watch(listener.address)
+    until(lambda: liveness_watch._connection is not None)
+    first = liveness_watch._connection
     assert first is not None
     first.send(b"x")
-    until(lambda: watch._connection not in (None, first))
+    until(lambda: liveness_watch._connection not in (None, first))
     assert not ended.is_set()
-    watch.close()
+    liveness_watch.close()
     listener.close()
-    watch._thread.join(60.0)
+    liveness_watch._thread.join(60.0)
     assert not ended.is_set()
 
 
-def test_a_port_that_has_never_sent_the_token_proves_nothing(listener: LivenessListener) -> None:
+def test_port_that_never_sent_the_token_proves_nothing(listener: LivenessListener) -> None:
     """It refuses connections from the beginning, or belongs to another process."""
-    record = msgspec.structs.replace(listener.record, token="00" * TOKEN_BYTES)
     with socket.create_server((HOST, 0)) as unused:
         free = unused.getsockname()[1]
-    watches = [watching(record), watching(msgspec.structs.replace(record, port=free))]
-    connection, token = connected(listener.record)
-    assert token.hex() == listener.record.token
+    watches = [watch(listener.address, "00" * TOKEN_BYTES), watch(ListenerAddress(HOST, free))]
+    connection, token = connect(listener.address)
+    assert token.hex() == TOKEN
     connection.close()
     listener.close()
-    for watch, ended in watches:
+    for liveness_watch, ended in watches:
         assert not ended.wait(0.2)
-        watch.close()
-        watch._thread.join(60.0)
+        liveness_watch.close()
+        liveness_watch._thread.join(60.0)
         assert not ended.is_set()
 
 
 def test_connections_are_bounded(listener: LivenessListener) -> None:
-    with ExitStack() as closing:
+    with ExitStack() as connections:
 
-        def token_of_another() -> bytes:
-            connection, token = connected(listener.record)
-            closing.enter_context(connection)
+        def token_of_new_connection() -> bytes:
+            connection, token = connect(listener.address)
+            connections.enter_context(connection)
             return token
 
-        first, _ = connected(listener.record)
-        assert all(token_of_another() for _ in range(CONNECTIONS_MOST - 1))
-        assert token_of_another() == b""
+        first, _ = connect(listener.address)
+        assert all(token_of_new_connection() for _ in range(CONNECTIONS_MOST - 1))
+        assert token_of_new_connection() == b""
         first.close()
-        until(lambda: token_of_another() != b"")
+        until(lambda: token_of_new_connection() != b"")
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        None, b"", b"{}", b'{"version":1,"host":"","port":1,"token":"%s"}' % (b"0" * 32),
-        b'{"version":1,"host":"h","port":0,"token":"%s"}' % (b"0" * 32),
-        b'{"version":1,"host":"h","port":1,"token":"z"}',
-    ],
-)  # fmt: skip
-def test_a_record_that_is_none_is_refused(raw: bytes | None) -> None:
-    with pytest.raises(ZnodeError):
-        decode_liveness(raw, "/kframe/liveness/1")
+def record(world: ZooKeeperWorld) -> tuple[RegisteredInstance, int]:
+    """The record of instance ONE, and the session that owns it."""
+    data, stat = world.operator.get(paths.instance_path(ONE))
+    return decode_instance(str(ONE), data), stat.owner_session_id
 
 
-def test_a_record_is_read_as_it_was_written(listener: LivenessListener) -> None:
-    assert decode_liveness(encode_liveness(listener.record), "/x") == listener.record
+def test_contending_adds_the_listener_to_the_record_of_the_instance(worlds: Worlds) -> None:
+    world, instance = worlds(small_cluster()), Instance.of_this_process(ONE)
+    store = world.connect()
+    store.enlist(instance)
+    store.open(lambda event: None)
+    assert record(world)[0].listener is None
+    store.contend(ONE)
+    connection = store._connection
+    assert connection is not None
+    assert record(world)[0][::2] == (instance, connection.listener)
+    store.enlist(replace(instance, metrics="h:1"))
+    until(lambda: record(world)[0].instance.metrics == "h:1")
+    assert record(world)[0].listener == connection.listener
+    world.expire(store)
+    assert record(world)[0].listener is None  # the new session has no listener yet
+    store.contend(ONE)
+    assert store._connection is not None
+    registered, owner = record(world)
+    assert (registered.listener, owner) == (store._connection.listener, store._connection.session.session_id)
+    assert registered.instance.metrics == "h:1"
 
 
 def contend(controller: Controller) -> None:
@@ -133,30 +139,30 @@ def contend(controller: Controller) -> None:
     store.contend(ONE)
 
 
-def in_the_place_of(world: ZooKeeperWorld, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
+def standby_of(world: ZooKeeperWorld, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
     """A standby that watches the process of the active controller."""
-    heard: list[Event] = []
+    events: list[Event] = []
     active.stand()
     assert active.settle()
     active.ask(contend)
-    standby = opened(world, heard=heard)
+    standby = opened(world, heard=events)
     assert standby.controller() == ONE
     standby.contend(TWO)
     connection = standby._connection
     assert connection is not None
     until(lambda: connection._watch is not None and connection._watch._connection is not None)
-    heard.clear()
-    return standby, heard
+    events.clear()
+    return standby, events
 
 
-def test_a_standby_replaces_a_controller_whose_process_is_killed(worlds: Callable[..., ZooKeeperWorld]) -> None:
-    """Long before its session ends, and with no moment at which brokers could see the role free."""
+def test_standby_replaces_a_killed_controller(worlds: Worlds) -> None:
+    """Long before its session ends; brokers never see the role free."""
     world = worlds(small_cluster())
-    active = Victim(ONE, world.settings(session_timeout_ms=120_000))
+    active = Victim(ONE, world.settings(session_timeout_ms=LONG_SESSION_MS))
     try:
-        standby, heard = in_the_place_of(world, active)
+        standby, events = standby_of(world, active)
         active.kill()
-        until(lambda: Elect() in heard)
+        until(lambda: Elect() in events)
         assert decode_controller(world.operator.get(paths.CONTROLLER)[0]).brokerid == TWO
         assert standby.claim(TWO) == 2
         assert standby.may_act()
@@ -164,16 +170,15 @@ def test_a_standby_replaces_a_controller_whose_process_is_killed(worlds: Callabl
         active.close()
 
 
-def test_a_controller_that_is_frozen_is_not_replaced(worlds: Callable[..., ZooKeeperWorld]) -> None:
-    """The kernel keeps its connections; only the end of its session tells."""
+def test_frozen_controller_keeps_the_role_until_its_session_ends(worlds: Worlds) -> None:
+    """The kernel keeps the connections of a stopped process."""
     world = worlds(small_cluster())
     active = Victim(ONE, world.settings(session_timeout_ms=4_000))
     try:
-        standby, heard = in_the_place_of(world, active)
+        standby, events = standby_of(world, active)
         active.freeze()
-        until(lambda: Elect() in heard)
+        until(lambda: Elect() in events)
         assert standby.claim(TWO) == 2
-        # The record was deleted by the server: nothing else tells a watch that there is none.
         assert not standby._connection.contender.prepared  # type: ignore[union-attr]
         active.wake()
         until(lambda: not active.settle())
@@ -181,20 +186,20 @@ def test_a_controller_that_is_frozen_is_not_replaced(worlds: Callable[..., ZooKe
         active.close()
 
 
-def test_a_successor_is_not_taken_for_the_process_that_ended(worlds: Callable[..., ZooKeeperWorld]) -> None:
-    """The role has passed on by the time that the end is noticed: the claim names the record that it replaces."""
+def test_claim_is_refused_after_another_controller_was_elected(worlds: Worlds) -> None:
+    """The claim names the record that it replaces."""
     world = worlds(small_cluster())
-    active = Victim(ONE, world.settings(session_timeout_ms=120_000))
+    active = Victim(ONE, world.settings(session_timeout_ms=LONG_SESSION_MS))
     try:
-        standby, _ = in_the_place_of(world, active)
+        standby, _ = standby_of(world, active)
         connection = standby._connection
         assert connection is not None
-        owner = connection.contender.holder()
-        assert owner is not None
+        holder = connection.contender.holder()
+        assert holder is not None
         connection.session.client.on_deleted = lambda _path: None
         other = opened(world)
         assert other.take_over(TWO + 1) == 2
-        connection.contender.replace(owner)
+        connection.contender.replace(holder.owner)
         assert not connection.contender.pending()
         assert other.owns_role()
         assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"

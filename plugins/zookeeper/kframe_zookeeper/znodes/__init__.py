@@ -28,7 +28,12 @@ from kframe_zookeeper.znodes.configs import (
     encode_config,
     encode_config_change,
 )
-from kframe_zookeeper.znodes.instances import decode_instance, encode_instance
+from kframe_zookeeper.znodes.instances import (
+    ListenerAddress,
+    RegisteredInstance,
+    decode_instance,
+    encode_instance,
+)
 from kframe_zookeeper.znodes.lists import (
     decode_log_dir_event,
     decode_partitions,
@@ -48,7 +53,9 @@ __all__ = [
     "ConfigChange",
     "ControllerZnode",
     "Extra",
+    "ListenerAddress",
     "ProducerIdBlock",
+    "RegisteredInstance",
     "StateZnode",
     "StoredTopic",
     "ZnodeError",
