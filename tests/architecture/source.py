@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +35,17 @@ class Block:
 def module_name(path: Path) -> str:
     """The importable name of a module of the package."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+@cache
+def tracked_files(*suffixes: str) -> tuple[Path, ...]:
+    """Files of the repository with one of ``suffixes``: those in git, or all without git."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(listing, capture_output=True, text=True, check=False, cwd=ROOT).stdout.split("\0")
+    paths = [ROOT / name for name in listed if name] or [
+        path for path in ROOT.rglob("*") if not {"build", ".venv", ".git"} & set(path.relative_to(ROOT).parts)
+    ]
+    return tuple(sorted(path for path in paths if path.suffix in suffixes and path.is_file()))
 
 
 def product_files(*suffixes: str) -> list[Path]:

@@ -1,0 +1,197 @@
+"""Find references to documents, paths, tests, commands, make targets and configuration keys that do not exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import click
+
+from kframe.cli.app import cli
+from tests.architecture.source import ROOT, tracked_files
+
+#: Yields the offset and the name of each reference that does not resolve.
+Check: TypeAlias = "Callable[[Path, str], Iterator[tuple[int, str]]]"
+
+RULES: Final = ROOT / "docs" / "reference" / "controller"
+BOOKS: Final = {path.stem: path for path in RULES.glob("*.md")}
+
+DOCUMENT: Final = re.compile(r"(?<![\w/.-])(?P<path>(?:\.\./)*[\w-][\w./-]*\.md)\b")
+SECTION: Final = re.compile(
+    r"(?P<page>[\w./-]+\.md)`*\)?,?\s+(?:sections?\s+)?(?P<numbers>\d+(?:\.\d+)?(?:(?:,| and| to) \d+(?:\.\d+)?)*)"
+)
+RULE: Final = re.compile(
+    r"\b(?P<book>state-machines|elections|wire|zookeeper|broker-partition|controller) "
+    r"(?P<number>\d+(?:\.\d+)?)(?=:|[);,]| to \d)"
+)
+LINK: Final = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+PATH: Final = re.compile(
+    r"(?<![\w/.\x22-])(?P<path>(?:kframe|tests|plugins|benchmarks|examples|simulator|docs)/[\w./-]*[\w/])"
+)
+TEST: Final = re.compile(r"`(?P<name>test_\w+)`")
+MAKE: Final = re.compile(r"(?:^|`)make (?:-\w+ )*(?P<target>[a-z][\w-]*)", re.MULTILINE)
+MODULE: Final = re.compile(r"\bpython3? -m (?P<name>(?:kframe|benchmarks|tests)[\w.]*)")
+BLOCK: Final = re.compile(r"^```(?:text|sh)\n(?P<lines>.+?)^```", re.MULTILINE | re.DOTALL)
+COMMAND: Final = re.compile(r"(?:`|^\$? ?(?:\.venv/bin/)?)kframe (?P<words>[a-z][^`\n|#]*)", re.MULTILINE)
+KEY: Final = re.compile(r"`(?P<key>kframe\.[a-z]+(?:\.[a-z]+)+)(?:=[^`]*)?`")
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def line_of(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def shown(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Matches within backticks, or on a line of a code block."""
+    blocks = [range(*match.span()) for match in BLOCK.finditer(text)]
+    for match in pattern.finditer(text):
+        if text[match.start()] == "`" or any(match.start() in block for block in blocks):
+            yield match
+
+
+@cache
+def headings(page: Path) -> frozenset[str]:
+    """GitHub's anchors of a page, and the numbers of its numbered sections."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    return frozenset(anchors | {title.split()[0].rstrip(".") for title in titles})
+
+
+@cache
+def page_names() -> frozenset[str]:
+    """File names of all pages, for references by name alone."""
+    return frozenset(path.name for path in tracked_files(".md"))
+
+
+def document(name: str, source: Path) -> Path | None:
+    """The page that ``source`` names, relative to the root, docs/ or its own folder, or by file name alone."""
+    named = [path for path in tracked_files(".md") if path.name == name] if name in page_names() else []
+    candidates = (ROOT / name, source.parent / name, ROOT / "docs" / name, *named)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def documents(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in DOCUMENT.finditer(text):
+        elsewhere = path.suffix == ".py" and match["path"].startswith("../")  # text of a generated page
+        if not elsewhere and document(match["path"], path) is None:
+            yield match.start(), match["path"]
+
+
+def sections(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in SECTION.finditer(text):
+        page = document(match["page"], path)
+        for number in re.findall(r"\d+(?:\.\d+)?", match["numbers"]):
+            if page is not None and number not in headings(page):
+                yield match.start(), f"{match['page']} section {number}"
+
+
+def rules(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in RULE.finditer(text):
+        unnumbered = match["book"] == "controller" and "." not in match["number"] and int(match["number"]) > 16
+        if not unnumbered and match["number"] not in headings(BOOKS[match["book"]]):
+            yield match.start(), match[0]
+
+
+def links(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in LINK.finditer(text):
+        target, _, anchor = match["target"].partition("#")
+        if "://" in target:
+            continue
+        page = path.parent / target if target else path
+        if not page.exists() or (anchor and page.suffix == ".md" and anchor not in headings(page)):
+            yield match.start(), match["target"]
+
+
+def paths(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in PATH.finditer(text):
+        name = match["path"].rstrip("./")
+        if "no-such" in name:
+            continue
+        pattern = text[match.end() : match.end() + 1] in set("*{<") or re.search(r"\b[A-Z]{2,}\b", name)
+        target = ROOT / (name.rpartition("/")[0] if pattern else name)
+        if not target.exists() and not list(target.parent.glob(f"{target.name}.*")):
+            yield match.start(), name
+
+
+@cache
+def all_tests() -> frozenset[str]:
+    """Names of all test functions and test modules."""
+    files = [path for path in tracked_files(".py") if path.name.startswith("test_")]
+    functions = (
+        node.name
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    )
+    return frozenset(functions) | {path.stem for path in files}
+
+
+def tests_named(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in TEST.finditer(text):
+        if match["name"] not in all_tests():
+            yield match.start(), match["name"]
+
+
+@cache
+def make_targets() -> frozenset[str]:
+    return frozenset(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def targets(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in shown(MAKE, text):
+        if match["target"] not in make_targets():
+            yield match.start(), match[0]
+
+
+def modules(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in MODULE.finditer(text):
+        try:
+            there = find_spec(match["name"].rstrip(".")) is not None
+        except ModuleNotFoundError:
+            there = False
+        if not there:
+            yield match.start(), match[0]
+
+
+def commands(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in shown(COMMAND, text):
+        try:
+            words = shlex.split(match["words"])
+        except ValueError:
+            words = match["words"].split()
+        command: click.Command | None = cli
+        while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
+            command = command.get_command(click.Context(command), words.pop(0))
+        if command is None:
+            yield match.start(), match[0]
+            continue
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for word in words:
+            option = word.partition("=")[0].rstrip(".,;:)")
+            if option.startswith("--") and option not in known | {"--help", "--version"}:
+                yield match.start(), f"{match[0]}: {option}"
+
+
+@cache
+def known_keys() -> frozenset[str]:
+    """Dotted names that the product spells as strings."""
+    files = [path for path in tracked_files(".py") if "tests" not in path.relative_to(ROOT).parts]
+    return frozenset(key for path in files for key in re.findall(r"\"(kframe(?:\.[a-z]+)+)", path.read_text()))
+
+
+def keys(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    for match in KEY.finditer(text):
+        name = match["key"]
+        parent = ROOT / Path(*name.split(".")[:-1])
+        module = (ROOT / Path(*name.split("."))).exists() or parent.is_dir() or parent.with_suffix(".py").exists()
+        if name not in known_keys() and not module:
+            yield match.start(), name

@@ -1,0 +1,81 @@
+"""Every document, section, path, test, command, make target and configuration key that the repository names exists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.architecture import references
+from tests.architecture.references import Check
+from tests.architecture.source import ROOT, tracked_files
+
+#: Folders whose references are being corrected. This list only shrinks.
+PENDING: Final = (
+    "kframe/api/", "kframe/broker/", "kframe/cli/", "kframe/core/", "kframe/embedded/", "kframe/model/", "kframe/plug/",
+    "kframe/runtime/", "kframe/shadow/", "kframe/sim/", "kframe/testing/", "kframe/wire/", "plugins/", "simulator/",
+    "tests/api/", "tests/broker/", "tests/cli/", "tests/contract/", "tests/core/", "tests/defects/", "tests/embedded/",
+    "tests/model/", "tests/mutants/", "tests/plug/", "tests/runtime/", "tests/search/", "tests/shadow/", "tests/sim/",
+    "tests/wire/", "docs/explanation/", "docs/howto/", "docs/reference/apis.md",
+)  # fmt: skip
+
+CODE: Final = tuple(path for path in tracked_files(".py", ".pyx", ".pxd", ".pyi", ".toml") if path != Path(__file__))
+#: Records name what existed when they were made, so that only their links are checked.
+RECORDS: Final = "docs/evidence/"
+PAGES: Final = tuple(path for path in tracked_files(".md") if path.name != "CHANGELOG.md")
+IN_CODE: Final = (
+    references.documents, references.sections, references.rules, references.targets, references.modules,
+    references.tests_named, references.paths,
+)  # fmt: skip
+IN_PAGES: Final = (
+    references.documents, references.sections, references.links, references.paths, references.tests_named,
+    references.targets, references.modules, references.commands, references.keys,
+)  # fmt: skip
+
+
+def unresolved(files: tuple[Path, ...], check: Check) -> list[str]:
+    """References in ``files`` that do not resolve, as file, line and name."""
+    results = []
+    for path in files:
+        name = str(path.relative_to(ROOT))
+        record = name.startswith(RECORDS) and check is not references.links
+        if not record and not name.startswith(PENDING):
+            text = path.read_text()
+            results += [f"{name}:{text.count(chr(10), 0, offset) + 1} {found}" for offset, found in check(path, text)]
+    return results
+
+
+@pytest.mark.parametrize("check", IN_CODE, ids=lambda check: check.__name__)
+def test_references_in_code_resolve(check: Check) -> None:
+    assert unresolved(CODE, check) == []
+
+
+@pytest.mark.parametrize("check", IN_PAGES, ids=lambda check: check.__name__)
+def test_references_in_documents_resolve(check: Check) -> None:
+    assert unresolved(PAGES, check) == []
+
+
+@pytest.mark.parametrize(
+    "check, text, names",
+    [
+        (references.documents, "see docs/missing.md and README.md", ["docs/missing.md"]),
+        (
+            references.sections,
+            "docs/reference/controller/wire.md section 99",
+            ["docs/reference/controller/wire.md section 99"],
+        ),
+        (references.rules, "wire 9: ok; elections 3.9: missing; controller 1000: an id", ["elections 3.9"]),
+        (references.links, "[a](README.md#no-such-heading)", ["README.md#no-such-heading"]),
+        (references.paths, "kframe/missing.py and kframe/errors", ["kframe/missing.py"]),
+        (references.tests_named, "`test_that_nothing_defines`", ["test_that_nothing_defines"]),
+        (references.targets, "`make nothing`", ["`make nothing"]),
+        (references.modules, "python -m benchmarks.nothing", ["python -m benchmarks.nothing"]),
+        (references.commands, "`kframe whatif nothing`", ["`kframe whatif nothing"]),
+        (references.commands, "`kframe whatif fail S --nothing`", ["`kframe whatif fail S --nothing: --nothing"]),
+        (references.keys, "`kframe.no.such.key` and `kframe.reassignment.strict`", ["kframe.no.such.key"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_missing_target_is_reported(check: Check, text: str, names: list[str]) -> None:
+    assert [name for _, name in check(ROOT / "ARCHITECTURE.md", text)] == names
