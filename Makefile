@@ -90,29 +90,29 @@ bench: setup
 # The record is kept after each size; ARGS may choose fewer.
 bench-suite: setup
 	$(PY) -m benchmarks --only suite --largest 10000000 --out $(KEPT)-suite.json $(ARGS)
-	$(PY) -m benchmarks.plots
+	$(PY) -m benchmarks.report.plots
 
 bench-peers: setup
 	$(PY) -m benchmarks.against_kafka $(ARGS)
 
 # Six clusters and thirty of 100,000 partitions; ARGS may choose fewer.
 bench-fleet: setup
-	$(PY) -m benchmarks.fleet_commands --out $(KEPT)-fleet-commands.json $(ARGS)
+	$(PY) -m benchmarks.fleet.commands --out $(KEPT)-fleet-commands.json $(ARGS)
 
 bench-compare: setup
-	$(PY) -m benchmarks.compare $(ARGS)
+	$(PY) -m benchmarks.report.compare $(ARGS)
 
 # Some ten minutes on a machine that does nothing else.
 limits: setup
-	$(PY) -m benchmarks.roofline --out $(KEPT)-roofline.json
-	$(PY) -m benchmarks.own_work --out $(KEPT)-own-work.json
-	$(PY) -m benchmarks.plots
+	$(PY) -m benchmarks.limits.roofline --out $(KEPT)-roofline.json
+	$(PY) -m benchmarks.limits.failure_cost --out $(KEPT)-own-work.json
+	$(PY) -m benchmarks.report.plots
 
 roofline: setup
-	$(PY) -m benchmarks.roofline $(ARGS)
+	$(PY) -m benchmarks.limits.roofline $(ARGS)
 
 plots: setup
-	$(PY) -m benchmarks.plots $(ARGS)
+	$(PY) -m benchmarks.report.plots $(ARGS)
 
 # Of fifty seeds one is played twice. SIM_SEEDS and SIM_JOBS choose others.
 sim: setup

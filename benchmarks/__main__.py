@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import growth, sweeping, timed
-from benchmarks.ratios import Held, Ratio, as_plain, held, lines, of_record, to_record
+from benchmarks.fleet import sweep as sweeping
+from benchmarks.limits import growth
 from benchmarks.records import LATEST, RESULTS, Growing, newest, table
+from benchmarks.report.ratios import Held, Ratio, as_plain, held, lines, of_record, to_record
+from benchmarks.suite import timed
 from kframe.bench import BENCHES
 
 #: Counted runs of AlterPartition in clusters of different sizes.

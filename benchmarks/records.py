@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
+import platform
+import subprocess
 import sys
 import time
 import traceback
@@ -12,12 +15,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import machine
-
+ROOT: Final = Path(__file__).resolve().parents[1]
 #: Records that are kept with the code.
-RESULTS: Final = Path(__file__).resolve().parent / "results"
+RESULTS: Final = ROOT / "benchmarks" / "results"
 #: Where each command leaves what it measured last.
-LATEST: Final = Path(__file__).resolve().parent.parent / "build" / "bench"
+LATEST: Final = ROOT / "build" / "bench"
+
+
+def describe_machine() -> dict[str, Any]:
+    """Processor, cores, memory, system, Python, the commit, and whether tracked files differ from it."""
+    return {
+        "processor": _first_field("/proc/cpuinfo", "model name") or platform.processor(),
+        "cores": os.cpu_count(),
+        "memory": _first_field("/proc/meminfo", "MemTotal"),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "commit": _git("rev-parse", "HEAD"),
+        "modified": bool(_git("status", "--porcelain", "--untracked-files=no")),
+    }
+
+
+def _first_field(path: str, name: str) -> str | None:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)), None)
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def table(lines: Sequence[tuple[str, ...]], legend: str) -> None:
@@ -28,11 +55,16 @@ def table(lines: Sequence[tuple[str, ...]], legend: str) -> None:
     print(f"{legend}\n")
 
 
-def write_record(path: Path, command: Sequence[str], measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep figures with the time, the machine, the commit and the command; return what was written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def record_of(command: Sequence[str], measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures with the time, the command, the machine and the commit."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    document = {"when": now, "command": list(command), **machine.describe(), **measured}
+    return {"when": now, "command": list(command), **describe_machine(), **measured}
+
+
+def write_record(path: Path, command: Sequence[str], measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Write ``record_of`` the figures as JSON; return it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = record_of(command, measured)
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return document
 

@@ -14,7 +14,10 @@ RACKS: Final = 5
 
 
 def whole_snapshot(partitions: int, brokers: int) -> Snapshot:
-    """The same cluster as the peers' (``benchmarks/peers``): all in order, loads spread evenly, whole topics of 100."""
+    """A healthy cluster of whole topics of 100 partitions, leaders and followers spread evenly.
+
+    The Java benchmarks of Kafka's controllers use the same layout (``benchmarks/against_kafka/peerbench``).
+    """
     return generate(partitions, brokers, REPLICATION_FACTOR, layout="peerbench")
 
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks import against_kafka, engine, live, peers
-from benchmarks.against_kafka import PAIRS, Plan
+from benchmarks import timing
+from benchmarks.against_kafka import __main__ as against_kafka
+from benchmarks.against_kafka import kafka_classes
+from benchmarks.against_kafka.__main__ import PAIRS, Plan
+from benchmarks.live import __main__ as live
 
-SCALA = peers.PEERS / "zk/src/main/scala/peerbench/zk/ZkController.scala"
+SCALA = kafka_classes.PEERS / "zk/src/main/scala/peerbench/zk/ZkController.scala"
 SIZE = {"partitions": 1_000, "brokers": 10}
 
 
@@ -22,7 +25,7 @@ def ours(bench: str, ready: float, decide: float) -> dict[str, Any]:
     return {"bench": bench, **SIZE, "seconds": seconds, "state_bytes_per_partition": 80.0}
 
 
-def kraft(seconds: float, heap: int) -> peers.Figures:
+def kraft(seconds: float, heap: int) -> kafka_classes.Figures:
     """What the KRaft classes print, as far as a row looks at it."""
     return {
         "kraft.broker_failure.generate_and_replay": {"seconds_min": seconds},
@@ -46,7 +49,7 @@ def test_the_better_collector_counts_against_our_medians() -> None:
 def test_parts_of_a_peer_are_summed_at_their_fastest() -> None:
     pair = PAIRS["zk"][0]
     figures = {part: {"seconds_min": seconds} for part, seconds in zip(pair.parts, (2.0, 1.0), strict=True)}
-    assert peers.best_seconds(figures, pair.parts) == 3.0
+    assert kafka_classes.best_seconds(figures, pair.parts) == 3.0
 
 
 def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,15 +59,15 @@ def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: py
         order.append(bench)
         return ours(bench, 1.0, 1.0)
 
-    def time_theirs(work: peers.Work, collector: str, _heap: str) -> peers.Figures:
+    def time_theirs(work: kafka_classes.Work, collector: str, _heap: str) -> kafka_classes.Figures:
         order.append(f"{work.controller} {collector}")
         return kraft(1.0, 1)
 
-    monkeypatch.setattr(engine, "run", time_ours)
-    monkeypatch.setattr(peers, "run", time_theirs)
+    monkeypatch.setattr(timing, "run_bench", time_ours)
+    monkeypatch.setattr(kafka_classes, "run", time_theirs)
     found, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g", 0))
     assert order == ["broker-failure", "kraft g1", "broker-failure", "kraft parallel", "broker-failure"]
-    assert (len(found), set(figures)) == (3, set(peers.COLLECTORS))
+    assert (len(found), set(figures)) == (3, set(kafka_classes.COLLECTORS))
 
 
 def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
@@ -79,7 +82,9 @@ def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
 def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first size is kept when the second one fails, whole controllers are measured all the same."""
 
-    def turns(controller: str, partitions: int, _plan: Plan) -> tuple[list[dict[str, Any]], dict[str, peers.Figures]]:
+    def turns(
+        controller: str, partitions: int, _plan: Plan
+    ) -> tuple[list[dict[str, Any]], dict[str, kafka_classes.Figures]]:
         if partitions > 1_000:
             raise subprocess.CalledProcessError(1, "java")
         return [ours("broker-failure", 1.0, 0.5)], {"g1": kraft(8.0, 640)}
@@ -89,7 +94,7 @@ def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: p
         return []
 
     out = tmp_path / "peers.json"
-    monkeypatch.setattr(peers, "missing", lambda: None)
+    monkeypatch.setattr(kafka_classes, "missing", lambda: None)
     monkeypatch.setattr(against_kafka, "turns", turns)
     monkeypatch.setattr(live, "lives", lives)
     sizes = ["--partitions", "2000", "1000", "--live", "1000", "--alone"]
@@ -110,7 +115,7 @@ def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_the_peers_measure_what_is_looked_for(controller: str, source: str) -> None:
-    text = (peers.PEERS / source).read_text()
+    text = (kafka_classes.PEERS / source).read_text()
     for part in sum((pair.parts for pair in PAIRS[controller]), ()):
         assert f'measure("{part.split(".")[1]}"' in text
-    assert peers.HEAP_AFTER[controller].split(".")[1] in text
+    assert kafka_classes.HEAP_AFTER[controller].split(".")[1] in text

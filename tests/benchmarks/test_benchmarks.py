@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import growth, timed
 from benchmarks.__main__ import main
+from benchmarks.limits import growth
+from benchmarks.report.targets import TARGETS
+from benchmarks.suite import timed
 from benchmarks.suite.conftest import counted_runs
-from benchmarks.targets import TARGETS
 from kframe.bench import BENCHES
 from tests.architecture.source import ROOT
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.compare``: what counts as worse, in made-up records."""
+"""``python -m benchmarks.report.compare``: what counts as worse, in made-up records."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import compare
-from benchmarks.ratios import Ratio, held, of_record, to_record
 from benchmarks.records import newest
-from benchmarks.targets import TARGETS
+from benchmarks.report import compare
+from benchmarks.report.ratios import Ratio, held, of_record, to_record
+from benchmarks.report.targets import TARGETS
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import failovers
+from benchmarks.live import failovers
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import live
+from benchmarks.live import __main__ as live
 
 
 def life(number: int, controller: str, failover: float, broker_failure: float, read: float) -> list[live.Record]:

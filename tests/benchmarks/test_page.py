@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import own_work, page, plots, readme
-from benchmarks.kept import KINDS, kept
+from benchmarks.limits import failure_cost
 from benchmarks.records import RESULTS
+from benchmarks.report import page, plots, readme
+from benchmarks.report.kept import KINDS, kept
 
 DOCS = plots.DOCS
 FRAME = {"when": "2026-11-22T01:00:00+00:00", "processor": "P", "cores": 2, "python": "3.11.7", "commit": "c" * 40,
@@ -32,7 +33,7 @@ FIGURES: dict[str, Any] = {
               "times_raw": [2.0, 3.0], "ratio": 20.0}
              for event in ("failover", "broker-failure")],
     "roofline": {"partitions": 100, "brokers": 4, "kernels": [KERNEL, KERNEL | {"rows": "one broker's", "times": 1.0}]},
-    "own_work": [own_work.series("broker-failure", "partitions", POINTS)],
+    "own_work": [failure_cost.series("broker-failure", "partitions", POINTS)],
     "requests": [{"bench": "topic-deletion", "partitions": [10, 20], "seconds": [0.0015, 0.25], "exponent": 1.0}],
     "suite": [{"bench": "batching", "partitions": size, "brokers": 100, "seconds": {"ready": {"median": size / 1e6}}}
               for size in (1_000, 200_000)] + [FAILURE, FAILURE | {"partitions": 10_000_000, "brokers": 1_000}],
@@ -170,7 +171,7 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 def test_small_brokers_lead_what_they_host() -> None:
-    cluster = own_work.with_small_brokers(1_000, 8, 20, small=3)
+    cluster = failure_cost.with_small_brokers(1_000, 8, 20, small=3)
     assert [int((cluster.partitions.leader == broker).sum()) for broker in (8, 9, 10)] == [20, 20, 20]
     assert [int((cluster.partitions.replica == broker).sum()) for broker in (8, 9, 10)] == [20, 20, 20]
 
@@ -178,7 +179,7 @@ def test_small_brokers_lead_what_they_host() -> None:
 def test_cost_against_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "record.json"
     words = ["--clusters", "700", "1400", "--hosted", "20", "40", "--brokers", "6", "--runs", "1", "--out", str(out)]
-    assert own_work.main(words) == 0
+    assert failure_cost.main(words) == 0
     by_cluster, by_host, alter = json.loads(out.read_text())["own_work"]
     assert [point["hosted"] for point in by_cluster["points"]] == [20, 20]
     assert [(point["partitions"], point["hosted"]) for point in by_host["points"]] == [(1_400, 20), (1_400, 40)]
@@ -192,4 +193,4 @@ def test_cost_against_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_brokers_that_do_not_go_in() -> None:
     with pytest.raises(ValueError, match="7 brokers of 200 partitions each do not go into 1000"):
-        own_work.failure(1_000, 8, 200)
+        failure_cost.failure(1_000, 8, 200)

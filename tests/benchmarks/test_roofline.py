@@ -1,4 +1,4 @@
-"""``python -m benchmarks.roofline``: every kernel is measured, the bytes are counted right, and so are the answers."""
+"""``python -m benchmarks.limits.roofline``: every kernel is measured, its bytes are counted, its result is checked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import roofline
-from benchmarks.roofline_kernels import LINE_BYTES, NOT_MEASURED, WHOLE_ONLY, Ground, calls_of, run
+from benchmarks.limits import roofline
+from benchmarks.limits.kernel_calls import LINE_BYTES, NOT_MEASURED, WHOLE_ONLY, Ground, calls_of, run
 from kframe import kernels
 from kframe.kernels import reference
 

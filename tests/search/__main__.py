@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import machine
+from benchmarks.records import describe_machine
 from tests.search.explore import Report, replay, search, text
 from tests.search.subject import quiet
 from tests.search.world import World
@@ -25,7 +25,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = {name: WORLDS[name] for name in arguments.world or WORLDS}
     if arguments.replay is not None:
         return _replay(next(iter(chosen.values())), arguments.replay.read_text().splitlines())
-    for key, value in machine.describe().items():
+    for key, value in describe_machine().items():
         print(f"{key}: {value}")
     print("\n| world | depth | states | steps | at rest | steps of the core | processor seconds |\n" + "|---" * 7 + "|")
     failed = [name for name, one in chosen.items() if _search(name, one, arguments.depth or one.depth).found]

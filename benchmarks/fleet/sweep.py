@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from benchmarks.timing import timed
 from kframe.snapshot import Health, generate
 from kframe.whatif import WhatIf
 from kframe.whatif.study import config_of
@@ -67,8 +66,6 @@ def _line(result: Result) -> tuple[str, ...]:
 
 
 def _timed(seconds: list[float], work: Callable[[], Any]) -> Any:
-    gc.collect()
-    begun = time.perf_counter()
-    done = work()
-    seconds.append(time.perf_counter() - begun)
-    return done
+    elapsed, result = timed(work)
+    seconds.append(elapsed)
+    return result

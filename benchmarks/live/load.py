@@ -1,8 +1,8 @@
 """A whole cluster loaded by a controller's store under a short session, in one process beside its server.
 
-    python bench_load.py [--partitions 1000000] [--session-timeout-ms 6000]
+    python -m benchmarks.live.load [--partitions 1000000] [--session-timeout-ms 6000]
 
-Prints one JSON object: seconds of the load and of a write of all states, the peak of the loading process's memory, the
+Prints one JSON record: seconds of the load and of a write of all states, the peak of the loading process's memory, the
 longest time for which its threads stood still, and whether its session lived on. A server of its own is started on the
 same machine, which does not force its log to disk. Writing a million partitions there first takes a minute.
 """
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -29,6 +27,7 @@ from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOptions
 
+from benchmarks.records import ROOT, record_of
 from kframe.model.changes import StateChange
 from kframe.model.columns import Int32, Ragged
 from kframe.model.events import Event, SessionExpired
@@ -148,18 +147,15 @@ def main() -> None:
             url = f"zookeeper://{server.address}/load?session.timeout.ms={chosen.session_timeout_ms}"
             url += "&kframe.create.chroot=true"
             seed(url, chosen.partitions)
-            command = [sys.executable, __file__, "--url", url]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            command = [sys.executable, "-m", "benchmarks.live.load", "--url", url]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
         finally:
             server.stop()
     figures = json.loads(done.stdout) | {
         "session_timeout_ms": chosen.session_timeout_ms,
-        "python": platform.python_version(),
         "zookeeper": VERSION,
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, client and server on the same ones",
-        "command": " ".join(["python", *sys.argv]),
     }
-    print(json.dumps(figures, indent=2))
+    print(json.dumps(record_of(["python", "-m", "benchmarks.live.load", *sys.argv[1:]], figures), indent=2))
 
 
 if __name__ == "__main__":

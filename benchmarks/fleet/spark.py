@@ -1,4 +1,4 @@
-"""A fleet on Spark against the engine alone: ``python -m benchmarks.fleet``, of failovers or with ``--sweep``.
+"""A fleet on Spark against the engine alone: ``python -m benchmarks.fleet.spark``, of failovers or with ``--sweep``.
 
 Times are wall times in seconds. ``engine`` is one machine, one cluster after another, from tables in memory to the
 changed partitions as a table. ``start`` is a session's start; ``first`` the same failover of a cluster of a thousand
@@ -18,7 +18,6 @@ import json
 import os
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +27,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from benchmarks.timing import timed
 from kframe.snapshot import Snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark import failover, sweeping
@@ -59,7 +59,7 @@ def main() -> None:
         for number in range(given.clusters):
             snapshot = generate(given.partitions, given.brokers, racks=4, seed=number)
             _write(snapshot, f"cluster-{number:03d}", Path(place) / "whole")
-            seconds, rows = _timed(partial(work.alone, snapshot))
+            seconds, rows = timed(partial(work.alone, snapshot))
             found["engine"] += seconds
             found["rows"] += rows
         del snapshot
@@ -111,7 +111,7 @@ SWEEP: Final = Work("sweep", _sweep_alone, _sweep_on_spark)
 def _on_spark(place: Path, given: argparse.Namespace, work: Work) -> dict[str, Any]:
     conf = {"spark.driver.memory": given.driver_memory, "spark.sql.shuffle.partitions": 2,
             "spark.local.dir": str(place / "local")}  # fmt: skip
-    start, spark = _timed(lambda: session(given.master, conf=conf))
+    start, spark = timed(lambda: session(given.master, conf=conf))
     spark.sparkContext.setLogLevel("ERROR")
 
     def read(where: Path) -> list[Any]:
@@ -125,9 +125,9 @@ def _on_spark(place: Path, given: argparse.Namespace, work: Work) -> dict[str, A
     def carry() -> None:
         partitions.mapInArrow(same, partitions.schema).write.format("noop").mode("overwrite").save()
 
-    first, _ = _timed(lambda: work.on_spark(spark, read(place / "small")))
-    no_op, _ = _timed(carry)
-    seconds, rows = _timed(lambda: work.on_spark(spark, (partitions, brokers, clusters)))
+    first, _ = timed(lambda: work.on_spark(spark, read(place / "small")))
+    no_op, _ = timed(carry)
+    seconds, rows = timed(lambda: work.on_spark(spark, (partitions, brokers, clusters)))
     with _Memory() as memory:
         work.on_spark(spark, (partitions, brokers, clusters))
     spark.stop()
@@ -140,12 +140,6 @@ def _write(snapshot: Snapshot, cluster: str, place: Path) -> None:
         (place / table.name).mkdir(parents=True, exist_ok=True)
         rows = pa.Table.from_batches(list(rows_of(snapshot, cluster, table)), table.schema)
         parquet.write_table(rows, place / table.name / f"{cluster}.parquet", row_group_size=2**17)
-
-
-def _timed(act: Callable[[], Any]) -> tuple[float, Any]:
-    begun = time.perf_counter()
-    result = act()
-    return time.perf_counter() - begun, result
 
 
 class _Memory:

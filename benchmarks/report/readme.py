@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.kept import Kept, kept
-from benchmarks.page import NONE
+from benchmarks.report.kept import Kept, kept
+from benchmarks.report.page import NONE
 
 Row = dict[str, Any]
 

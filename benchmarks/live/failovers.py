@@ -1,6 +1,6 @@
 """Who is elected when the active instance of kframe is killed or frozen among standbys and Kafka's brokers.
 
-    python -m benchmarks.failovers --kills 200 --freezes 20 --out docs/evidence/failovers.json
+    python -m benchmarks.live.failovers --kills 200 --freezes 20 --out docs/evidence/failovers.json
 
 Starts ZooKeeper, three Kafka brokers and four instances of kframe. ``docs/evidence/failovers.md`` describes the record.
 """
@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe
+from benchmarks.records import describe_machine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 1 if a kill cost more than one controller epoch."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.failovers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.live.failovers", description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="how often the active instance is killed (SIGKILL)")
     parser.add_argument("--freezes", type=int, default=20, help="how often it is frozen (SIGSTOP) beyond its session")
     parser.add_argument("--out", type=Path, help="write the record to this file")
@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         won_by_brokers = cluster.won_by_brokers()[len(brokers_before) :]
     record = {
         "schema": "kframe.failovers/v1",
-        "machine": describe(),
-        "command": f"python -m benchmarks.failovers --kills {options.kills} --freezes {options.freezes}",
+        "machine": describe_machine(),
+        "command": f"python -m benchmarks.live.failovers --kills {options.kills} --freezes {options.freezes}",
         "brokers": 3,
         "instances": len(scene.INSTANCES),
         "standbys_at_least": scene.STANDBYS_LEAST,

@@ -9,8 +9,8 @@ StopReplica and answer success at once. What is timed needs no word from the con
 so Kafka's own controller and any other are measured by the same clock at the same work. What the brokers take they
 drop in the kernel where that can be done (Linux): they share the machine with what is timed, and need no copy.
 
-    python -m benchmarks.lives.zk_failover --jars JARS --partitions 100000 --brokers 10
-    python -m benchmarks.lives.zk_failover --jars JARS --partitions 100000 --brokers 10 --lives 3 --in-turn \
+    python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10
+    python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10 --lives 3 --in-turn \
         --controller 'kframe controller run --zookeeper {zookeeper} --id {id} --listener PLAINTEXT://127.0.0.1:{port}'
 
 JARS is a folder with Kafka 3.9.1's jars. ``--lives`` of each controller follow on one another on one server, in turn
@@ -46,8 +46,8 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from benchmarks.lives.stand_in import LEADER_AND_ISR, StandInBroker
-from benchmarks.lives.znodes import FAILING, count_relying_on, mend_topics, populate
+from benchmarks.live.broker import LEADER_AND_ISR, StandInBroker
+from benchmarks.live.znodes import FAILING, count_relying_on, mend_topics, populate
 
 KAFKA = "kafka-3.9.1"  # what the records call its own controller
 CONTROLLER_ID = 1000

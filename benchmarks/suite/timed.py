@@ -11,9 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
-from benchmarks.ratios import Ratio
+from benchmarks.report.ratios import Ratio
 
-SUITE: Final = Path(__file__).resolve().parent / "suite"
+SUITE: Final = Path(__file__).resolve().parent
 #: What fits into some gigabytes at ten million partitions and is over in minutes; those with targets first.
 LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching")
 LARGEST_BROKERS: Final = 1_000

@@ -1,10 +1,10 @@
 """Whole controllers on a real ZooKeeper, Kafka 3.9.1's and kframe's in turn: ``python -m benchmarks.live``.
 
 A failover is a controller that takes over in a cluster whose ZooKeeper has been at work for days. So the lives of both
-follow on one another on one server and one set of brokers that only answer (``lives/zk_failover.py``, which keeps the
+follow on one another on one server and one set of brokers that only answer (``controllers.py``, which keeps the
 clock for both from outside), and each finds the same cluster. The server is warmed up, and right before each life the
 bulk reads and writes that kframe's failover and its broker's failure cannot do without are timed alone
-(``plugins/zookeeper/bench_raw.py``), after pauses as events come: each life of ours is held against those before it.
+(``raw_requests.py``), after pauses as events come: each life of ours is held against those before it.
 In the first two lives of each
 the server sees much for the first time, and its compiler is at work again, which the processor time of that shows: they
 are told apart, and none of kframe's that count. Kafka is compared by the best of all its lives, kframe by the slowest
@@ -19,16 +19,14 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.ratios import Ratio, to_record
-from benchmarks.records import table, write_record
+from benchmarks.records import ROOT, table, write_record
+from benchmarks.report.ratios import Ratio, to_record
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-SCRIPT: Final = "benchmarks.lives.zk_failover"
-RAW: Final = f"{sys.executable} {ROOT / 'plugins' / 'zookeeper' / 'bench_raw.py'} {{zookeeper}}"
+SCRIPT: Final = "benchmarks.live.controllers"
+RAW: Final = f"{sys.executable} -m benchmarks.live.raw_requests {{zookeeper}}"
 KFRAME: Final = (
     f"{sys.executable} -m kframe.cli controller run --zookeeper {{zookeeper}} --id {{id}} "
     "--listener PLAINTEXT://127.0.0.1:{port} --log-level WARN"
@@ -57,8 +55,9 @@ Record = dict[str, Any]
 
 def lives(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -> Iterator[Record]:
     """Every measurement of one size, Kafka's and kframe's lives in turn."""
-    jars: Path = import_module("kframe_zookeeper.testing.kafka").jars()
-    command = [sys.executable, "-m", SCRIPT, "--jars", str(jars), "--partitions", str(partitions)]
+    from kframe_zookeeper.testing.kafka import jars  # needs the plugin, which not every caller has
+
+    command = [sys.executable, "-m", SCRIPT, "--jars", str(jars()), "--partitions", str(partitions)]
     command += ["--brokers", str(brokers), "--heap", heap, "--lives", str(runs)]
     command += ["--warm", RAW, "--first", f"{RAW} --cold", "--name", "kframe", "--controller", KFRAME]
     command += [] if alone else ["--in-turn"]

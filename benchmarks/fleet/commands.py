@@ -1,6 +1,6 @@
 """``kframe spark failover`` against a loop of ``kframe whatif fail``, from exec to exit, in turn.
 
-``python -m benchmarks.fleet_commands --clusters 6 30`` generates that many clusters, ingests them, and times the same
+``python -m benchmarks.fleet.commands --clusters 6 30`` generates that many clusters, ingests them, and times the same
 failure of one broker in every cluster: by one process a cluster, one after another, and by one command on
 ``local[2]``; each once with and once without ``--out``. Seconds are wall times of all runs; a ratio is that of the
 fastest runs. ``jobs``, ``stages`` and ``tasks`` come from Spark's event log of one more run, and so does
@@ -12,15 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.records import LATEST, table, write_record
+from benchmarks.timing import run_kframe, timed
 
 BROKERS: Final = 50
 FAILED: Final = 7
@@ -43,7 +42,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
         place = given.place or Path(scratch)
         fleets = [_measured(place, count, given) for count in given.clusters]
-    write_record(given.out, [sys.executable, "-m", "benchmarks.fleet_commands", *sys.argv[1:]], {"fleets": fleets})
+    write_record(given.out, [sys.executable, "-m", "benchmarks.fleet.commands", *sys.argv[1:]], {"fleets": fleets})
     table([HEADINGS, *(line for fleet in fleets for line in lines(fleet))], LEGEND)
 
 
@@ -63,9 +62,9 @@ def _measured(place: Path, clusters: int, given: argparse.Namespace) -> dict[str
     for number, source in enumerate(sources):
         if not source.exists():
             source.parent.mkdir(parents=True, exist_ok=True)
-            _kframe("snapshot", "generate", source, "--partitions", given.partitions, "--brokers", BROKERS,
+            run_kframe("snapshot", "generate", source, "--partitions", given.partitions, "--brokers", BROKERS,
                     "--racks", 3, "--seed", number)  # fmt: skip
-    ingest = _timed(lambda: _kframe("spark", "ingest", *sources, "--out", fleet, "--master", given.master))
+    ingest = _seconds(lambda: run_kframe("spark", "ingest", *sources, "--out", fleet, "--master", given.master))
     failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", given.master)
     runs = [_in_turn(place / "results", sources, failover, given.rounds, written) for written in (False, True)]
     return {
@@ -79,18 +78,18 @@ def _in_turn(
 ) -> dict[str, Any]:
     def loop() -> None:
         for source in sources:
-            _kframe("whatif", "fail", source, "--brokers", FAILED,
+            run_kframe("whatif", "fail", source, "--brokers", FAILED,
                     *(("--out", results / source.name) if written else ()))  # fmt: skip
 
     def spark() -> None:
-        _kframe(*failover, *(("--out", results / "fleet") if written else ()))
+        run_kframe(*failover, *(("--out", results / "fleet") if written else ()))
 
     seconds: dict[str, list[float]] = {"loop": [], "spark": []}
     for _ in range(rounds):
         for name, work in (("loop", loop), ("spark", spark)):
             shutil.rmtree(results, ignore_errors=True)
             results.mkdir(parents=True)
-            seconds[name].append(_timed(work))
+            seconds[name].append(_seconds(work))
     shutil.rmtree(results)
     return {"written": written, **seconds, "ratio": round(min(seconds["spark"]) / min(seconds["loop"]), 2)}
 
@@ -102,7 +101,7 @@ def _counted(events: Path, failover: Sequence[object]) -> dict[str, int]:
     conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(events / "log"),
             "spark.eventLog.compress": "false"}  # fmt: skip
     pairs = [text for key, value in conf.items() for text in ("--conf", f"{key}={value}")]
-    _kframe(*failover, *pairs, "--out", events / "out")
+    run_kframe(*failover, *pairs, "--out", events / "out")
     lines = [line for file in (events / "log").rglob("*") if file.is_file() for line in file.read_bytes().splitlines()]
     kinds = [json.loads(line).get("Event", "") for line in lines if line.startswith(b"{")]
     shutil.rmtree(events)
@@ -112,18 +111,8 @@ def _counted(events: Path, failover: Sequence[object]) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _kframe(*arguments: object) -> None:
-    """Run a command of kframe; raises CalledProcessError with what it said if it fails."""
-    command = [sys.executable, "-m", "kframe.cli", *map(str, arguments)]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
-
-
-def _timed(work: Callable[[], None]) -> float:
-    begun = time.perf_counter()
-    work()
-    return round(time.perf_counter() - begun, 2)
+def _seconds(work: Callable[[], object]) -> float:
+    return round(timed(work)[0], 2)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from benchmarks.own_work import with_small_brokers
+from benchmarks.limits.failure_cost import with_small_brokers
 from kframe.bench.clusters import whole_cluster
 from kframe.bench.life import Life
 from kframe.model.columns import Ragged

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks import engine
+from benchmarks import timing
 
 #: One request for all partitions; of a completion one request of each leader.
 REQUESTS: Final = ("topic-creation", "reassignment-start", "reassignment-completion", "topic-deletion")
@@ -47,7 +47,7 @@ def _cells(result: Result) -> tuple[str, ...]:
 
 
 def _measured(name: str, sizes: Sequence[int], brokers: int, runs: int, figure: str, target: float) -> Result:
-    results = [engine.run(name, size, brokers, runs) for size in sizes]
+    results = [timing.run_bench(name, size, brokers, runs) for size in sizes]
     seconds = [result["seconds"]["ready"]["min"] for result in results]
     found = exponent(sizes, seconds) if figure == "exponent" else seconds[-1] / seconds[0]
     return {"bench": name, "partitions": list(sizes), "seconds": seconds, figure: found, "target": target,

@@ -1,4 +1,4 @@
-"""Kafka's own controller classes on the same cluster (``benchmarks/peers``; needs Maven and JDK 17 or newer)."""
+"""Kafka's own controller classes on the same cluster (``peerbench/``; needs Maven and JDK 17 or newer)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-PEERS: Final = Path(__file__).resolve().parent / "peers"
+PEERS: Final = Path(__file__).resolve().parent / "peerbench"
 #: Options of the JVM by collector; G1's are those of Kafka's own start script.
 COLLECTORS: Final[Mapping[str, str]] = {
     "g1": "-server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35",

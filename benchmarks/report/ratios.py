@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.targets import TARGETS, Target
+from benchmarks.report.targets import TARGETS, Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Whether a broker's failure costs what the broker hosts, or what the cluster has: ``python -m benchmarks.own_work``.
+"""How a broker failure's cost grows with what the broker hosts and with the cluster.
+
+    python -m benchmarks.limits.failure_cost
 
 Clusters of the peers' layout, with a few brokers more that host just so many partitions each and lead them; these fail
 one after another, and the least of their times counts: processor time of the whole event, the stand-in for storage
@@ -19,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks import growth
+from benchmarks.limits import growth
 from benchmarks.records import table, write_record
 from kframe.bench.clusters import whole_cluster
 from kframe.bench.life import Life
@@ -108,7 +110,7 @@ def lines(found: Sequence[Record]) -> list[tuple[str, ...]]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.own_work", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.limits.failure_cost", description=__doc__)
     parser.add_argument(
         "--clusters", type=int, nargs="+", default=[10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000],
         help="partitions, multiples of 100",
@@ -121,7 +123,7 @@ def main(words: Sequence[str] | None = None) -> int:
     found = measure(chosen.clusters, chosen.hosted, chosen.brokers, chosen.runs)
     table(lines(found), LEGEND)
     if chosen.out:
-        command = ["python", "-m", "benchmarks.own_work", *(sys.argv[1:] if words is None else words)]
+        command = ["python", "-m", "benchmarks.limits.failure_cost", *(sys.argv[1:] if words is None else words)]
         write_record(Path(chosen.out), command, {"own_work": found})
     return 0
 

@@ -1,8 +1,8 @@
 """States read and written in bulk, beside what plain kazoo does, in one run on one server.
 
-    python bench.py [--partitions 100000] [--rounds 3] [--hosts HOST:PORT]
+    python -m benchmarks.live.bulk_access [--partitions 100000] [--rounds 3] [--hosts HOST:PORT]
 
-Prints one JSON object: seconds and partitions a second of each way, the ratios, machine and versions. Kazoo reads by
+Prints one JSON record: seconds and partitions a second of each way, the ratios, machine and versions. Kazoo reads by
 ``get_async`` and writes by a multi of its own for each partition (the check of the controller epoch, and one setData,
 as Kafka sends them), 2,000 requests in flight. Every way has to leave and to see the same states. Without ``--hosts`` a
 server of its own is started, which does not force its log to disk.
@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -36,6 +34,8 @@ from kframe_zookeeper.statewrite import NewStates, StateWriter
 from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOptions
 from kframe_zookeeper.znodes import decode_state, encode_state
 
+from benchmarks.records import record_of
+from benchmarks.timing import timed
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Ragged, offsets_of
 from kframe.model.ids import NO_STATE
@@ -122,13 +122,6 @@ class World:
         return f"{self.names.partition_path(int(self.topic[row]), int(self.partition[row]))}/state"
 
 
-def timed(action: Callable[[], None]) -> float:
-    """Seconds that ``action`` takes."""
-    begun = time.perf_counter()
-    action()
-    return time.perf_counter() - begun
-
-
 @contextmanager
 def server(hosts: str | None) -> Iterator[str]:
     """Where ZooKeeper listens; one of our own unless there is one."""
@@ -148,15 +141,15 @@ def run(session: Session, partitions: int, rounds: int) -> dict[str, Any]:
     """Every way in turn, ``rounds`` times, on the same states."""
     world = World(session, partitions)
     seconds: dict[str, list[float]] = {name: [] for name in ("read", "read_singly", "write", "write_singly")}
-    created = timed(lambda: world.write(NO_STATE))
+    created = timed(lambda: world.write(NO_STATE))[0]
     world.write(0)  # neither side is measured cold
     version = 1
     for _ in range(rounds):
         for write in ("write_singly", "write"):
-            seconds[write].append(timed(partial(getattr(world, write), version)))
+            seconds[write].append(timed(partial(getattr(world, write), version))[0])
             version += 1
         for read in ("read_singly", "read"):
-            seconds[read].append(timed(partial(getattr(world, read), version)))
+            seconds[read].append(timed(partial(getattr(world, read), version))[0])
     middle = {name: statistics.median(times) for name, times in seconds.items()}
     return {
         "partitions": partitions,
@@ -180,14 +173,8 @@ def main() -> None:
         session.begin(15.0)
         figures = run(session, chosen.partitions, chosen.rounds)
         session.close()
-    figures |= {
-        "python": platform.python_version(),
-        "kazoo": kazoo.version.__version__,
-        "zookeeper": VERSION if chosen.hosts is None else "as given",
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, client and server on the same ones",
-        "command": " ".join(["python", *sys.argv]),
-    }
-    print(json.dumps(figures, indent=2))
+    figures |= {"kazoo": kazoo.version.__version__, "zookeeper": VERSION if chosen.hosts is None else "as given"}
+    print(json.dumps(record_of(["python", "-m", "benchmarks.live.bulk_access", *sys.argv[1:]], figures), indent=2))
 
 
 if __name__ == "__main__":

@@ -20,9 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import engine, live, peers
-from benchmarks.ratios import Ratio, to_record
+from benchmarks import timing
+from benchmarks.against_kafka import kafka_classes
+from benchmarks.live import __main__ as live
 from benchmarks.records import LATEST, Growing, table
+from benchmarks.report.ratios import Ratio, to_record
 
 PARTS: Final = ("kraft", "live", "zk")
 HEADINGS: Final = ("beside", "what", "partitions", "kframe", "peer", "collector", "least", "median", "most")
@@ -78,23 +80,25 @@ class Plan:
         return [one for one in PAIRS[controller] if one is not ELECTION or partitions <= self.elections_max]
 
 
-def turns(controller: str, partitions: int, plan: Plan) -> tuple[list[Result], dict[str, peers.Figures]]:
+def turns(controller: str, partitions: int, plan: Plan) -> tuple[list[Result], dict[str, kafka_classes.Figures]]:
     """kframe, the peer under one collector, kframe, the peer under the other, kframe: all of kframe's results, and the
     peer's figures by collector."""
     ours = _ours(controller, partitions, plan)
     figures = {}
-    for collector in peers.COLLECTORS:
-        work = peers.Work(controller, partitions, plan.brokers, plan.peer_runs, plan.elections_max)
-        figures[collector] = peers.run(work, collector, plan.heap)
+    for collector in kafka_classes.COLLECTORS:
+        work = kafka_classes.Work(controller, partitions, plan.brokers, plan.peer_runs, plan.elections_max)
+        figures[collector] = kafka_classes.run(work, collector, plan.heap)
         ours += _ours(controller, partitions, plan)
     return ours, figures
 
 
 def _ours(controller: str, partitions: int, plan: Plan) -> list[Result]:
-    return [engine.run(pair.bench, partitions, plan.brokers, plan.runs) for pair in plan.pairs(controller, partitions)]
+    return [
+        timing.run_bench(pair.bench, partitions, plan.brokers, plan.runs) for pair in plan.pairs(controller, partitions)
+    ]
 
 
-def rows(controller: str, ours: Sequence[Result], figures: Mapping[str, peers.Figures]) -> list[Result]:
+def rows(controller: str, ours: Sequence[Result], figures: Mapping[str, kafka_classes.Figures]) -> list[Result]:
     """A row for each pair that was measured, and one for memory; ``ours`` are results of kframe's benches on one
     cluster."""
     size = {key: ours[0][key] for key in ("partitions", "brokers")}
@@ -102,10 +106,10 @@ def rows(controller: str, ours: Sequence[Result], figures: Mapping[str, peers.Fi
     benches = {one["bench"] for one in ours}
     for pair in (one for one in PAIRS[controller] if one.bench in benches):
         medians = [one["seconds"][pair.phase]["median"] for one in ours if one["bench"] == pair.bench]
-        by_collector = {name: peers.best_seconds(one, pair.parts) for name, one in figures.items()}
+        by_collector = {name: kafka_classes.best_seconds(one, pair.parts) for name, one in figures.items()}
         found.append(row(controller, pair.bench, pair.phase, size, medians, by_collector))
     held = [one["state_bytes_per_partition"] for one in ours]
-    heaps = {name: float(peers.heap_bytes(one, controller)) for name, one in figures.items()}
+    heaps = {name: float(kafka_classes.heap_bytes(one, controller)) for name, one in figures.items()}
     return [*found, row(controller, "memory", "bytes a partition", size, held, heaps)]
 
 
@@ -142,7 +146,7 @@ def ratios(found: Sequence[Result], alive: Sequence[Result]) -> list[Ratio]:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     chosen = _arguments(words)
-    if lacking := peers.missing():
+    if lacking := kafka_classes.missing():
         print(f"no {lacking} on this machine: there is nothing to be measured beside", file=sys.stderr)
         return 2
     found = Found()

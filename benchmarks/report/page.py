@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from benchmarks.kept import Kept, kept
-from benchmarks.ratios import held, of_record
+from benchmarks.limits.roofline import TIMES_MAX, nanoseconds, why
 from benchmarks.records import RESULTS, newest
-from benchmarks.roofline import TIMES_MAX, nanoseconds, why
+from benchmarks.report.kept import Kept, kept
+from benchmarks.report.ratios import held, of_record
 
 Row = dict[str, Any]
 Block: TypeAlias = Callable[[Path], str]

@@ -1,8 +1,8 @@
 """A failover's control requests sent over loopback to brokers that take everything and answer at once.
 
-    python bench.py [--partitions 100000] [--brokers 10] [--runs 5]
+    python -m benchmarks.live.transport [--partitions 100000] [--brokers 10] [--runs 5]
 
-Prints one JSON object, medians in milliseconds: encoding alone, ``send`` (what the controller waits for), until all is
+Prints one JSON record, medians in milliseconds: encoding alone, ``send`` (what the controller waits for), until all is
 answered, and the reading of an answer for each partition of a broker. Sinks run in a process of their own, on the same
 machine, and read without looking.
 """
@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
-import platform
 import resource
 import socket
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from kframe_kafka_wire.answers import Asked, read_answer
 from kframe_kafka_wire.told import LEADER_AND_ISR, Told, TopicNames
 from kframe_kafka_wire.transport import WireTransport
 
+from benchmarks.records import record_of
 from kframe.bench.clusters import whole_cluster
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.cluster import ClusterState
@@ -137,9 +137,8 @@ def main() -> None:
     result |= {
         "partitions": options.partitions, "brokers": options.brokers, "megabytes": round(nbytes / 1e6, 1),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]},
     }  # fmt: skip
-    print(json.dumps(result, indent=1))
+    print(json.dumps(record_of(["python", "-m", "benchmarks.live.transport", *sys.argv[1:]], result), indent=1))
 
 
 def await_idle(transport: WireTransport) -> None:

@@ -1,6 +1,6 @@
 """What a ZooKeeper server needs for a cluster's bulk reads and writes alone, without anybody who makes use of them.
 
-    python bench_raw.py HOST:PORT [--broker 0] [--rounds 5]
+    python -m benchmarks.live.raw_requests HOST:PORT [--broker 0] [--rounds 5]
 
 Reads every topic and every state by multiReads, and writes the states of one broker's partitions back as they stand,
 by multis that check the controller epoch: the requests that a failover and a broker's failure cannot do without, made

@@ -1,6 +1,6 @@
-"""Each bulk kernel beside what memory allows: ``python -m benchmarks.roofline`` (``make roofline``).
+"""Each bulk kernel beside what memory allows: ``python -m benchmarks.limits.roofline`` (``make roofline``).
 
-For each kernel the bytes that it must touch (``roofline_kernels.py`` says how they are counted), the time that it
+For each kernel the bytes that it must touch (``kernel_calls.py`` says how they are counted), the time that it
 takes, and how far that is from a *limit* that is measured in the same run, on one core, by numpy's own compiled loops:
 
 - ``copy``: a large array copied into another, as STREAM does; for kernels that go through all rows in order;
@@ -29,8 +29,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.limits.kernel_calls import LINE_BYTES, Call, Ground, calls_of
 from benchmarks.records import table, write_record
-from benchmarks.roofline_kernels import LINE_BYTES, Call, Ground, calls_of
 from kframe import kernels
 
 #: How many times longer than the limit a kernel may take without a note.
@@ -212,7 +212,7 @@ def roofline(
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.roofline", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.limits.roofline", description=__doc__)
     parser.add_argument("--partitions", type=int, default=5_000_000, help="a multiple of 100")
     parser.add_argument("--brokers", type=int, default=100)
     parser.add_argument("--runs", type=int, default=9)
@@ -226,7 +226,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if row["times"] > TIMES_MAX:
             print(f"* {row['kernel']}: {why(row)}")
     if chosen.out:
-        command = ["python", "-m", "benchmarks.roofline", *(sys.argv[1:] if words is None else words)]
+        command = ["python", "-m", "benchmarks.limits.roofline", *(sys.argv[1:] if words is None else words)]
         write_record(Path(chosen.out), command, {"roofline": found})
     return 0
 

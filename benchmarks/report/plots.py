@@ -1,5 +1,5 @@
 """All pictures, the tables of docs/explanation/performance.md and the figures in README.md, out of the kept records:
-``python -m benchmarks.plots`` (``make plots``).
+``python -m benchmarks.report.plots`` (``make plots``).
 
 Each picture shows the newest record in ``benchmarks/results`` that has its figures; without one it stays as it is.
 Backgrounds are white whatever the page behind is, lines are labelled where they end, axes are logarithmic.
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import page, readme
-from benchmarks.kept import kept
-from benchmarks.records import RESULTS
+from benchmarks.records import RESULTS, ROOT
+from benchmarks.report import page, readme
+from benchmarks.report.kept import kept
 from kframe.whatif.files import new_figure, put_figure
 
-README: Final = Path(__file__).resolve().parent.parent / "README.md"
-DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+README: Final = ROOT / "README.md"
+DOCS: Final = ROOT / "docs"
 OURS, THEIRS, OTHER, QUIET = "#2f6f8f", "#b0413e", "#8a6d3b", "#6b757c"
 RAW: Final = "#b9c3c9"
 #: How many times shorter than the shortest bar an axis begins.
@@ -109,7 +109,7 @@ GROWTH: Final = {
 
 
 def draw_growth(found: Sequence[Row], figure: Any) -> None:
-    """Cost against size (``benchmarks.own_work``): what hangs on the cluster, and what on the broker."""
+    """Cost against size (``benchmarks.limits.failure_cost``): what hangs on the cluster, and what on the broker."""
     axes = figure.subplots()
     for one in found:
         label, colour = GROWTH[one["series"], one["along"]]
@@ -131,7 +131,7 @@ def draw_growth(found: Sequence[Row], figure: Any) -> None:
 
 
 def draw_roofline(found: Row, figure: Any) -> None:
-    """How many times longer than its limit each kernel takes (``benchmarks.roofline``)."""
+    """How many times longer than its limit each kernel takes (``benchmarks.limits.roofline``)."""
     panels = figure.subplots(1, 2)
     for axes, rows in zip(panels, ("all", "one broker's"), strict=True):
         here = sorted((row for row in found["kernels"] if row["rows"] == rows), key=lambda row: -float(row["times"]))
@@ -177,7 +177,7 @@ def draw(docs: Path, results: Path = RESULTS, ending: str = ".svg") -> list[Path
 
 def main(words: Sequence[str] | None = None) -> int:
     """Draw the pictures, write the tables and sentences."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.plots", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report.plots", description=__doc__)
     parser.add_argument("--docs", type=Path, default=DOCS, help="where explanation/performance.md and plots/ are")
     parser.add_argument("--readme", type=Path, default=README, help="whose sentences tell figures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the records are")

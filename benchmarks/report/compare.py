@@ -1,4 +1,6 @@
-"""What has become worse: ``python -m benchmarks.compare [NEW ...] [--against RECORD ...]`` (``make bench-compare``).
+"""Which ratios have become worse since the stored records (``make bench-compare``).
+
+    python -m benchmarks.report.compare [NEW ...] [--against RECORD ...]
 
 Compares the ratios of records (side-by-side ratios, growth exponents, bytes a partition), never seconds, because no two
 machines are alike. NEW are the records that ``make bench`` and ``make bench-peers`` last wrote unless others are named;
@@ -17,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.ratios import Ratio, of_record
 from benchmarks.records import LATEST, RESULTS, newest, table
+from benchmarks.report.ratios import Ratio, of_record
 
 #: How much of a stored ratio has to be left.
 LEFT_MIN: Final = 0.8
@@ -73,7 +75,7 @@ def line(one: Compared) -> tuple[str, ...]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Compare, print, and say by the exit code whether something has become worse."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report.compare", description=__doc__)
     parser.add_argument("new", type=Path, nargs="*", help=f"records; by default those in {LATEST.name}/")
     parser.add_argument("--against", type=Path, nargs="+", help=f"stored records; by default all in {RESULTS.name}/")
     chosen = parser.parse_args(words)

@@ -1,0 +1,1 @@
+"""kframe beside Kafka's own controllers."""

@@ -1,0 +1,1 @@
+"""Sweeps of all failures, and fleets of clusters on Spark."""

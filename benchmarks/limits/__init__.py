@@ -1,0 +1,1 @@
+"""What the hardware allows, and how cost grows with size."""

@@ -1,0 +1,1 @@
+"""Pages, plots and comparisons made from kept records."""
