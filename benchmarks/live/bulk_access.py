@@ -36,9 +36,9 @@ from kframe_zookeeper.znodes import decode_state, encode_state
 
 from benchmarks.records import record_of
 from benchmarks.timing import timed
-from kframe.model.changes import WriteCode
-from kframe.model.columns import Ragged, offsets_of
-from kframe.model.ids import NO_STATE
+from kframe.plugin.cluster import NO_STATE
+from kframe.plugin.columns import Ragged, offsets_of
+from kframe.plugin.store import WriteCode
 
 #: Requests that plain kazoo has in flight.
 WINDOW: Final = 2000

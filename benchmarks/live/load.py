@@ -28,11 +28,9 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOptions
 
 from benchmarks.records import ROOT, record_of
-from kframe.model.changes import StateChange
-from kframe.model.columns import Int32, Ragged
-from kframe.model.events import Event, SessionExpired
-from kframe.model.ids import NO_STATE
-from kframe.model.tables import TopicTable
+from kframe.plugin.cluster import NO_STATE, TopicTable
+from kframe.plugin.columns import Int32, Ragged
+from kframe.plugin.store import Event, SessionExpired, StateChange
 
 PARTITIONS_A_TOPIC: Final = 100
 BROKERS: Final = 30

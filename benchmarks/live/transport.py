@@ -29,12 +29,9 @@ from kframe_kafka_wire.transport import WireTransport
 
 from benchmarks.records import record_of
 from kframe.bench.clusters import whole_cluster
-from kframe.model.brokers import Endpoint, Registration
-from kframe.model.cluster import ClusterState
-from kframe.model.protocol import LATEST
-from kframe.model.requests import BrokerRows, ControlRequests
-from kframe.wire import ControlVersions, Encoder
-from kframe.wire.primitives import unsigned_varint
+from kframe.plugin.cluster import ClusterState, Endpoint, Registration
+from kframe.plugin.transport import BrokerRows, ControlRequests
+from kframe.plugin.wire import LATEST, ControlVersions, Encoder, unsigned_varint
 
 #: Answers without any partition, behind correlation id and tagged fields, by api key.
 _ANSWERS = {4: b"\0\0\1\0", 5: b"\0\0\1\0", 6: b"\0\0\0"}

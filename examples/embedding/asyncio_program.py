@@ -6,8 +6,7 @@ import asyncio
 
 import kframe
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
-from kframe.model.brokers import Registration
-from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.plugin.cluster import NO_BROKER_EPOCH, Registration
 
 
 async def main() -> None:

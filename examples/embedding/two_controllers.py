@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import kframe
 from kframe.embedded import MemoryEnsemble, RecordingTransport
-from kframe.model.brokers import Registration
-from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.plugin.cluster import NO_BROKER_EPOCH, Registration
 
 
 def main() -> None:

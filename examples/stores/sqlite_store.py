@@ -13,13 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from kframe.embedded import MemoryEnsemble, MemoryStore
-from kframe.embedded.states import StateColumns
-from kframe.model.changes import StateChange, WriteCode, WriteResult
-from kframe.model.cluster import ClusterState
-from kframe.model.ids import NO_LEADER, ReplicaFlag
-from kframe.model.tables import TopicTable
 from kframe.plugin import Ragged, StoreSpec, hookimpl
+from kframe.plugin.cluster import NO_LEADER, ClusterState, ReplicaFlag, TopicTable
+from kframe.plugin.memory import MemoryEnsemble, MemoryStore, StateColumns
+from kframe.plugin.store import StateChange, WriteCode, WriteResult
 
 #: With this journal a write is safe when the process dies; when the machine dies, the last ones may be lost.
 SCHEMA = """

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
-from kframe.embedded.describe import describe_requests
-from kframe.model.cluster import ClusterState
-from kframe.model.ports import BrokerQueue, MayAct, Notify
-from kframe.model.requests import ControlRequests
 from kframe.plugin import TransportSpec, hookimpl
+from kframe.plugin.cluster import ClusterState
+from kframe.plugin.memory import describe_requests
+from kframe.plugin.transport import BrokerQueue, ControlRequests, MayAct, Notify
 
 
 class JsonLinesTransport:

@@ -1,11 +1,22 @@
-"""Everything that a plugin imports from kframe, in one place.
+"""The interface of kframe for plugins: hooks, what they offer, leader selection and errors.
 
-Names that stand here keep their meaning; a plugin that uses only these runs on every kframe of the same major version.
+Plugins import from this package only, and their tests from ``kframe.testing`` too:
+
+- ``kframe.plugin``: every plugin, and leader selectors. Native selectors include ``selector.h``.
+- ``kframe.plugin.store``, ``cluster``, ``columns``: stores.
+- ``kframe.plugin.transport``, ``wire``: transports.
+- ``kframe.plugin.server``: servers that expose a controller.
+- ``kframe.plugin.admin``, ``live``, ``snapshot``, ``znodes``: access to live clusters.
+- ``kframe.plugin.settings``: Kafka's configuration keys, JAAS and TLS.
+- ``kframe.plugin.memory``: a store and transports in memory.
+
+A plugin that imports from here only runs on every kframe of the same major version.
 """
 
 from __future__ import annotations
 
 from kframe.core.selectors.kafka_selectors import take_first
+from kframe.errors import ConfigError, ControllerFenced, ErrorCode, KframeError, SnapshotError, StoreError, ZnodeError
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
@@ -30,9 +41,13 @@ __all__ = [
     "SIGNATURE",
     "AdminSpec",
     "ClusterSpec",
+    "ConfigError",
+    "ControllerFenced",
     "ElectionBatch",
     "ElectionKind",
+    "ErrorCode",
     "Int32",
+    "KframeError",
     "KframeHooks",
     "LeaderSelector",
     "NativeFunction",
@@ -45,10 +60,13 @@ __all__ = [
     "ScalarSelector",
     "SelectorSpec",
     "ServerSpec",
+    "SnapshotError",
+    "StoreError",
     "StoreSpec",
     "Tier",
     "TransportSpec",
     "UInt8",
+    "ZnodeError",
     "hookimpl",
     "hookspec",
     "include_dir",

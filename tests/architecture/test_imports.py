@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import DECLARATIONS, KERNELS, ROOT
+from tests.architecture.source import DECLARATIONS, KERNELS, ROOT, module_name
 
 #: Optional or slow to import: whoever needs one of these pays for it, not everybody who imports kframe.
 LATE = {"click", "kazoo", "kio", "matplotlib", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
@@ -41,6 +41,27 @@ def test_importing_kframe_loads_no_plugin() -> None:
     offered = {entry_point.module for entry_point in entry_points(group="kframe")}
     assert offered, "no plugin is installed, so this test would prove nothing"
     assert loaded_after("import kframe") & offered == set()
+
+
+SURFACE = [
+    *(ROOT / "plugins" / "rack_spread").glob("*.py"),
+    *(ROOT / "examples" / "selectors").rglob("*.py"),
+    *(ROOT / "examples" / "stores").glob("*.py"),
+    *(ROOT / "examples" / "transports").glob("*.py"),
+]
+
+
+@pytest.mark.parametrize("path", SURFACE, ids=lambda path: path.name)
+def test_a_plugin_of_one_module_imports_the_plugin_surface_only(path: Path) -> None:
+    # import-linter checks the plugins that are packages.
+    modules = {name for name in reached(path.read_text()) if name.partition(".")[0] == "kframe"}
+    assert {name for name in modules if not f"{name}.".startswith("kframe.plugin.")} == set()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "kframe" / "plugin").glob("*.py")), ids=lambda path: path.stem)
+def test_importing_the_plugin_surface_loads_nothing_optional(path: Path) -> None:
+    loaded = loaded_after(f"import {module_name(path).removesuffix('.__init__')}")
+    assert {name.partition(".")[0] for name in loaded} & LATE == set()
 
 
 def reached(text: str) -> set[str]:

@@ -1,4 +1,4 @@
-from kframe.model.columns import Int32
+from kframe.plugin.columns import Int32
 
 def scan_answer(
     reply: bytes, at: int, flexible: bool, grouped: bool, most: int, found: Int32, counts: Int32

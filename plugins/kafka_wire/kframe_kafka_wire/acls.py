@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from kframe.errors import StoreError
+from kframe.plugin import StoreError
 from kframe_kafka_wire.principals import Principal, parse_principal
 from kframe_kafka_wire.records import Records, RecordWriter, decode_record
 

@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kframe.errors import ErrorCode, KframeError
-from kframe.model.columns import Int32
-from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, TopicPartition, UpdateMetadataAnswered
-from kframe.wire import header_version
+from kframe.plugin import ErrorCode, KframeError
+from kframe.plugin.cluster import TopicPartition
+from kframe.plugin.columns import Int32
+from kframe.plugin.transport import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.plugin.wire import header_version
 from kframe_kafka_wire import kernels
 from kframe_kafka_wire.told import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, Told
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from kframe import KframeError
+from kframe.plugin import KframeError
 from kframe_kafka_wire.acls import (
     WILDCARD,
     AclTable,

@@ -12,9 +12,9 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kframe import KframeError
-from kframe.model.brokers import Registration
-from kframe.wire.brokers import endpoint_on
+from kframe.plugin import KframeError
+from kframe.plugin.cluster import Registration
+from kframe.plugin.wire import endpoint_on
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.identity import inter_broker_listener

@@ -9,9 +9,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from kframe import ClusterState, Controller, ErrorCode, KframeError
-from kframe.model.brokers import Endpoint, Registration
-from kframe.model.protocol import LATEST, InterBrokerProtocol
+from kframe.plugin import ErrorCode, KframeError
+from kframe.plugin.cluster import ClusterState, Endpoint, Registration
+from kframe.plugin.server import Controller
+from kframe.plugin.wire import LATEST, InterBrokerProtocol
 from kframe_kafka_wire.acls import CLUSTER, SUPPORTED, Kind, Operation
 from kframe_kafka_wire.authorizer import Authorizer, Everybody
 from kframe_kafka_wire.broker_settings import BrokerSettings

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kframe.model.ports import MayAct, Notify
-from kframe.runtime.samples import Samples
-from kframe.wire import header_version, request_header, size_prefix
+from kframe.plugin.transport import MayAct, Notify, Samples
+from kframe.plugin.wire import header_version, request_header, size_prefix
 from kframe_kafka_wire.answers import Asked, read_answer
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.probes import cluster_id_of, serves_a_controller

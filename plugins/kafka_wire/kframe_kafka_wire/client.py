@@ -9,13 +9,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kframe.errors import ConfigError, ErrorCode, StoreError
-from kframe.model.columns import Ragged
-from kframe.model.events import ElectionType, TopicPartition
-from kframe.model.tables import Targets
-from kframe.snapshot.administration import Moving
-from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
-from kframe.snapshot.snapshot import Snapshot
+from kframe.plugin import ConfigError, ErrorCode, StoreError
+from kframe.plugin.admin import ClusterDescription, Described, Moving, snapshot_of
+from kframe.plugin.cluster import ElectionType, Targets, TopicPartition
+from kframe.plugin.columns import Ragged
+from kframe.plugin.snapshot import Snapshot
 from kframe_kafka_wire.answers import Refused, WireError, error_of
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.connection import Connection, Target

@@ -28,9 +28,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
-from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.plugin.cluster import ClusterState
+from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8
+from kframe.plugin.transport import BrokerRows, ControlRequests
 from kframe_kafka_wire.told import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, Told, TopicNames
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kframe.api.tls import tls_refusal
+from kframe.plugin.settings import tls_refusal
 from kframe_kafka_wire.answers import Refused, WireError
 from kframe_kafka_wire.sasl import LoginRefused, authenticate
 from kframe_kafka_wire.security import Credentials, Tls

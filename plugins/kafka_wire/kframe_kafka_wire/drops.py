@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from kframe.runtime.rate_limit import RateLimit
+from kframe.plugin.transport import RateLimit
 
 _log = logging.getLogger("kframe.kafka_wire")
 

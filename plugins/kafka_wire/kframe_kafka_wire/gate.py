@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kframe import ErrorCode
+from kframe.plugin import ErrorCode
 from kframe_kafka_wire.apis.versions import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kframe_kafka_wire.calls import Session
 from kframe_kafka_wire.codec import Header

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kframe.errors import ConfigError
-from kframe.model.brokers import Endpoint, Registration
-from kframe.model.config import boolean, whole
-from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.model.protocol import InterBrokerProtocol
+from kframe.plugin import ConfigError
+from kframe.plugin.cluster import NO_BROKER_EPOCH, Endpoint, Registration
+from kframe.plugin.settings import boolean, whole
+from kframe.plugin.wire import InterBrokerProtocol
 
 LISTENERS: Final = "listeners"
 ADVERTISED: Final = "advertised.listeners"

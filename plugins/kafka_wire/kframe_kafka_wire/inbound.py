@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kframe import ErrorCode, KframeError
+from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.apis.metadata import offered_keys
 from kframe_kafka_wire.apis.refusals import refusal
 from kframe_kafka_wire.apis.table import handler_of

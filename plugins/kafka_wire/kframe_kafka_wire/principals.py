@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kframe.errors import ConfigError
+from kframe.plugin import ConfigError
 
 _RULES_KEY: Final = "ssl.principal.mapping.rules"
 #: How Java writes the parts of a name (RFC 2253).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kframe import KframeError
+from kframe.plugin import KframeError
 from kframe_kafka_wire.codec import CodecError, decode_response, encode_request
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.records import Records, cluster_id

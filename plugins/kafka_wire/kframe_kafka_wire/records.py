@@ -11,10 +11,10 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from kframe import Controller, KframeError
-from kframe.errors import StoreError
-from kframe.model.brokers import Registration
-from kframe.snapshot.znodes import BROKER_DECODER, endpoints_of, rack_of
+from kframe.plugin import KframeError, StoreError
+from kframe.plugin.cluster import Registration
+from kframe.plugin.server import Controller
+from kframe.plugin.znodes import BROKER_DECODER, endpoints_of, rack_of
 
 #: The name of the entity that stands for all users, clients or addresses without settings of their own.
 DEFAULT_ENTITY: Final = "<default>"

@@ -14,8 +14,7 @@ import struct
 from collections.abc import Callable, Generator
 from typing import Final, TypeAlias
 
-from kframe.wire import request_header
-from kframe.wire.primitives import unsigned_varint
+from kframe.plugin.wire import request_header, unsigned_varint
 from kframe_kafka_wire.answers import WireError
 from kframe_kafka_wire.security import Credentials
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from kframe.api.jaas import LoginModule, parse_login_modules, read_login_modules
-from kframe.errors import ConfigError
+from kframe.plugin import ConfigError
+from kframe.plugin.settings import LoginModule, parse_login_modules, read_login_modules
 from kframe_kafka_wire.alerts import TellingContext
 from kframe_kafka_wire.identity import security_protocol
 from kframe_kafka_wire.stores import KeyStore, TrustStore, key_store, load_key, load_trust, trust_store

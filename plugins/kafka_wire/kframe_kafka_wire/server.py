@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from kframe import Controller
-from kframe.errors import ConfigError
-from kframe.model.brokers import Endpoint, Registration
-from kframe.model.config import whole
+from kframe.plugin import ConfigError
+from kframe.plugin.cluster import Endpoint, Registration
+from kframe.plugin.server import Controller
+from kframe.plugin.settings import whole
 from kframe_kafka_wire.apis.tokens import expire_tokens
 from kframe_kafka_wire.authorizer import AclAuthorizer, authorizer_of
 from kframe_kafka_wire.broker_settings import BrokerSettings

@@ -18,7 +18,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, TypeAlias, get_args, get_origin
 
-from kframe import KframeError
+from kframe.plugin import KframeError
 
 #: How many values one message may hold in all: a million partitions with three replicas each fit.
 MOST_VALUES: Final = 8_000_000

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.errors import ConfigError
+from kframe.plugin import ConfigError
 
 _TYPES: Final = ("PEM", "PKCS12")
 _CONVERT: Final = "keytool -importkeystore -deststoretype PKCS12 converts a store"

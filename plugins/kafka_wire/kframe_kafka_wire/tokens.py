@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kframe.errors import StoreError
+from kframe.plugin import StoreError
 from kframe_kafka_wire.principals import Principal, parse_principal
 from kframe_kafka_wire.records import Records, RecordWriter, decode_record, desanitized, sanitized
 from kframe_kafka_wire.sasl_server import (

@@ -8,10 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
-from kframe.model.lists import distinct_rows
-from kframe.model.requests import ControlRequests
+from kframe.plugin.cluster import ClusterState
+from kframe.plugin.columns import Int32, UInt8, distinct_rows
+from kframe.plugin.transport import ControlRequests
 
 LEADER_AND_ISR: Final = 4
 STOP_REPLICA: Final = 5

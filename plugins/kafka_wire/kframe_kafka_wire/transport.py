@@ -16,16 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from kframe.errors import ConfigError
-from kframe.model.brokers import Registration
-from kframe.model.cluster import ClusterState
-from kframe.model.config import whole
-from kframe.model.ids import ReplicaState
-from kframe.model.ports import BrokerQueue, MayAct, Notify
-from kframe.model.protocol import LATEST, InterBrokerProtocol
-from kframe.model.requests import ControlRequests
-from kframe.wire import ControlVersions, Encoder
-from kframe.wire.brokers import endpoint_on
+from kframe.plugin import ConfigError
+from kframe.plugin.cluster import ClusterState, Registration, ReplicaState
+from kframe.plugin.settings import whole
+from kframe.plugin.transport import BrokerQueue, ControlRequests, MayAct, Notify
+from kframe.plugin.wire import LATEST, ControlVersions, Encoder, InterBrokerProtocol, endpoint_on
 from kframe_kafka_wire.channel import Channel, Outgoing, Timeouts
 from kframe_kafka_wire.coalesce import Maker, merge
 from kframe_kafka_wire.connection import Target

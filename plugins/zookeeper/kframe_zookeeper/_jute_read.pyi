@@ -1,4 +1,4 @@
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.plugin.columns import Int32, Int64, UInt8
 
 def split_reads(
     reply: UInt8,

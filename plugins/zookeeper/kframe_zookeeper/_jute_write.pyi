@@ -1,4 +1,4 @@
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.plugin.columns import Int32, Int64, UInt8
 
 def write_reads(topic: Int32, partition: Int32, name_at: Int32, names: UInt8, root: UInt8, out: UInt8) -> int: ...
 def write_states(

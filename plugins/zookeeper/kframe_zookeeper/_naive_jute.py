@@ -11,7 +11,7 @@ import re
 import struct
 from typing import Any, Final
 
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.plugin.columns import Int32, Int64, UInt8
 
 ERROR, CREATE, DELETE, GET_DATA, SET_DATA, GET_CHILDREN, CHECK = -1, 1, 2, 4, 5, 8, 13
 STAT: Final = struct.Struct(">qqqqiiiqiiq")

@@ -1,4 +1,4 @@
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.plugin.columns import Int32, Int64, UInt8
 
 def parse_topics(
     reply: UInt8,

@@ -12,15 +12,20 @@ from typing import Final, Literal, TypeVar
 
 import numpy as np
 
-from kframe.errors import SnapshotError, ZnodeError
-from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of, ragged_positions
-from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
-from kframe.model.tables import TopicTable
-from kframe.model.topics import ZERO_TOPIC_ID
-from kframe.snapshot.checks import check_snapshot
-from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
-from kframe.snapshot.files import Progress
-from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe.plugin import SnapshotError, ZnodeError
+from kframe.plugin.cluster import NO_LEADER, NO_STATE, ZERO_TOPIC_ID, RecoveryState, TopicTable
+from kframe.plugin.columns import Bool, Int32, Int64, Ragged, offsets_of, ragged_positions
+from kframe.plugin.live import Progress
+from kframe.plugin.snapshot import (
+    BrokerFacts,
+    CaptureFacts,
+    PartitionFacts,
+    Snapshot,
+    Source,
+    TopicFacts,
+    check_snapshot,
+    named_brokers,
+)
 from kframe_zookeeper import paths
 from kframe_zookeeper.multiread import NO_NODE, Node, PathNames, StateRows, read_children, read_nodes, read_states
 from kframe_zookeeper.session import Session

@@ -13,7 +13,7 @@ from typing import Final
 
 from kazoo.protocol.serialization import Exists
 
-from kframe.errors import ConfigError, StoreError
+from kframe.plugin import ConfigError, StoreError
 from kframe_zookeeper import paths
 from kframe_zookeeper.multiread import read_children
 from kframe_zookeeper.session import Session

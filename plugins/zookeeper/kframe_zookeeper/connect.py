@@ -37,8 +37,8 @@ from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
 from kazoo.security import ACL, Id
 
-from kframe.api.tls import tls_refusal
-from kframe.errors import ConfigError
+from kframe.plugin import ConfigError
+from kframe.plugin.settings import tls_refusal
 from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.settings import ConnectSettings, TlsSettings
 

@@ -12,7 +12,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
-from kframe.errors import ControllerFenced, StoreError, ZnodeError
+from kframe.plugin import ControllerFenced, StoreError, ZnodeError
 from kframe_zookeeper.contender import Contender
 from kframe_zookeeper.liveness import LivenessListener, LivenessWatch
 from kframe_zookeeper.multiread import NODES_FIRST, Node, Results, read_children, read_nodes, read_results

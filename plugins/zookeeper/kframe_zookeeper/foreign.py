@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import UNSET
 
-from kframe.errors import ZnodeError
-from kframe.model.brokers import Registration
-from kframe.snapshot.znodes import ControllerZnode
+from kframe.plugin import ZnodeError
+from kframe.plugin.cluster import Registration
+from kframe.plugin.znodes import ControllerZnode
 from kframe_zookeeper import paths
 from kframe_zookeeper.memory import Memory
 

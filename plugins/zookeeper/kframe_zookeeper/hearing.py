@@ -9,8 +9,8 @@ from typing import Final
 
 from kazoo.protocol.states import EventType
 
-from kframe.errors import StoreError, ZnodeError
-from kframe.model.events import (
+from kframe.plugin import StoreError, ZnodeError
+from kframe.plugin.store import (
     BrokerDefaultsChanged,
     BrokerModified,
     BrokersChanged,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from kframe.errors import StoreError
-from kframe.model.brokers import Registration
-from kframe.snapshot.instances import Instance
+from kframe.plugin import StoreError
+from kframe.plugin.cluster import Registration
+from kframe.plugin.live import Instance
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.instances import InstanceRecord
 from kframe_zookeeper.presence import Presence

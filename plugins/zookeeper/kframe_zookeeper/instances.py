@@ -15,8 +15,8 @@ import time
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from kframe.errors import StoreError, ZnodeError
-from kframe.snapshot.instances import Instance
+from kframe.plugin import StoreError, ZnodeError
+from kframe.plugin.live import Instance
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.multiread import Node, read_children, read_nodes

@@ -9,10 +9,9 @@ from urllib.parse import parse_qsl
 
 from kazoo.exceptions import KazooException
 
-from kframe.errors import ConfigError, ControllerFenced, StoreError, ZnodeError
-from kframe.snapshot.files import Progress, ignore_progress
-from kframe.snapshot.live import ClusterStatus, LiveCounts, Resignation
-from kframe.snapshot.snapshot import Snapshot
+from kframe.plugin import ConfigError, ControllerFenced, StoreError, ZnodeError
+from kframe.plugin.live import ClusterStatus, LiveCounts, Progress, Resignation, ignore_progress
+from kframe.plugin.snapshot import Snapshot
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import audit
 from kframe_zookeeper.capture import Reader, Sifted, capture

@@ -14,12 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.state.stored_states import reload
-from kframe.errors import ZnodeError
-from kframe.model.brokers import Registration
-from kframe.model.cluster import WRITTEN_LATELY, ClusterState
-from kframe.model.columns import Int32, Int64, positions_within
-from kframe.model.ports import Met
+from kframe.plugin import ZnodeError
+from kframe.plugin.cluster import WRITTEN_LATELY, ClusterState, Registration
+from kframe.plugin.columns import Int32, Int64, positions_within
+from kframe.plugin.store import Met, reload
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.foreign import refuse_own_id, warn_of_registrations

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kframe.errors import ZnodeError
-from kframe.model.brokers import Registration
-from kframe.snapshot.instances import Instance
+from kframe.plugin import ZnodeError
+from kframe.plugin.cluster import Registration
+from kframe.plugin.live import Instance
 from kframe_zookeeper.znodes import Extra
 
 _log = logging.getLogger("kframe.zookeeper")

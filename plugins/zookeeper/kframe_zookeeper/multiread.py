@@ -16,8 +16,8 @@ import numpy as np
 from kazoo.exceptions import EXCEPTIONS, NoNodeError
 from kazoo.protocol.serialization import GetChildren, GetData
 
-from kframe.errors import StoreError
-from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
+from kframe.plugin import StoreError
+from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
 from kframe_zookeeper._jute_read import parse_states, split_reads
 from kframe_zookeeper._jute_write import write_reads
 from kframe_zookeeper.fence import Fence

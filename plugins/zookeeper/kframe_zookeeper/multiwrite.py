@@ -17,8 +17,8 @@ import numpy as np
 from kazoo.exceptions import BadVersionError, KazooException, RolledBackError, RuntimeInconsistency
 from numpy.typing import NDArray
 
-from kframe.errors import ControllerFenced, StoreError
-from kframe.model.columns import Int32, Int64, UInt8, ragged_positions
+from kframe.plugin import ControllerFenced, StoreError
+from kframe.plugin.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
 from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut, error_name
 from kframe_zookeeper.requests import MultiWrite, Reply

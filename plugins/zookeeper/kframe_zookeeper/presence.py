@@ -12,8 +12,8 @@ import logging
 
 import msgspec
 
-from kframe.errors import StoreError
-from kframe.model.brokers import Registration
+from kframe.plugin import StoreError
+from kframe.plugin.cluster import Registration
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.requests import EPHEMERAL, delete

@@ -7,9 +7,8 @@ from typing import Final, TypeVar
 
 from kazoo.exceptions import BadVersionError
 
-from kframe.errors import StoreError, ZnodeError
-from kframe.model.events import TopicPartition
-from kframe.model.tables import Notifications, Targets
+from kframe.plugin import StoreError, ZnodeError
+from kframe.plugin.cluster import Notifications, Targets, TopicPartition
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.memory import Memory

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from kframe.model.columns import UInt8
+from kframe.plugin.columns import UInt8
 from kframe_zookeeper.fence import Fence
 
 _HEADER: Final = struct.Struct(">i?i")

@@ -12,7 +12,7 @@ from typing import Final
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Sync
 
-from kframe.errors import StoreError, ZnodeError
+from kframe.plugin import StoreError, ZnodeError
 from kframe_zookeeper.multiread import Node, error_name, read_nodes
 from kframe_zookeeper.multiwrite import LOST, UNTRIED, Writes, require, write_all, write_once
 from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path

@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-from kframe.errors import ControllerFenced, StoreError, ZnodeError
-from kframe.snapshot.instances import Instance
+from kframe.plugin import ControllerFenced, StoreError, ZnodeError
+from kframe.plugin.live import Instance
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, Connection
 from kframe_zookeeper.foreign import kraft_epoch, warn_of_kraft

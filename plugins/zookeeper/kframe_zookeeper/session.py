@@ -28,7 +28,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import CloseInstance
 from kazoo.protocol.states import KazooState
 
-from kframe.errors import StoreError
+from kframe.plugin import StoreError
 from kframe_zookeeper.fence import Fence
 from kframe_zookeeper.requests import MultiRead, get_data
 

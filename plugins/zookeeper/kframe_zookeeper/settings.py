@@ -16,11 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from kframe.api.jaas import read_login_modules
-from kframe.errors import ConfigError
-from kframe.model.config import Key, boolean, nearest, text, whole
-from kframe.model.kafka_keys import KAFKA_KEYS
-from kframe.snapshot.checks import shown
+from kframe.plugin import ConfigError
+from kframe.plugin.settings import KAFKA_KEYS, Key, boolean, nearest, read_login_modules, shown, text, whole
 
 _log = logging.getLogger("kframe.config")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.errors import ZnodeError
-from kframe.model.changes import StateChange, StoredStates
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, offsets_of
-from kframe.model.ids import NO_LEADER, NO_STATE
+from kframe.plugin import ZnodeError
+from kframe.plugin.cluster import NO_LEADER, NO_STATE, ClusterState
+from kframe.plugin.columns import Int32, Ragged, offsets_of
+from kframe.plugin.store import StateChange, StoredStates
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.multiread import PathNames, StateRows, read_states

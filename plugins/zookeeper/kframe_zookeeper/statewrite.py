@@ -14,10 +14,9 @@ import numpy as np
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from numpy.typing import NDArray
 
-from kframe.model.changes import WriteCode, WriteResult
-from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
-from kframe.model.ids import NO_STATE
-from kframe.model.lists import same_lists
+from kframe.plugin.cluster import NO_STATE
+from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, same_lists
+from kframe.plugin.store import WriteCode, WriteResult
 from kframe_zookeeper._jute_write import write_states
 from kframe_zookeeper.multiread import PathNames, StateRows, read_nodes, read_states
 from kframe_zookeeper.multiwrite import LOST, UNTRIED, Fates, Sending, Writes, require, write_all

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from kframe.errors import ZnodeError
-from kframe.model.events import TopicPartition
-from kframe.snapshot.instances import Instance
-from kframe.snapshot.live import ControllerKind, LiveCounts
-from kframe.snapshot.znodes import ControllerZnode
+from kframe.plugin import ZnodeError
+from kframe.plugin.cluster import TopicPartition
+from kframe.plugin.live import ControllerKind, Instance, LiveCounts
+from kframe.plugin.znodes import ControllerZnode
 from kframe_zookeeper.foreign import kraft_epoch
 from kframe_zookeeper.multiread import Node
 from kframe_zookeeper.store import ZooKeeperStore

@@ -19,13 +19,10 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
-from kframe.errors import ConfigError, KframeError, StoreError, ZnodeError
-from kframe.model.brokers import Registration
-from kframe.model.changes import StateChange, StoredStates, WriteResult
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
-from kframe.model.events import Elect, Event, SessionExpired
-from kframe.model.ports import Met, Notify
+from kframe.plugin import ConfigError, KframeError, StoreError, ZnodeError
+from kframe.plugin.cluster import ClusterState, Registration
+from kframe.plugin.columns import Int32
+from kframe.plugin.store import Elect, Event, Met, Notify, SessionExpired, StateChange, StoredStates, WriteResult
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.chroot import require_cluster

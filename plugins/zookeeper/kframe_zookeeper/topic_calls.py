@@ -10,10 +10,9 @@ from typing import Final, Protocol
 import numpy as np
 from kazoo.exceptions import BadVersionError
 
-from kframe.errors import StoreError, ZnodeError
-from kframe.model.changes import WriteCode
-from kframe.model.tables import TopicSettings, TopicTable
-from kframe.model.topics import UNSET
+from kframe.plugin import StoreError, ZnodeError
+from kframe.plugin.cluster import UNSET, TopicSettings, TopicTable
+from kframe.plugin.store import WriteCode
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.memory import Memory, SeenTopic

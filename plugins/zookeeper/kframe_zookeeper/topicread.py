@@ -11,10 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import ZnodeError
-from kframe.model.columns import Int32, Int64, Ragged, UInt8, offsets_of
-from kframe.model.tables import TopicTable
-from kframe.model.topics import ZERO_TOPIC_ID, topic_name_problem
+from kframe.plugin import ZnodeError
+from kframe.plugin.cluster import ZERO_TOPIC_ID, TopicTable, topic_name_problem
+from kframe.plugin.columns import Int32, Int64, Ragged, UInt8, offsets_of
 from kframe_zookeeper import paths
 from kframe_zookeeper._topic_read import parse_topics
 from kframe_zookeeper.connection import Connection

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from kframe import ErrorCode, KframeError
+from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.acls import (
     CLUSTER,
     SUPPORTED,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kframe import ErrorCode
-from kframe.model.admin import FeatureUpdate
-from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import NO_BROKER_EPOCH
+from kframe.plugin.server import FeatureUpdate
 from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.calls import Call
 

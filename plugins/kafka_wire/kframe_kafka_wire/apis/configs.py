@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kframe import ClusterState, ErrorCode, KframeError
-from kframe.model.admin import ConfigChange, ConfigOperation
-from kframe.model.topics import topic_name_problem
+from kframe.plugin import ErrorCode, KframeError
+from kframe.plugin.cluster import ClusterState, topic_name_problem
+from kframe.plugin.server import ConfigChange, ConfigOperation
 from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, of_broker
 from kframe_kafka_wire.calls import Call, reason

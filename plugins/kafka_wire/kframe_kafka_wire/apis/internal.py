@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kframe import ClusterState, ErrorCode, NewTopic
-from kframe.model.brokers import Endpoint
-from kframe.model.ids import NO_STATE
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import NO_STATE, ClusterState, Endpoint
+from kframe.plugin.server import NewTopic
 from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.calls import Call
 

@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe import ClusterState, ErrorCode, NewTopic
-from kframe.model.brokers import Registration
-from kframe.model.columns import Int32, Ragged
-from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
-from kframe.model.topics import topic_name_problem
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import NO_LEADER, NO_STATE, ClusterState, Registration, ReplicaFlag, topic_name_problem
+from kframe.plugin.columns import Int32, Ragged
+from kframe.plugin.server import NewTopic
 from kframe_kafka_wire.acls import CLUSTER, Kind, Operation
 from kframe_kafka_wire.apis.internal import INTERNAL, creation
 from kframe_kafka_wire.apis.versions import OFFERED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kframe import ElectionType, ErrorCode, IsrProposal
-from kframe.model.events import TopicPartition
-from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import NO_BROKER_EPOCH, ElectionType, RecoveryState, TopicPartition
+from kframe.plugin.server import IsrProposal
 from kframe_kafka_wire.acls import Operation
 from kframe_kafka_wire.calls import Call, reason
 

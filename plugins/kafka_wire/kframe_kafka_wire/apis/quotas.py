@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kframe import ErrorCode, KframeError
+from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.acls import Operation
 from kframe_kafka_wire.calls import Call, RequestError
 from kframe_kafka_wire.records import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from kframe import ErrorCode
+from kframe.plugin import ErrorCode
 from kframe_kafka_wire.acls import Operation
 from kframe_kafka_wire.apis.refusals import added, fetched, partitions, refusal
 from kframe_kafka_wire.calls import Call

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kframe import ErrorCode, KframeError
+from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.calls import Call, Desk, RequestError
 from kframe_kafka_wire.principals import ANONYMOUS, Principal

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kframe import ClusterState, ErrorCode, NewPartitions, NewTopic
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import ClusterState
+from kframe.plugin.server import NewPartitions, NewTopic
 from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.apis.configs import configs_of
 from kframe_kafka_wire.calls import Call, reason

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kframe import ErrorCode, KframeError
+from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.acls import Operation
 from kframe_kafka_wire.calls import Call, RequestError, reason
 from kframe_kafka_wire.records import Records, change_settings, desanitized, sanitized, settings_of_user

@@ -22,7 +22,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32, i64
 
 import kframe
-from kframe.wire import request_header
+from kframe.plugin.wire import request_header
 from kframe_kafka_wire import plugin
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.testing.fake_broker import US

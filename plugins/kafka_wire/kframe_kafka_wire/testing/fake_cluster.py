@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kframe_zookeeper.testing.process import until
 
-from kframe.model.brokers import Registration
-from kframe.model.events import Event
+from kframe.plugin.cluster import Registration
+from kframe.plugin.transport import Event
 from kframe.testing.clusters import cluster_of, healthy, registration, requests_of
 from kframe_kafka_wire.testing.fake_broker import APIS, FakeBroker
 from kframe_kafka_wire.transport import WireTransport

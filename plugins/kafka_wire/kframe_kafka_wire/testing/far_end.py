@@ -10,7 +10,7 @@ from dataclasses import replace
 from kframe_zookeeper.testing.process import until
 
 from kframe.embedded.describe import Request
-from kframe.model.cluster import ClusterState
+from kframe.plugin.cluster import ClusterState
 from kframe_kafka_wire.channel import Channel
 from kframe_kafka_wire.testing.fake_broker import US, FakeBroker, answered, settings
 from kframe_kafka_wire.transport import WireTransport

@@ -13,8 +13,8 @@ from kframe_zookeeper.testing.expiry import end_session_of
 from kframe_zookeeper.testing.kafka import Broker
 from kframe_zookeeper.testing.process import until
 
-from kframe.errors import ErrorCode
-from kframe.model.tables import Targets
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import Targets
 from kframe_kafka_wire.client import open_admin
 from kframe_kafka_wire.testing.clients import KafkaPython
 from kframe_kafka_wire.testing.clusters import create

@@ -9,7 +9,7 @@ from typing import Final
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.servers import free_ports
 
-from kframe.model.brokers import Endpoint, Registration
+from kframe.plugin.cluster import Endpoint, Registration
 from kframe.testing.clusters import PartitionSpec
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.testing.served import FakeRecords, Served, user_record

@@ -8,13 +8,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kframe import ClusterState, Controller, ControllerBuilder, ErrorCode
+from kframe import Controller, ControllerBuilder
 from kframe.embedded import MemoryEnsemble
 from kframe.embedded.transport import RecordingTransport
-from kframe.model.brokers import Endpoint, Registration
-from kframe.model.events import LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
-from kframe.model.ports import MayAct, Notify
-from kframe.model.requests import ControlRequests
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import ClusterState, Endpoint, Registration
+from kframe.plugin.transport import (
+    ControlRequests,
+    LeaderAndIsrAnswered,
+    MayAct,
+    Notify,
+    StopReplicaAnswered,
+    UpdateMetadataAnswered,
+)
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import credential_text, make_credential

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 
-from kframe.model.brokers import Endpoint, Registration
+from kframe.plugin.cluster import Endpoint, Registration
 from kframe_kafka_wire.codec import decode_header, decode_request, encode_response
 
 

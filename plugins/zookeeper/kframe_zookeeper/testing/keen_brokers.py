@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from kframe.embedded import Api, EmbeddedBrokers, Request, VirtualClock
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
-from kframe.model.events import AlterPartitionRequested, Event
-from kframe.model.ports import BrokerQueue, MayAct, Notify
-from kframe.model.requests import ControlRequests
+from kframe.plugin.cluster import ClusterState
+from kframe.plugin.columns import Ragged
+from kframe.plugin.transport import AlterPartitionRequested, BrokerQueue, ControlRequests, Event, MayAct, Notify
 
 #: The last AlterPartition that names topics by name.
 _BY_NAME = 1

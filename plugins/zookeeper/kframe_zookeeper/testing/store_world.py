@@ -16,13 +16,16 @@ import numpy as np
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.protocol.states import Callback
 
-from kframe.core.topics.replica_assignment import table_of
-from kframe.model.brokers import Registration
-from kframe.model.cluster import ClusterState
-from kframe.model.events import TopicPartition
-from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
-from kframe.model.tables import Targets
-from kframe.model.topics import UNSET
+from kframe.plugin.cluster import (
+    NO_BROKER_EPOCH,
+    NO_STATE,
+    UNSET,
+    ClusterState,
+    Registration,
+    Targets,
+    TopicPartition,
+    table_of,
+)
 from kframe_zookeeper import paths
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import Connection

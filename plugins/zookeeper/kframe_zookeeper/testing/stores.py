@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from kframe.model.cluster import ClusterState
-from kframe.model.events import Event
-from kframe.model.ids import NO_STATE
+from kframe.plugin.cluster import NO_STATE, ClusterState
+from kframe.plugin.store import Event
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, healthy
 from kframe.testing.store_world import ONE
 from kframe_zookeeper.store import ZooKeeperStore

@@ -7,9 +7,9 @@ from functools import partial
 from operator import methodcaller
 from typing import Any, Final
 
-from kframe.api.controller import Controller
-from kframe.model.events import ProducerIdsRequested, RebalanceLeaders
-from kframe.model.tables import Targets, TopicTable
+from kframe import events
+from kframe.plugin.cluster import Targets, TopicTable
+from kframe.plugin.server import Controller
 from kframe.testing.clusters import registration
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.store_world import ZooKeeperWorld
@@ -130,13 +130,13 @@ def rebalances(_: ZooKeeperWorld, do: Do) -> None:
 
 
 def _look_at_balance(controller: Controller) -> None:
-    controller._loop.queue.put(RebalanceLeaders())
+    controller._loop.queue.put(events.RebalanceLeaders())
 
 
 def gets_producer_ids(world: ZooKeeperWorld, do: Do) -> None:
     """Broker 1 asks for a block of producer ids."""
     epoch = world.operator.exists(paths.broker_path(1)).czxid
-    do(methodcaller("submit", partial(ProducerIdsRequested, 1, epoch)))
+    do(methodcaller("submit", partial(events.ProducerIdsRequested, 1, epoch)))
 
 
 # -- goals

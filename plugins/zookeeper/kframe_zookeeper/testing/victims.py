@@ -12,12 +12,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from kframe.api.controller import Controller
-from kframe.core.controller import Controller as Core
-from kframe.core.selectors.leader_selection import Selection
-from kframe.model.config import ControllerConfig
-from kframe.runtime.clock import SystemClock
-from kframe.runtime.loop import ControllerLoop
+from kframe.plugin.server import Controller
+from kframe.testing.controllers import ControllerLoop, controller_loop
 from kframe_zookeeper.settings import ConnectSettings
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.keen_brokers import KeenBrokers
@@ -37,8 +33,8 @@ def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ())
 
     It moves no leaders back by itself: that happens some seconds after its election, whatever a test is at then.
     """
-    config = ControllerConfig({"auto.leader.rebalance.enable": "false"})
-    loop = ControllerLoop(Core(controller_id, config, Selection({})), store, KeenBrokers(slow), SystemClock())
+    config = {"auto.leader.rebalance.enable": "false"}
+    loop = controller_loop(controller_id, store, KeenBrokers(slow), config=config)
     return Controller(loop), loop
 
 

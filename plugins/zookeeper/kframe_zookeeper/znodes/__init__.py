@@ -5,8 +5,8 @@ All are pure functions between bytes and records. A decoder raises ZnodeError an
 
 from __future__ import annotations
 
-from kframe.errors import ZnodeError
-from kframe.snapshot.znodes import ControllerZnode, StateZnode
+from kframe.plugin import ZnodeError
+from kframe.plugin.znodes import ControllerZnode, StateZnode
 from kframe_zookeeper.znodes.brokers import CONTROLLER_FIELD, decode_broker, encode_broker, is_controller_only
 from kframe_zookeeper.znodes.cluster import (
     ProducerIdBlock,

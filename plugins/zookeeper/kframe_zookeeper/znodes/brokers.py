@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from kframe.model.brokers import Endpoint, Registration
-from kframe.snapshot.znodes import BROKER_DECODER, BrokerZnode, endpoints_of, number_of, rack_of
+from kframe.plugin.cluster import Endpoint, Registration
+from kframe.plugin.znodes import BROKER_DECODER, BrokerZnode, endpoints_of, number_of, rack_of
 from kframe_zookeeper.paths import BROKER_IDS
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 

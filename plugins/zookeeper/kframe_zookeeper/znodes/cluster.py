@@ -9,9 +9,9 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kframe.errors import ZnodeError
-from kframe.snapshot.checks import shown
-from kframe.snapshot.znodes import (
+from kframe.plugin import ZnodeError
+from kframe.plugin.settings import shown
+from kframe.plugin.znodes import (
     CLUSTER_ID_DECODER,
     CONTROLLER_DECODER,
     ClusterIdZnode,

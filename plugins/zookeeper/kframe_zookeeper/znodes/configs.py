@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kframe.errors import ZnodeError
-from kframe.snapshot.checks import shown
-from kframe.snapshot.znodes import CONFIG_DECODER, ConfigZnode, SchemaVersion
+from kframe.plugin import ZnodeError
+from kframe.plugin.settings import shown
+from kframe.plugin.znodes import CONFIG_DECODER, ConfigZnode, SchemaVersion
 from kframe_zookeeper.paths import CONFIG_KINDS
 from kframe_zookeeper.znodes.ordering import properties_order
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode

@@ -6,9 +6,8 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from kframe.snapshot.decode import Count
-from kframe.snapshot.instances import Instance
-from kframe.snapshot.znodes import SchemaVersion, number_of
+from kframe.plugin.live import Instance
+from kframe.plugin.znodes import Count, SchemaVersion, number_of
 from kframe_zookeeper.paths import INSTANCES
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 

@@ -9,13 +9,11 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from kframe.errors import ZnodeError
-from kframe.model.columns import Ragged
-from kframe.model.events import TopicPartition
-from kframe.model.tables import Targets
-from kframe.snapshot.checks import check_topic_name
-from kframe.snapshot.decode import Count
-from kframe.snapshot.znodes import SchemaVersion
+from kframe.plugin import ZnodeError
+from kframe.plugin.cluster import Targets, TopicPartition
+from kframe.plugin.columns import Ragged
+from kframe.plugin.snapshot import check_topic_name
+from kframe.plugin.znodes import Count, SchemaVersion
 from kframe_zookeeper.paths import PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 

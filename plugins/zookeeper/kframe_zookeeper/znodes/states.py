@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe.errors import ZnodeError
-from kframe.model.columns import REPLICAS_MAX
-from kframe.snapshot.znodes import STATE_DECODER, StateZnode
+from kframe.plugin import ZnodeError
+from kframe.plugin.columns import REPLICAS_MAX
+from kframe.plugin.znodes import STATE_DECODER, StateZnode
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
 #: Every release of Kafka has written this.

@@ -14,9 +14,8 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from kframe.errors import ZnodeError
-from kframe.snapshot.decode import decode
-from kframe.snapshot.znodes import refuse_repeated_keys
+from kframe.plugin import ZnodeError
+from kframe.plugin.znodes import decode, refuse_repeated_keys
 
 #: Bytes of the largest znode that is read: what Kafka sets its own client to (``jute.maxbuffer``).
 ZNODE_BYTES_MAX: Final = 4 * 2**20

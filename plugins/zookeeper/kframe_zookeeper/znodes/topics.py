@@ -10,12 +10,11 @@ from typing import Final
 import numpy as np
 from msgspec import UNSET
 
-from kframe.errors import ZnodeError
-from kframe.model.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
-from kframe.model.tables import TopicTable, move_flags
-from kframe.snapshot.checks import check_topic_name
-from kframe.snapshot.decode import topic_id_bytes, topic_id_text
-from kframe.snapshot.znodes import TOPIC_DECODER, TopicZnode
+from kframe.plugin import ZnodeError
+from kframe.plugin.cluster import TopicTable, move_flags
+from kframe.plugin.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
+from kframe.plugin.snapshot import check_topic_name
+from kframe.plugin.znodes import TOPIC_DECODER, TopicZnode, topic_id_bytes, topic_id_text
 from kframe_zookeeper.paths import topic_path
 from kframe_zookeeper.znodes.ordering import partition_order, scala_order
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode

@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.errors import KframeError
-from kframe.model.columns import Ragged
-from kframe.model.events import ElectionType
-from kframe.model.tables import Targets
+from kframe.plugin import KframeError
+from kframe.plugin.cluster import ElectionType, Targets
+from kframe.plugin.columns import Ragged
+from kframe.plugin.wire import header_version
 from kframe.testing.fuzz import Batch, Outcome
-from kframe.wire import header_version
 from kframe_kafka_wire import _naive_answers, codec, kernels
 from kframe_kafka_wire.answers import Asked, WireError, read_answer
 from kframe_kafka_wire.client import ALTER, ELECT, LIST, METADATA, AdminClient, verdict

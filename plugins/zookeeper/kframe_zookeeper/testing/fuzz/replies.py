@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.errors import StoreError
+from kframe.plugin import StoreError
 from kframe.testing.fuzz import Base, Batch, Outcome
 from kframe_zookeeper import _jute_read, _naive_jute
 from kframe_zookeeper.multiread import Results, names_in

@@ -1,0 +1,14 @@
+"""What an admin API of a live cluster implements (``Administration``), and its records."""
+
+from __future__ import annotations
+
+from kframe.snapshot.administration import Administration, Moving
+from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
+
+__all__ = [
+    "Administration",
+    "ClusterDescription",
+    "Described",
+    "Moving",
+    "snapshot_of",
+]

@@ -1,0 +1,23 @@
+"""Configuration by Kafka's keys: parsers of values, JAAS logins, and the reasons for which TLS fails."""
+
+from __future__ import annotations
+
+from kframe.api.jaas import LoginModule, parse_login_modules, read_login_modules
+from kframe.api.tls import tls_refusal
+from kframe.model.config import Key, boolean, nearest, text, whole
+from kframe.model.kafka_keys import KAFKA_KEYS
+from kframe.snapshot.checks import shown
+
+__all__ = [
+    "KAFKA_KEYS",
+    "Key",
+    "LoginModule",
+    "boolean",
+    "nearest",
+    "parse_login_modules",
+    "read_login_modules",
+    "shown",
+    "text",
+    "tls_refusal",
+    "whole",
+]

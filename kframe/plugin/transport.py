@@ -1,0 +1,31 @@
+"""What a transport implements (``Transport``), the requests that it sends and the answers that it reports."""
+
+from __future__ import annotations
+
+from kframe.model.events import (
+    AlterPartitionRequested,
+    Event,
+    LeaderAndIsrAnswered,
+    StopReplicaAnswered,
+    UpdateMetadataAnswered,
+)
+from kframe.model.ports import BrokerQueue, MayAct, Notify, Transport
+from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.runtime.rate_limit import RateLimit
+from kframe.runtime.samples import Samples
+
+__all__ = [
+    "AlterPartitionRequested",
+    "BrokerQueue",
+    "BrokerRows",
+    "ControlRequests",
+    "Event",
+    "LeaderAndIsrAnswered",
+    "MayAct",
+    "Notify",
+    "RateLimit",
+    "Samples",
+    "StopReplicaAnswered",
+    "Transport",
+    "UpdateMetadataAnswered",
+]
