@@ -32,7 +32,7 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark import failover, sweeping
 from kframe.spark.rows import rows_of
-from kframe.spark.scenarios import one_scenario
+from kframe.spark.scenarios import single_scenario
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
 from kframe.spark.session import session
 from kframe.whatif import WhatIf, sweep
@@ -85,7 +85,9 @@ def _fail_alone(snapshot: Snapshot) -> int:
 
 def _fail_on_spark(spark: Any, tables: Sequence[Any]) -> int:
     partitions, brokers, clusters = tables
-    rows: int = failover.failover(partitions, brokers, clusters, one_scenario(spark, "broker-7", brokers=[7])).count()
+    rows: int = failover.failover(
+        partitions, brokers, clusters, single_scenario(spark, "broker-7", brokers=[7])
+    ).count()
     return rows
 
 

@@ -11,7 +11,7 @@ from kframe.model.ports import Store
 from kframe.model.tables import Targets
 
 
-class Surroundings(Protocol):
+class ClusterContext(Protocol):
     """Storage from outside: it has stores for controllers, and operators and brokers do things in it."""
 
     def connect(self) -> Store:

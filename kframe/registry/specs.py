@@ -142,7 +142,7 @@ class PortSpec:
 class StoreSpec(PortSpec):
     """A Store (``kframe.model.ports``) on offer.
 
-    ``trials(url)`` makes empty storage that nobody else uses, as ``kframe.model.surroundings.Surroundings``; without,
+    ``trials(url)`` makes empty storage that nobody else uses, as ``kframe.model.surroundings.ClusterContext``; without,
     stores are tried alone, and no broker comes or goes.
     """
 

@@ -7,10 +7,10 @@ from typing import Protocol, TypeAlias
 
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.surroundings import Surroundings
+from kframe.model.surroundings import ClusterContext
 
 
-class ScenarioStorage(Surroundings, Protocol):
+class ScenarioStorage(ClusterContext, Protocol):
     """Storage whose content can be looked at. ``kframe.embedded.MemoryEnsemble`` is one."""
 
     def stored(self) -> ClusterState:

@@ -28,7 +28,7 @@ from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.sim.controller_requests import ControllerRequests
-from kframe.sim.errands import Surroundings, about, write_state
+from kframe.sim.errands import ClusterContext, about, write_state
 from kframe.sim.letters import Letter
 from kframe.sim.network import ENSEMBLE
 
@@ -36,7 +36,7 @@ from kframe.sim.network import ENSEMBLE
 class BrokerProcess:
     """One broker across its restarts."""
 
-    def __init__(self, world: Surroundings, model: Broker, registration: Registration) -> None:
+    def __init__(self, world: ClusterContext, model: Broker, registration: Registration) -> None:
         self.model = model
         self.broker_id = model.broker_id
         self.registration = registration

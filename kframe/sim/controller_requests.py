@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kframe.broker.outgoing import AlterPartition, ControlledShutdown, Outgoing
-from kframe.sim.errands import Surroundings, ask_controller, proposal
+from kframe.sim.errands import ClusterContext, ask_controller, proposal
 from kframe.sim.network import ENSEMBLE
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Answer = Callable[[Any], None]
 class ControllerRequests:
     """The requests of one broker, across its restarts."""
 
-    def __init__(self, world: Surroundings, broker: BrokerProcess) -> None:
+    def __init__(self, world: ClusterContext, broker: BrokerProcess) -> None:
         self.past_proposals: deque[AlterPartition] = deque(maxlen=24)
         """Proposals of the past, for somebody to repeat."""
         self.past_shutdowns: deque[ControlledShutdown] = deque(maxlen=2)

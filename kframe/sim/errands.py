@@ -65,7 +65,7 @@ class Onlooker(Protocol):
         """A controller has answered a leader's AlterPartition."""
 
 
-class Surroundings(Onlooker, Protocol):
+class ClusterContext(Onlooker, Protocol):
     """The world, as a broker's process knows it."""
 
     scheduler: Scheduler

@@ -312,7 +312,7 @@ class Journal:
             return error or "no reason was logged"
         return None
 
-    # -- brokers: the world as their Surroundings
+    # -- brokers: the world as their ClusterContext
 
     def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
         """A broker has answered a control request."""

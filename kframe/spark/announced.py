@@ -48,24 +48,26 @@ def packed(cluster: ClusterState, requests: ControlRequests) -> bytes:
     rows = distinct_rows(np.concatenate([leading.rows, requests.metadata_rows, stopping.rows]), len(cluster))
     topic_rows, topic = np.unique(p.topic[rows], return_inverse=True)
     replicas, isr = p.lists("replica", rows), p.lists("isr", rows)
-    place = np.empty(len(cluster), np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
+    position = np.empty(len(cluster), np.int32)
+    position[rows] = np.arange(len(rows), dtype=np.int32)
     columns: dict[str, Any] = {
         "controller_id": requests.controller_id, "controller_epoch": requests.controller_epoch,
         "registered": cluster.brokers.registered, "shutting_down": cluster.brokers.shutting_down,
-        "broker_epoch": cluster.brokers.broker_epoch, "topics": [topics.names[one] for one in topic_rows.tolist()],
+        "broker_epoch": cluster.brokers.broker_epoch, "topics": [topics.names[topic] for topic in topic_rows.tolist()],
         "topic_ids": topics.ids[topic_rows].reshape(-1), "deleting": topics.deleting[topic_rows],
         "topic": topic.astype(np.int32), "partition": p.partition[rows],
         **{name: getattr(p, column)[rows] for name, column in _ROW_COLUMNS.items()},
         "replica_count": replicas.counts, "replica": replicas.values,
         "replica_flags": p.replica_flags[p.slots_of(rows)], "isr_count": isr.counts, "isr": isr.values,
-        "leading_broker": np.repeat(leading.brokers, np.diff(leading.offsets)), "leading": place[leading.rows],
+        "leading_broker": np.repeat(leading.brokers, np.diff(leading.offsets)), "leading": position[leading.rows],
         "is_new": requests.is_new, "metadata_brokers": requests.metadata_brokers,
-        "metadata": place[requests.metadata_rows],
-        "stopping_broker": np.repeat(stopping.brokers, np.diff(stopping.offsets)), "stopping": place[stopping.rows],
+        "metadata": position[requests.metadata_rows],
+        "stopping_broker": np.repeat(stopping.brokers, np.diff(stopping.offsets)), "stopping": position[stopping.rows],
         "stop_leader_epoch": requests.stop_leader_epoch, "stop_delete": requests.stop_delete,
     }  # fmt: skip
-    batch = pa.RecordBatch.from_arrays([_one(columns[field.name], field.type) for field in _BATCH], schema=_BATCH)
+    batch = pa.RecordBatch.from_arrays(
+        [_single_row(columns[field.name], field.type) for field in _BATCH], schema=_BATCH
+    )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _BATCH, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_batch(batch)
@@ -73,23 +75,25 @@ def packed(cluster: ClusterState, requests: ControlRequests) -> bytes:
     return data
 
 
-def merged(parts: Sequence[bytes], facts: ClusterFacts, occasion: Occasion) -> tuple[ClusterState, ControlRequests]:
+def merged(
+    packed_batches: Sequence[bytes], facts: ClusterFacts, occasion: Occasion
+) -> tuple[ClusterState, ControlRequests]:
     """The batch that the batches of all shards make, and a cluster that holds exactly what it tells of.
 
     ``parts`` (one at least) are ``packed``, of the same cluster and moment, in any order.
     """
-    batches = [_Batch.of(one) for one in parts]
-    cluster, place = _cluster_of(batches, facts)
-    leading, is_new, _ = _by_broker(batches, place, "leading", "is_new")
-    stopping, delete, leader_epoch = _by_broker(batches, place, "stopping", "stop_delete", "stop_leader_epoch")
+    batches = [_Batch.of(batch) for batch in packed_batches]
+    cluster, position = _cluster_of(batches, facts)
+    leading, is_new, _ = _by_broker(batches, position, "leading", "is_new")
+    stopping, delete, leader_epoch = _by_broker(batches, position, "stopping", "stop_delete", "stop_leader_epoch")
     first = batches[0]
     requests = ControlRequests(
         controller_id=int(first.scalar("controller_id")),
         controller_epoch=int(first.scalar("controller_epoch")),
         leader_and_isr=leading,
         is_new=is_new,
-        metadata_brokers=np.unique(np.concatenate([one["metadata_brokers"] for one in batches])),
-        metadata_rows=np.sort(_concatenated(batches, lambda at, one: place[at][one["metadata"]])),
+        metadata_brokers=np.unique(np.concatenate([batch["metadata_brokers"] for batch in batches])),
+        metadata_rows=np.sort(_concatenated(batches, lambda index, batch: position[index][batch["metadata"]])),
         stop_replica=stopping,
         stop_leader_epoch=leader_epoch,
         stop_delete=delete,
@@ -112,15 +116,15 @@ class _Batch:
         return self.row[name][0].as_py()
 
     def names(self) -> list[str]:
-        found: list[str] = self.row["topics"].flatten().to_pylist()
-        return found
+        names: list[str] = self.row["topics"].flatten().to_pylist()
+        return names
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         values: NDArray[Any] = self.row[name].flatten().to_numpy()
         return values
 
 
-def _one(value: Any, kind: pa.DataType) -> pa.Array:
+def _single_row(value: Any, kind: pa.DataType) -> pa.Array:
     """A column of one row."""
     if not pa.types.is_list(kind):
         return pa.array([value], kind)
@@ -132,62 +136,62 @@ def _cluster_of(batches: list[_Batch], facts: ClusterFacts) -> tuple[ClusterStat
     """A cluster of all partitions in the batches, and the row of each, batch by batch."""
     cluster = ClusterState()
     _add_brokers(cluster, batches[0], facts)
-    known = [one.names() for one in batches]
-    names = sorted(set().union(*known))
-    index = {name: at for at, name in enumerate(names)}
-    topics = [np.array([index[name] for name in some], np.int32) for some in known]
+    names_by_batch = [batch.names() for batch in batches]
+    names = sorted(set().union(*names_by_batch))
+    topic_index = {name: index for index, name in enumerate(names)}
+    topics = [np.array([topic_index[name] for name in batch_names], np.int32) for batch_names in names_by_batch]
     ids, deleting = np.zeros((len(names), 16), np.uint8), np.zeros(len(names), np.uint8)
-    for at, one in zip(topics, batches, strict=True):
-        ids[at], deleting[at] = one["topic_ids"].reshape(-1, 16), one["deleting"]
-    topic = _concatenated(batches, lambda at, one: topics[at][one["topic"]])
-    partition = _concatenated(batches, lambda _, one: one["partition"])
+    for indexes, batch in zip(topics, batches, strict=True):
+        ids[indexes], deleting[indexes] = batch["topic_ids"].reshape(-1, 16), batch["deleting"]
+    topic = _concatenated(batches, lambda index, batch: topics[index][batch["topic"]])
+    partition = _concatenated(batches, lambda _, batch: batch["partition"])
     order = np.argsort(topic.astype(np.int64) << 32 | partition, kind="stable")
     replicas = _lists(batches, "replica")
     values = {
-        column: _concatenated(batches, lambda _, one, name=name: one[name])[order]  # type: ignore[misc]
+        column: _concatenated(batches, lambda _, batch, name=name: batch[name])[order]  # type: ignore[misc]
         for name, column in _ROW_COLUMNS.items()
     }
     rows = cluster.add_topics(
         names, np.bincount(topic, minlength=len(names)), replicas.take(order), _lists(batches, "isr").take(order),
-        values, [one.tobytes() for one in ids], partition[order],
+        values, [topic_id.tobytes() for topic_id in ids], partition[order],
     )  # fmt: skip
-    flags = Ragged(replicas.offsets, _concatenated(batches, lambda _, one: one["replica_flags"]))
+    flags = Ragged(replicas.offsets, _concatenated(batches, lambda _, batch: batch["replica_flags"]))
     cluster.partitions.replica_flags[cluster.partitions.slots_of(rows)] = flags.take(order).values
     cluster.topics.deleting[:] = deleting
-    place = np.empty(len(order), np.int32)
-    place[order] = rows
-    ends = np.cumsum([len(one["topic"]) for one in batches])
-    return cluster, np.split(place, ends[:-1])
+    rows_by_batch = np.empty(len(order), np.int32)
+    rows_by_batch[order] = rows
+    ends = np.cumsum([len(batch["topic"]) for batch in batches])
+    return cluster, np.split(rows_by_batch, ends[:-1])
 
 
 def _add_brokers(cluster: ClusterState, batch: _Batch, facts: ClusterFacts) -> None:
     brokers, epochs = cluster.brokers, batch["broker_epoch"]
-    brokers.index_of([one.broker_id for one in facts.brokers])
+    brokers.index_of([broker.broker_id for broker in facts.brokers])
     brokers.register(
-        [Registration(one.broker_id, int(epochs[at]), one.endpoints or (), one.rack)
-         for at, one in enumerate(facts.brokers)]
+        [Registration(broker.broker_id, int(epochs[index]), broker.endpoints or (), broker.rack)
+         for index, broker in enumerate(facts.brokers)]
     )  # fmt: skip
     brokers.registered[:], brokers.shutting_down[:] = batch["registered"], batch["shutting_down"]
     brokers.broker_epoch[:] = epochs
 
 
 def _by_broker(
-    batches: list[_Batch], place: list[Int32], which: str, flag: str, beside: str | None = None
+    batches: list[_Batch], position: list[Int32], column: str, flag: str, second: str | None = None
 ) -> tuple[BrokerRows, UInt8, Int32]:
     """The pairs of all batches by broker and row; what stands beside them goes with them."""
-    broker = _concatenated(batches, lambda _, one: one[f"{which}_broker"])
-    rows = _concatenated(batches, lambda at, one: place[at][one[which]])
+    broker = _concatenated(batches, lambda _, batch: batch[f"{column}_broker"])
+    rows = _concatenated(batches, lambda index, batch: position[index][batch[column]])
     order = np.argsort(broker.astype(np.int64) << 32 | rows, kind="stable")
     brokers, counts = np.unique(broker, return_counts=True)
-    flags = _concatenated(batches, lambda _, one: one[flag])[order]
-    more = np.empty(0, np.int32) if beside is None else _concatenated(batches, lambda _, one: one[beside])[order]
+    flags = _concatenated(batches, lambda _, batch: batch[flag])[order]
+    more = np.empty(0, np.int32) if second is None else _concatenated(batches, lambda _, batch: batch[second])[order]
     return BrokerRows(brokers.astype(np.int32), offsets_of(counts), rows[order]), flags, more
 
 
-def _lists(batches: list[_Batch], which: str) -> Ragged:
-    counts = _concatenated(batches, lambda _, one: one[f"{which}_count"])
-    return Ragged(offsets_of(counts), _concatenated(batches, lambda _, one: one[which]))
+def _lists(batches: list[_Batch], column: str) -> Ragged:
+    counts = _concatenated(batches, lambda _, batch: batch[f"{column}_count"])
+    return Ragged(offsets_of(counts), _concatenated(batches, lambda _, batch: batch[column]))
 
 
 def _concatenated(batches: list[_Batch], column: Callable[[int, _Batch], NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate([column(at, one) for at, one in enumerate(batches)])
+    return np.concatenate([column(index, batch) for index, batch in enumerate(batches)])

@@ -14,7 +14,7 @@ import pyarrow as pa
 from kframe.errors import SnapshotError
 from kframe.spark.fleet import TASKS_MAX
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Found, Left, Mark, Marks, Writing, part_of_cluster, staging
+from kframe.spark.marks import Mark, Marks, PendingParts, StageFrames, Writing, part_of_cluster, staging
 from kframe.spark.opening import Fleet, without
 from kframe.spark.rules import VIOLATIONS
 from kframe.spark.schema import TEXT, Table
@@ -39,7 +39,7 @@ class _Work:
     of_cluster: Callable[[ClusterInput], pa.Table]
 
 
-def swept(session: SparkSession, fleet: Fleet, how: Sweeping, writing: Writing) -> AbstractContextManager[Found]:
+def swept(session: SparkSession, fleet: Fleet, how: Sweeping, writing: Writing) -> AbstractContextManager[StageFrames]:
     """Sweep the clusters that are not written yet, or with force all, and write their rows of FAILURES.
 
     Clusters that cannot be swept have a row in ``Found.problems`` (``cluster``, ``problem``) and are not written.
@@ -55,7 +55,7 @@ def swept(session: SparkSession, fleet: Fleet, how: Sweeping, writing: Writing) 
     return _stage(session, fleet, writing, _Work(FAILURES, of_frames, of_cluster), asdict(how))
 
 
-def validated(session: SparkSession, fleet: Fleet, writing: Writing) -> AbstractContextManager[Found]:
+def validated(session: SparkSession, fleet: Fleet, writing: Writing) -> AbstractContextManager[StageFrames]:
     """Validate the clusters that are not written yet, or with force all, and write their rows of VIOLATIONS."""
 
     def of_frames(tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -71,7 +71,7 @@ def validated(session: SparkSession, fleet: Fleet, writing: Writing) -> Abstract
 
 
 @contextmanager
-def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, how: Any) -> Iterator[Found]:
+def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, how: Any) -> Iterator[StageFrames]:
     """With an output, each cluster of up to WHOLE_ROWS partitions is worked out, written and marked by one task; all
     that is left is worked out of frames."""
     names = sorted(fleet.names())
@@ -79,32 +79,36 @@ def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, h
     wanted = {part_of_cluster(name): Mark.of(how, fleet.inputs.get(name)) for name in names}
     if store is not None:
         writing.planned(store, wanted)
-    left = Left.of(store, wanted, writing.force)
-    todo = [name for name in names if part_of_cluster(name) in left.marks]
-    told: list[dict[str, str]] = []
+    pending = PendingParts.of(store, wanted, writing.force)
+    todo = [name for name in names if part_of_cluster(name) in pending.marks]
+    problem_rows: list[dict[str, str]] = []
     if store is not None:
-        small = [one for name in todo if (one := fleet.clusters.get(name)) and (one.partitions or 0) <= WHOLE_ROWS]
-        told = _write_whole(session, store.out.absolute(), small, work, left.marks)
-        todo = sorted({*todo} - {one.cluster for one in small})
-    every = None
-    problems = session.createDataFrame(pa.Table.from_pylist(told, _PROBLEMS.schema), _PROBLEMS.ddl)
+        small = [
+            cluster
+            for name in todo
+            if (cluster := fleet.clusters.get(name)) and (cluster.partitions or 0) <= WHOLE_ROWS
+        ]
+        problem_rows = _write_whole(session, store.out.absolute(), small, work, pending.marks)
+        todo = sorted({*todo} - {cluster.cluster for cluster in small})
+    result = None
+    problems = session.createDataFrame(pa.Table.from_pylist(problem_rows, _PROBLEMS.schema), _PROBLEMS.ddl)
     try:
         if todo or store is None:
-            every = work.of_frames({name: without(frame, {*names} - {*todo}) for name, frame in fleet.tables.items()})
-            every.persist()
-            bad = every.where(f"{PROBLEM} is not null").select("cluster", PROBLEM)
+            result = work.of_frames({name: without(frame, {*names} - {*todo}) for name, frame in fleet.tables.items()})
+            result.persist()
+            bad = result.where(f"{PROBLEM} is not null").select("cluster", PROBLEM)
             problems = problems.unionByName(bad)
-            sound = every.where(f"{PROBLEM} is null").select(*work.table.schema.names)
+            rows = result.where(f"{PROBLEM} is null").select(*work.table.schema.names)
             if store is not None:
                 refused = {part_of_cluster(name) for name in bad.toArrow()["cluster"].to_pylist()}
                 due = {part_of_cluster(name) for name in todo} - refused
-                store.write({work.table: sound}, {part: left.marks[part] for part in due}, ("cluster",))
+                store.write({work.table: rows}, {part: pending.marks[part] for part in due}, ("cluster",))
         if store is not None:
-            sound = store.read(session, work.table, wanted)
-        yield Found(sound, problems, tuple(name for name in names if part_of_cluster(name) in left.changed))
+            rows = store.read(session, work.table, wanted)
+        yield StageFrames(rows, problems, tuple(name for name in names if part_of_cluster(name) in pending.changed))
     finally:
-        if every is not None:
-            every.unpersist()
+        if result is not None:
+            result.unpersist()
 
 
 def _write_whole(
@@ -124,8 +128,8 @@ def _write_whole(
                 yield from pa.Table.from_pylist(rows, _PROBLEMS.schema).to_batches()
 
         tasks = session.range(0, len(clusters), 1, min(len(clusters), TASKS_MAX))
-        told: list[dict[str, str]] = tasks.mapInArrow(writes, _PROBLEMS.ddl).toArrow().to_pylist()
-        return told
+        problem_rows: list[dict[str, str]] = tasks.mapInArrow(writes, _PROBLEMS.ddl).toArrow().to_pylist()
+        return problem_rows
 
 
 def _write(

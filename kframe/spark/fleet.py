@@ -61,57 +61,57 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 _RECORD: Final = msgspec.json.Decoder(Record)
 
 
-def read_fleet(spark: SparkSession, place: str, table: Table) -> DataFrame:
+def read_fleet(spark: SparkSession, root: str, table: Table) -> DataFrame:
     """One table (of FLEET) of all clusters that are whole, in the table's schema.
 
     The driver looks up which these are. Raises InputError if ``place`` is no fleet.
     """
-    names = finished(Path(place))
-    paths = [str(path) for name in names if (path := part(Path(place), table, name)).exists()]
+    names = finished(Path(root))
+    paths = [str(path) for name in names if (path := part(Path(root), table, name)).exists()]
     if not paths:
         return spark.createDataFrame([], table.ddl)
-    reader = spark.read.schema(table.ddl).option("basePath", str(Path(place) / table.name))
+    reader = spark.read.schema(table.ddl).option("basePath", str(Path(root) / table.name))
     return reader.parquet(*paths).select(*table.schema.names)
 
 
-def is_fleet(place: Path) -> bool:
+def is_fleet(root: Path) -> bool:
     """Whether ``ingest`` wrote there, or has begun to."""
-    return (place / _DONE).is_dir()
+    return (root / _DONE).is_dir()
 
 
-def finished(place: Path) -> list[str]:
+def finished(root: Path) -> list[str]:
     """Names of the clusters that are whole, ascending. Raises InputError if ``place`` is no fleet."""
-    return [record.cluster for record in records(place)]
+    return [record.cluster for record in records(root)]
 
 
-def records(place: Path) -> list[Record]:
+def records(root: Path) -> list[Record]:
     """Of the clusters that are whole, ascending by name. Raises InputError if ``place`` is no fleet."""
-    if not is_fleet(place):
-        raise InputError(str(place), f"no directory {_DONE}", "a directory that kframe spark ingest wrote")
-    files = sorted((place / _DONE).glob("*.json"))
+    if not is_fleet(root):
+        raise InputError(str(root), f"no directory {_DONE}", "a directory that kframe spark ingest wrote")
+    files = sorted((root / _DONE).glob("*.json"))
     return [decode(_RECORD, file.read_bytes(), str(file)) for file in files]
 
 
-def check_fleet_place(place: Path) -> None:
+def check_fleet_root(root: Path) -> None:
     """Raise InputError if a fleet cannot be put there: something else is there already."""
-    if place.exists() and not place.is_dir():
-        raise InputError(str(place), "a file", "a directory for the fleet")
+    if root.exists() and not root.is_dir():
+        raise InputError(str(root), "a file", "a directory for the fleet")
     ours = {table.name for table in FLEET} | {_DONE, _STAGED}
-    if place.is_dir() and (strange := sorted({one.name for one in place.iterdir()} - ours)):
-        raise InputError(str(place), f"{shown(strange[0])} in it", "an empty or new directory, or a fleet")
+    if root.is_dir() and (unexpected := sorted({entry.name for entry in root.iterdir()} - ours)):
+        raise InputError(str(root), f"{shown(unexpected[0])} in it", "an empty or new directory, or a fleet")
 
 
-def part(place: Path, table: Table, cluster: str) -> Path:
+def part(root: Path, table: Table, cluster: str) -> Path:
     """The directory of one cluster's part of a table."""
-    return place / table.name / directory_of("cluster", cluster)
+    return root / table.name / directory_of("cluster", cluster)
 
 
-def read_part(place: Path, table: Table, cluster: str) -> pa.Table:
+def read_part(root: Path, table: Table, cluster: str) -> pa.Table:
     """The rows of one cluster in a table of FLEET, read here; none if the cluster has none of that table.
 
     Raises SnapshotError if the fleet does not know the cluster or a file cannot be read.
     """
-    directory = part(place, table, cluster)
+    directory = part(root, table, cluster)
     files = sorted(directory.glob("*.parquet"))
     if not files and table == CLUSTERS:
         raise SnapshotError(str(directory), "no such directory", f"the {table.name} of cluster {cluster}")
@@ -130,12 +130,12 @@ def directory_of(column: str, value: str) -> str:
     return f"{column}={value.translate(_ESCAPED)}"
 
 
-def record_of(place: Path, cluster: str) -> Record | None:
+def record_of(root: Path, cluster: str) -> Record | None:
     """What a cluster was made of, if it is whole: its record is there and its files are as long as that says."""
-    path = _record_path(place, cluster)
+    path = _record_path(root, cluster)
     try:
         record = decode(_RECORD, path.read_bytes(), str(path))
-        whole = all((place / name).stat().st_size == entry.bytes for name, entry in record.outputs.items())
+        whole = all((root / name).stat().st_size == entry.bytes for name, entry in record.outputs.items())
     except (OSError, SnapshotError):
         return None
     return record if whole and record.schema == _SCHEMA else None
@@ -146,43 +146,43 @@ def inputs_of(path: str) -> dict[str, FileEntry]:
 
     Raises SnapshotError for what cannot be read.
     """
-    place = Path(path)
+    root = Path(path)
     try:
-        if place.is_dir():
-            files = sorted(file for file in place.rglob("*") if file.is_file())
-            return {str(file.relative_to(place)): file_entry(file) for file in files}
-        check_regular(place)
-        return {place.name: file_entry(place)}
+        if root.is_dir():
+            files = sorted(file for file in root.rglob("*") if file.is_file())
+            return {str(file.relative_to(root)): file_entry(file) for file in files}
+        check_regular(root)
+        return {root.name: file_entry(root)}
     except OSError as problem:
-        what = "a link to nothing" if place.is_symlink() and not place.exists() else problem.strerror or str(problem)
+        what = "a link to nothing" if root.is_symlink() and not root.exists() else problem.strerror or str(problem)
         raise SnapshotError(problem.filename or path, what, "a file that can be read") from problem
 
 
-def put_cluster(place: Path, cluster: str, tables: Mapping[Table, Iterable[pa.RecordBatch]]) -> dict[str, FileEntry]:
+def put_cluster(root: Path, cluster: str, tables: Mapping[Table, Iterable[pa.RecordBatch]]) -> dict[str, FileEntry]:
     """Replace a cluster by these tables; the files written, by path in ``place``. ``finish`` then calls it whole.
 
     Everything is written beside its place first; a table without rows has no file.
     """
-    _record_path(place, cluster).unlink(missing_ok=True)
-    with _staged(place) as building:
+    _record_path(root, cluster).unlink(missing_ok=True)
+    with _staged(root) as building:
         for table, batches in tables.items():
             _write(building / table.name, table, batches)
         outputs: dict[str, FileEntry] = {}
         for table in FLEET:
-            target = part(place, table, cluster)
+            target = part(root, table, cluster)
             shutil.rmtree(target, ignore_errors=True)
             if (building / table.name).exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 (building / table.name).rename(target)
-                outputs |= {str(file.relative_to(place)): file_entry(file) for file in sorted(target.iterdir())}
+                outputs |= {str(file.relative_to(root)): file_entry(file) for file in sorted(target.iterdir())}
     return outputs
 
 
-def finish(place: Path, record: Record) -> None:
+def finish(root: Path, record: Record) -> None:
     """Call a cluster whole."""
-    path = _record_path(place, record.cluster)
+    path = _record_path(root, record.cluster)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _staged(place) as building:
+    with _staged(root) as building:
         staged = building / path.name
         staged.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
         staged.rename(path)
@@ -196,14 +196,14 @@ def _write(directory: Path, table: Table, batches: Iterable[pa.RecordBatch]) -> 
         parquet.write_table(whole, directory / "part-0.parquet", row_group_size=_ROW_GROUP_ROWS, compression="zstd")
 
 
-def _record_path(place: Path, cluster: str) -> Path:
-    return place / _DONE / f"{cluster.translate(_ESCAPED)}.json"
+def _record_path(root: Path, cluster: str) -> Path:
+    return root / _DONE / f"{cluster.translate(_ESCAPED)}.json"
 
 
 @contextmanager
-def _staged(place: Path) -> Iterator[Path]:
+def _staged(root: Path) -> Iterator[Path]:
     """A new directory on the same file system; gone at the end with all that was not renamed out of it."""
-    building = place / _STAGED / uuid.uuid4().hex
+    building = root / _STAGED / uuid.uuid4().hex
     building.mkdir(parents=True)
     try:
         yield building

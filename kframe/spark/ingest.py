@@ -16,7 +16,7 @@ from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot
 from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import FileEntry
-from kframe.spark.fleet import TASKS_MAX, Record, check_fleet_place, finish, inputs_of, put_cluster, record_of
+from kframe.spark.fleet import TASKS_MAX, Record, check_fleet_root, finish, inputs_of, put_cluster, record_of
 from kframe.spark.reading import quarantine_rows, read_tolerantly
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, Table
@@ -37,7 +37,7 @@ INGESTED: Final = Table(
 )  # fmt: skip
 
 
-def ingest_source(source: Source, place: Path, *, force: bool = False) -> pa.RecordBatch:
+def ingest_source(source: Source, root: Path, *, force: bool = False) -> pa.RecordBatch:
     """Put the cluster of one source into the fleet at ``place``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
@@ -46,39 +46,39 @@ def ingest_source(source: Source, place: Path, *, force: bool = False) -> pa.Rec
     try:
         inputs = inputs_of(source.path)
     except SnapshotError as unreadable:
-        return _put(source, place, {}, None, quarantine_rows(source, FaultNotes(), unreadable))
-    known = None if force else record_of(place, source.cluster)
+        return _put(source, root, {}, None, quarantine_rows(source, FaultNotes(), unreadable))
+    known = None if force else record_of(root, source.cluster)
     if known is not None and (known.inputs, known.source) == (inputs, source.path):
         return _row(known, "unchanged")
-    return _put(source, place, inputs, *read_tolerantly(source))
+    return _put(source, root, inputs, *read_tolerantly(source))
 
 
 def _put(
-    source: Source, place: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table
+    source: Source, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table
 ) -> pa.RecordBatch:
     """Put what was read of a source into the fleet; one row of INGESTED."""
     tables: dict[Table, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
     if snapshot is not None:
         tables |= {table: rows_of(snapshot, source.cluster, table) for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}
-    outputs = put_cluster(place, source.cluster, tables)
+    outputs = put_cluster(root, source.cluster, tables)
     record = Record(
         cluster=source.cluster, source=source.path, inputs=inputs, outputs=outputs, quarantined=quarantine.num_rows,
         refused=_reason(quarantine) if snapshot is None else None,
         partitions=0 if snapshot is None else len(snapshot), topics=0 if snapshot is None else len(snapshot.topics),
         brokers=0 if snapshot is None else len(snapshot.brokers),
     )  # fmt: skip
-    finish(place, record)
+    finish(root, record)
     return _row(record, "taken" if snapshot is not None else "refused")
 
 
-def ingest(spark: SparkSession, sources: Sequence[Source], place: str, *, force: bool = False) -> DataFrame:
+def ingest(spark: SparkSession, sources: Sequence[Source], root: str, *, force: bool = False) -> DataFrame:
     """Put the clusters of all sources (``find_sources``) into the fleet at ``place``; rows of INGESTED.
 
     The work is done when the rows are asked for, a task a source; asked for again, they say ``unchanged``. Raises
     InputError if something else is at ``place``.
     """
-    absolute = Path(place).absolute()  # executors work elsewhere
-    check_fleet_place(absolute)
+    absolute = Path(root).absolute()  # executors work elsewhere
+    check_fleet_root(absolute)
     listed = tuple(sources)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,7 +92,7 @@ def ingest(spark: SparkSession, sources: Sequence[Source], place: str, *, force:
 
 def _reason(quarantine: pa.Table) -> str:
     (row,) = quarantine.to_pylist()
-    return f"{row['place']}: found {row['found']}, expected {row['expected']}"
+    return f"{row['root']}: found {row['found']}, expected {row['expected']}"
 
 
 def _row(record: Record, status: str) -> pa.RecordBatch:

@@ -35,9 +35,9 @@ class ClusterInput:
     partitions: int | None = None
 
     @staticmethod
-    def of_record(place: Path, record: Record) -> ClusterInput:
+    def of_record(root: Path, record: Record) -> ClusterInput:
         """A cluster of the fleet at ``place``."""
-        return ClusterInput(record.cluster, str(place.absolute()), True, record.partitions)
+        return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions)
 
     @staticmethod
     def of_source(source: Source) -> ClusterInput:
@@ -68,5 +68,5 @@ class ClusterInput:
 
 def brokers_of(inputs: Iterable[ClusterInput]) -> pa.Table:
     """The rows of BROKERS of ingested clusters, read here: some dozens of rows a cluster."""
-    parts = [read_part(Path(one.path), BROKERS, one.cluster) for one in inputs]
+    parts = [read_part(Path(cluster_input.path), BROKERS, cluster_input.cluster) for cluster_input in inputs]
     return pa.concat_tables([BROKERS.schema.empty_table(), *parts])

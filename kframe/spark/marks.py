@@ -48,7 +48,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StageFrames:
     """What a stage has found: its summary, and why clusters or scenarios could not be done, as frames; and clusters
     that were done again since their input has changed."""
 
@@ -78,12 +78,12 @@ class Marks:
 
     def __init__(self, out: str | Path, name: str) -> None:
         self.out = Path(out)
-        self._place = self.out / _DONE / name
+        self._directory = self.out / _DONE / name
 
     def __getitem__(self, part: Path) -> Mark | None:
         """The mark of a part that is whole; None for any other."""
         try:
-            return _MARK.decode((self._place / part).read_bytes())
+            return _MARK.decode((self._directory / part).read_bytes())
         except (OSError, msgspec.MsgspecError):
             return None
 
@@ -93,7 +93,7 @@ class Marks:
 
     def parts(self, depth: int) -> list[Path]:
         """Parts with a mark, ascending: directories within one another, ``depth`` of them."""
-        return [one.relative_to(self._place) for one in sorted(self._place.glob("/".join(["*=*"] * depth)))]
+        return [path.relative_to(self._directory) for path in sorted(self._directory.glob("/".join(["*=*"] * depth)))]
 
     def put(self, part: Path, tables: Mapping[Table, pa.Table], mark: Mark, staged: Path) -> None:
         """Replace one part of these tables and mark it; any process may do that, several at a time for other parts.
@@ -126,17 +126,17 @@ class Marks:
     def _forget(self, parts: Iterable[Path], tables: Iterable[Table]) -> None:
         """Take marks away, and then what they vouch for."""
         for part in parts:
-            (self._place / part).unlink(missing_ok=True)
+            (self._directory / part).unlink(missing_ok=True)
             for table in tables:
                 shutil.rmtree(self.out / table.name / part, ignore_errors=True)
 
     def _mark(self, part: Path, mark: Mark, staged: Path) -> None:
-        place = self._place / part
-        place.parent.mkdir(parents=True, exist_ok=True)
+        path = self._directory / part
+        path.parent.mkdir(parents=True, exist_ok=True)
         staged.mkdir(parents=True, exist_ok=True)
         building = staged / "mark"
         building.write_bytes(msgspec.json.encode(mark))
-        building.rename(place)
+        building.rename(path)
 
     def rows(self, table: Table, part: Path) -> pa.Table:
         """What a table has of a part, read here; what the part's directories name are columns again.
@@ -147,8 +147,8 @@ class Marks:
         try:
             rows = pa.concat_tables([parquet.ParquetFile(file).read() for file in files]) if files else None
         except (pa.ArrowException, OSError) as problem:
-            place = str(self.out / table.name / part)
-            raise SnapshotError(place, str(problem).splitlines()[0], "what an earlier run wrote") from problem
+            directory = str(self.out / table.name / part)
+            raise SnapshotError(directory, str(problem).splitlines()[0], "what an earlier run wrote") from problem
         if rows is None:
             return table.schema.empty_table()
         for column, _, value in (name.partition("=") for name in part.parts):
@@ -157,7 +157,7 @@ class Marks:
 
     def read(self, session: SparkSession, table: Table, parts: Iterable[Path]) -> DataFrame:
         """What a table has of these parts."""
-        paths = [str(place) for part in parts if (place := self.out / table.name / part).is_dir()]
+        paths = [str(directory) for part in parts if (directory := self.out / table.name / part).is_dir()]
         if not paths:
             return session.createDataFrame([], table.ddl)
         reader = session.read.schema(table.ddl).option("basePath", str(self.out / table.name))
@@ -165,20 +165,22 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class PendingParts:
     """Parts that are still to be done, with the marks that they will get, and those whose input has changed."""
 
     marks: Mapping[Path, Mark]
     changed: frozenset[Path]
 
     @staticmethod
-    def of(store: Marks | None, wanted: Mapping[Path, Mark], force: bool) -> Left:
+    def of(store: Marks | None, wanted: Mapping[Path, Mark], force: bool) -> PendingParts:
         """What is left of ``wanted``: what has no mark, another one, or with ``force`` all."""
         if store is None:
-            return Left(wanted, frozenset())
+            return PendingParts(wanted, frozenset())
         known = {part: store[part] for part in wanted}
         changed = {part for part, mark in known.items() if mark is not None and mark.inputs != wanted[part].inputs}
-        return Left({part: mark for part, mark in wanted.items() if force or known[part] != mark}, frozenset(changed))
+        return PendingParts(
+            {part: mark for part, mark in wanted.items() if force or known[part] != mark}, frozenset(changed)
+        )
 
     def without(self, bad: Iterable[Path]) -> dict[Path, Mark]:
         """The marks of those that have no problem."""

@@ -64,9 +64,7 @@ class _Frames(Mapping[str, "DataFrame"]):
         return len(self._names)
 
 
-def open_fleet(
-    spark: SparkSession, place: str, tables: Iterable[Table] = FLEET, *, fingerprints: bool = False
-) -> Fleet:
+def open_fleet(spark: SparkSession, root: str, tables: Iterable[Table] = FLEET, *, fingerprints: bool = False) -> Fleet:
     """Tables of a fleet: of one that ``ingest`` wrote, or straight from snapshot files and directories.
 
     Nothing is read yet but for ``fingerprints``, and files that cannot be read end the question that needs them. Raises
@@ -74,14 +72,14 @@ def open_fleet(
     """
     wanted = tuple(tables)
     names = [table.name for table in wanted]
-    if is_fleet(Path(place)):
-        whole = records(Path(place))
+    if is_fleet(Path(root)):
+        whole = records(Path(root))
         return Fleet(
-            _Frames(names, lambda: {table.name: read_fleet(spark, place, table) for table in wanted}),
+            _Frames(names, lambda: {table.name: read_fleet(spark, root, table) for table in wanted}),
             {record.cluster: fingerprint(record.outputs) for record in whole},
-            {record.cluster: ClusterInput.of_record(Path(place), record) for record in whole if record.refused is None},
+            {record.cluster: ClusterInput.of_record(Path(root), record) for record in whole if record.refused is None},
         )
-    sources = find_sources([place])
+    sources = find_sources([root])
     return Fleet(
         _Frames(names, lambda: read_sources(spark, sources, wanted)),
         _fingerprints(spark, sources) if fingerprints else {},
@@ -98,18 +96,18 @@ def read_sources(spark: SparkSession, sources: Iterable[Source], tables: Iterabl
 
     register(spark)
     reader = spark.read.format("kframe")
-    texts = [one.path for one in sources if not one.is_directory]
-    directories = [one.path for one in sources if one.is_directory]
+    texts = [source.path for source in sources if not source.is_directory]
+    directories = [source.path for source in sources if source.is_directory]
     packed = reader.option("table", WHOLE.name).load(texts).persist() if texts else None
-    found = {}
+    frames = {}
     for table in tables:
-        kept = packed is not None and table in WHOLE_TABLES
-        places = directories if kept else [*directories, *texts]
-        parts = [reader.option("table", table.name).load(places)] if places else []
-        if packed is not None and kept:
+        packed_only = packed is not None and table in WHOLE_TABLES
+        paths = directories if packed_only else [*directories, *texts]
+        parts = [reader.option("table", table.name).load(paths)] if paths else []
+        if packed is not None and packed_only:
             parts.append(packed.where(f"name = '{table.name}'").mapInArrow(opened, table.ddl))
-        found[table.name] = functools.reduce(lambda left, right: left.union(right), parts)
-    return found
+        frames[table.name] = functools.reduce(lambda left, right: left.union(right), parts)
+    return frames
 
 
 def fingerprint(files: Mapping[str, FileEntry]) -> str:
@@ -123,12 +121,12 @@ def _fingerprints(spark: SparkSession, sources: Sequence[Source]) -> dict[str, s
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch["id"].to_pylist():
-                found = fingerprint(inputs_of(sources[index].path))
-                yield pa.RecordBatch.from_pydict({"cluster": [sources[index].cluster], "fingerprint": [found]})
+                digest = fingerprint(inputs_of(sources[index].path))
+                yield pa.RecordBatch.from_pydict({"cluster": [sources[index].cluster], "fingerprint": [digest]})
 
     tasks = spark.range(0, len(sources), 1, min(len(sources), TASKS_MAX))
-    found = tasks.mapInArrow(work, "cluster string, fingerprint string").toArrow()
-    return dict(zip(found["cluster"].to_pylist(), found["fingerprint"].to_pylist(), strict=True))
+    fingerprints_ = tasks.mapInArrow(work, "cluster string, fingerprint string").toArrow()
+    return dict(zip(fingerprints_["cluster"].to_pylist(), fingerprints_["fingerprint"].to_pylist(), strict=True))
 
 
 def without(table: DataFrame, clusters: Iterable[str]) -> DataFrame:

@@ -39,10 +39,12 @@ class ClusterFacts:
     def of(row: dict[str, Any]) -> ClusterFacts:
         """From a row that has ``brokers`` as a list of rows of BROKERS. Raises SnapshotError for a broker twice."""
         where = f"cluster {row['cluster']}"
-        brokers = sorted((broker_facts(one, where) for one in row["brokers"] or ()), key=lambda one: one.broker_id)
-        for one, after in pairwise(brokers):
-            if one.broker_id == after.broker_id:
-                raise SnapshotError(f"{where} table brokers", f"broker {one.broker_id} twice", "each broker once")
+        brokers = sorted(
+            (broker_facts(facts, where) for facts in row["brokers"] or ()), key=lambda facts: facts.broker_id
+        )
+        for facts, after in pairwise(brokers):
+            if facts.broker_id == after.broker_id:
+                raise SnapshotError(f"{where} table brokers", f"broker {facts.broker_id} twice", "each broker once")
         defaults = row["broker_default_configs"]
         return ClusterFacts(
             row["cluster"], tuple(brokers), row["controller_id"], row["controller_epoch"],
@@ -72,7 +74,7 @@ def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any]
             try:
                 yield (
                     row,
-                    part_of(unpack([one.as_buffer() for one in batch["pieces"][at].values]), ClusterFacts.of(row)),
+                    part_of(unpack([piece.as_buffer() for piece in batch["pieces"][at].values]), ClusterFacts.of(row)),
                 )
             except InputError as problem:
                 yield row, str(problem)

@@ -62,7 +62,7 @@ TALLIES: Final = Table(
 CONDITIONS: Final = Table(
     "conditions",
     pa.schema(
-        [*_SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((one, LONG) for one in CONDITION_NAMES),
+        [*_SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
          ("not_done", LONG)]
     ),
     ("cluster", "scenario", "step"),
@@ -75,7 +75,7 @@ IMPACT_COUNTS: Final = (
 )  # fmt: skip
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_loss")
 IMPACTS: Final = Table(
-    "impacts", pa.schema([*_SHARED, *((one, LONG) for one in (*IMPACT_COUNTS, *FINDINGS))]), ("cluster", "scenario")
+    "impacts", pa.schema([*_SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS))]), ("cluster", "scenario")
 )
 #: A batch of requests of one shard, packed. ``sent`` false: this shard would not have this batch sent, and then nobody.
 ANNOUNCED: Final = Table(
@@ -165,8 +165,8 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = Fal
             yield _row(row["cluster"], None, part)
             continue
         scenarios = row["scenarios"] or ()
-        for scenario, found in zip(scenarios, play_part(scenarios, part, engine, selectors, whole), strict=False):
-            yield _row(row["cluster"], scenario["scenario"], found)
+        for scenario, tables in zip(scenarios, play_part(scenarios, part, engine, selectors, whole), strict=False):
+            yield _row(row["cluster"], scenario["scenario"], tables)
 
 
 def play_part(
@@ -204,9 +204,9 @@ class Recorder:
     def batch(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """A batch is sent."""
         if self._wanted:
-            now = (self._step, requests.occasion)
-            turn = sum(1 for step, occasion, _, _ in self._taken if (step, occasion) == now)
-            self._taken.append((*now, turn, packed(cluster, requests)))
+            key = (self._step, requests.occasion)
+            sequence = sum(1 for step, occasion, _, _ in self._taken if (step, occasion) == key)
+            self._taken.append((*key, sequence, packed(cluster, requests)))
 
     def stepped(self, done: int) -> None:
         """A step is over. If brokers were told anything, they need not be told who is left: that is taken down too,
@@ -218,7 +218,13 @@ class Recorder:
     def rows(self) -> pa.RecordBatch:
         """Rows of ANNOUNCED."""
         steps, occasions, turns, data = zip(*self._taken, strict=True)
-        columns = [steps, [int(one) for one in occasions], turns, [bool(one) for one in data], data]
+        columns = [
+            steps,
+            [int(occasion_) for occasion_ in occasions],
+            turns,
+            [bool(occasion_) for occasion_ in data],
+            data,
+        ]
         return _batch(ANNOUNCED, columns)
 
 
@@ -236,13 +242,13 @@ def _tallies(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
 
 
 def _conditions(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
-    told = [("before", outcome.before.counts()), *((step.name, step.counts) for step in outcome.steps)]
+    stages = [("before", outcome.before.counts()), *((step.name, step.counts) for step in outcome.steps)]
     columns: list[Any] = [
-        list(range(len(told))),
-        [name for name, _ in told],
-        [int(np.count_nonzero(outcome.before.counted))] * len(told),
+        list(range(len(stages))),
+        [name for name, _ in stages],
+        [int(np.count_nonzero(outcome.before.counted))] * len(stages),
     ]
-    columns += [[counts[one] for _, counts in told] for one in CONDITION_NAMES]
+    columns += [[counts[condition] for _, counts in stages] for condition in CONDITION_NAMES]
     columns.append([0, *(not_done(step.answer) for step in outcome.steps)])
     return _batch(CONDITIONS, columns)
 
@@ -259,7 +265,7 @@ def not_done(answer: Answer | None) -> int:
 
 def _impacts(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
     impact = asdict(outcome.impact)
-    return _batch(IMPACTS, [[impact[one]] for one in IMPACT_COUNTS] + [[outcome.found(one)] for one in FailOn])
+    return _batch(IMPACTS, [[impact[name]] for name in IMPACT_COUNTS] + [[outcome.found(name)] for name in FailOn])
 
 
 _MAKERS: Final[dict[str, Callable[[Outcome, Recorder], pa.RecordBatch]]] = {
@@ -271,15 +277,15 @@ _MAKERS: Final[dict[str, Callable[[Outcome, Recorder], pa.RecordBatch]]] = {
 def _batch(table: Table, columns: list[Any]) -> pa.RecordBatch:
     schema = _own(table)
     arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, one.type)
-        for column, one in zip(columns, schema, strict=True)
+        column if isinstance(column, pa.Array) else pa.array(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _row(cluster: str, scenario: str | None, found: dict[str, pa.RecordBatch] | str) -> pa.RecordBatch:
-    problem, parts = (found, {}) if isinstance(found, str) else (None, found)
-    columns = [pa.array([one], TEXT) for one in (cluster, scenario, problem)]
+def _row(cluster: str, scenario: str | None, result: dict[str, pa.RecordBatch] | str) -> pa.RecordBatch:
+    problem, parts = (result, {}) if isinstance(result, str) else (None, result)
+    columns = [pa.array([text], TEXT) for text in (cluster, scenario, problem)]
     for name, table in PARTS.items():
         rows = parts.get(name)
         if rows is None:

@@ -36,14 +36,14 @@ class Condition:
         """As Arrow evaluates it: null where Spark says null."""
         field = pc.field(self.column)
         if self.kind in _COMPARISONS:
-            found = _COMPARISONS[self.kind](field, pc.scalar(self.value))
+            expression = _COMPARISONS[self.kind](field, pc.scalar(self.value))
         elif self.kind in _TEXTS:
-            found = _TEXTS[self.kind](field, self.value)
+            expression = _TEXTS[self.kind](field, self.value)
         elif self.kind == "In":
-            found = pc.if_else(field.is_null(), pa.scalar(None, pa.bool_()), field.isin(list(self.value)))
+            expression = pc.if_else(field.is_null(), pa.scalar(None, pa.bool_()), field.isin(list(self.value)))
         else:
-            found = field.is_null() if self.kind == "IsNull" else field.is_valid()
-        return ~found if self.negated else found
+            expression = field.is_null() if self.kind == "IsNull" else field.is_valid()
+        return ~expression if self.negated else expression
 
     def may_hold(self, least: Any, most: Any) -> bool:
         """Whether it can hold of a value from ``least`` to ``most``; True where that takes too much thought."""
@@ -53,7 +53,7 @@ class Condition:
             case "EqualTo":
                 return bool(least <= self.value <= most)
             case "In":
-                return any(least <= one <= most for one in self.value)
+                return any(least <= value <= most for value in self.value)
             case "GreaterThan" | "GreaterThanOrEqual":
                 return _COMPARISONS[self.kind](most, self.value) is True
             case "LessThan" | "LessThanOrEqual":
@@ -64,48 +64,56 @@ class Condition:
                 return True
 
 
-def condition(found: Any, schema: pa.Schema) -> Condition | None:
+def condition(spark_filter: Any, schema: pa.Schema) -> Condition | None:
     """A filter of Spark's as a condition; None if Spark has to evaluate it."""
-    kind, negated = type(found).__name__, False
+    kind, negated = type(spark_filter).__name__, False
     if kind == "Not":
-        found, negated = found.child, True
-        kind = type(found).__name__
-    if len(getattr(found, "attribute", ())) != 1 or found.attribute[0] not in schema.names:
+        spark_filter, negated = spark_filter.child, True
+        kind = type(spark_filter).__name__
+    if len(getattr(spark_filter, "attribute", ())) != 1 or spark_filter.attribute[0] not in schema.names:
         return None
-    column = found.attribute[0]
+    column = spark_filter.attribute[0]
     if kind in ("IsNull", "IsNotNull"):
         return Condition(column, kind, None, negated)
     wanted = {pa.string(): str, pa.int32(): int, pa.int64(): int, pa.bool_(): bool}.get(schema.field(column).type)
-    if kind == "In" and all(type(one) is wanted for one in found.value):
-        return Condition(column, kind, tuple(found.value), negated)
-    if (kind in _COMPARISONS or (kind in _TEXTS and wanted is str)) and type(found.value) is wanted:
-        return Condition(column, kind, found.value, negated)
+    if kind == "In" and all(type(value) is wanted for value in spark_filter.value):
+        return Condition(column, kind, tuple(spark_filter.value), negated)
+    if (kind in _COMPARISONS or (kind in _TEXTS and wanted is str)) and type(spark_filter.value) is wanted:
+        return Condition(column, kind, spark_filter.value, negated)
     return None
 
 
 def cluster_may_match(conditions: Iterable[Condition], cluster: str) -> bool:
     """Whether rows of a cluster of that name can be asked for."""
     names = pa.table({"cluster": [cluster]})
-    return all(names.filter(one.expression()).num_rows for one in conditions if one.column == "cluster")
+    return all(
+        names.filter(condition_.expression()).num_rows for condition_ in conditions if condition_.column == "cluster"
+    )
 
 
-def kept(batch: pa.RecordBatch, conditions: Iterable[Condition]) -> pa.RecordBatch:
+def filter_batch(batch: pa.RecordBatch, conditions: Iterable[Condition]) -> pa.RecordBatch:
     """The rows for which every condition holds."""
-    for one in conditions:
-        batch = batch.filter(one.expression())
+    for condition_ in conditions:
+        batch = batch.filter(condition_.expression())
     return batch
 
 
 def groups_to_read(metadata: Any, conditions: Iterable[Condition]) -> list[int]:
     """Row groups of a Parquet file that may hold rows that are asked for, by the statistics that it keeps."""
     leaves = {metadata.schema.column(leaf).path: leaf for leaf in range(metadata.num_columns)}
-    asked = [(leaves[one.column], one) for one in conditions if one.column in leaves]
+    conditions_by_leaf = [
+        (leaves[condition_.column], condition_) for condition_ in conditions if condition_.column in leaves
+    ]
 
     def may_hold(number: int) -> bool:
         group = metadata.row_group(number)
-        for leaf, one in asked:
+        for leaf, condition_ in conditions_by_leaf:
             statistics = group.column(leaf).statistics
-            if statistics is not None and statistics.has_min_max and not one.may_hold(statistics.min, statistics.max):
+            if (
+                statistics is not None
+                and statistics.has_min_max
+                and not condition_.may_hold(statistics.min, statistics.max)
+            ):
                 return False
         return True
 

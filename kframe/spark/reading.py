@@ -19,7 +19,7 @@ from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.directory import read_row_groups
 from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import file_of
-from kframe.spark.pushdown import Condition, cluster_may_match, groups_to_read, kept
+from kframe.spark.pushdown import Condition, cluster_may_match, filter_batch, groups_to_read
 from kframe.spark.rows import partition_rows, rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TEXT, TOPICS, WHOLE, Table
 from kframe.spark.sources import Source
@@ -52,7 +52,7 @@ def pieces(sources: Iterable[Source], question: Question, groups_of_piece: int =
 
     A tolerant reading takes a snapshot directory whole: a fault in one row group may spoil a topic of the next.
     """
-    found: list[Piece] = []
+    result: list[Piece] = []
     for source in sources:
         if not cluster_may_match(question.conditions, source.cluster):
             continue
@@ -60,17 +60,17 @@ def pieces(sources: Iterable[Source], question: Question, groups_of_piece: int =
         if question.table == PARTITIONS and not question.tolerant and source.is_directory:
             groups = _groups(source, question.conditions)
         if groups is None:
-            found.append(Piece(source))
+            result.append(Piece(source))
         else:
             starts = range(0, len(groups), groups_of_piece)
-            found += [Piece(source, tuple(groups[start : start + groups_of_piece])) for start in starts]
-    return found
+            result += [Piece(source, tuple(groups[start : start + groups_of_piece])) for start in starts]
+    return result
 
 
 def read_piece(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
     """The rows that are asked for. Raises SnapshotError, which names file and reason, unless tolerant."""
     for batch in _batches(piece, question):
-        rows = kept(batch, question.conditions)
+        rows = filter_batch(batch, question.conditions)
         if rows.num_rows:
             yield rows
 
@@ -144,6 +144,6 @@ def _groups(source: Source, conditions: Sequence[Condition]) -> list[int] | None
     """Row groups worth reading; None where the file cannot say, and the reader will say why."""
     try:
         metadata = parquet.read_metadata(os.path.join(source.path, file_of("partitions")))
-        return groups_to_read(metadata, [one for one in conditions if one.column != "cluster"])
+        return groups_to_read(metadata, [condition for condition in conditions if condition.column != "cluster"])
     except (pa.ArrowException, OSError):
         return None

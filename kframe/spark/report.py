@@ -36,19 +36,21 @@ _SENT: Final = ("requests", "entries", "bytes")
 BY_CLUSTER: Final = Table(
     "report_by_cluster",
     pa.schema(
-        [*_SHARED, ("partitions", LONG), *((one, LONG) for one in CONDITION_NAMES),
-         *((one, LONG) for one in IMPACT_COUNTS if one not in CONDITION_NAMES),
+        [*_SHARED, ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
+         *((name, LONG) for name in IMPACT_COUNTS if name not in CONDITION_NAMES),
          ("leader_skew_before", pa.float64()), ("leader_skew_after", pa.float64())]
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
 #: TALLIES, and what the broker is sent: requests, their entries and their bytes; null if requests were not worked out.
-BY_BROKER: Final = Table("report_by_broker", pa.schema([*TALLIES.schema, *((one, LONG) for one in _SENT)]), TALLIES.key)
+BY_BROKER: Final = Table(
+    "report_by_broker", pa.schema([*TALLIES.schema, *((name, LONG) for name in _SENT)]), TALLIES.key
+)
 #: The same by rack, null being brokers without; ``brokers_...`` are registered.
 BY_RACK: Final = Table(
     "report_by_rack",
     pa.schema(
-        [*_SHARED, ("rack", TEXT), *((one, LONG) for one in ("brokers_before", "brokers_after", *_LOADS, *_SENT))]
+        [*_SHARED, ("rack", TEXT), *((name, LONG) for name in ("brokers_before", "brokers_after", *_LOADS, *_SENT))]
     ),
     ("cluster", "scenario", "rack"),
 )  # fmt: skip
@@ -58,7 +60,7 @@ BY_TOPIC: Final = Table(
     "report_by_topic",
     pa.schema(
         [*_SHARED, ("topic", TEXT),
-         *((one, LONG) for one in ("changed", "went_offline", "came_online", "leaders_moved", "unclean"))]
+         *((name, LONG) for name in ("changed", "went_offline", "came_online", "leaders_moved", "unclean"))]
     ),
     ("cluster", "scenario", "topic"),
 )  # fmt: skip
@@ -81,14 +83,14 @@ class Played:
     requests: DataFrame | None = None
 
 
-def written(session: SparkSession, place: str) -> Played:
+def written(session: SparkSession, path: str) -> Played:
     """What ``kframe spark failover --out`` and ``requests --out`` have put there. Raises InputError if nothing."""
-    found = FAILOVER.written(session, place)
-    if not found:
+    tables = FAILOVER.written(session, path)
+    if not tables:
         what = "a directory that kframe spark failover --out wrote"
-        raise InputError(place, "nothing played" if Path(place).is_dir() else "no such directory", what)
-    requests = REQUESTED.written(session, place).get(REQUESTS)
-    return Played(found[CHANGES], found[TALLIES], found[CONDITIONS], found[IMPACTS], requests)
+        raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", what)
+    requests = REQUESTED.written(session, path).get(REQUESTS)
+    return Played(tables[CHANGES], tables[TALLIES], tables[CONDITIONS], tables[IMPACTS], requests)
 
 
 def by_cluster(played: Played) -> DataFrame:
@@ -104,7 +106,7 @@ def by_cluster(played: Played) -> DataFrame:
         return f.try_divide(f.max(loads), f.avg(loads)).alias(f"leader_skew_{when}")
 
     skews = played.tallies.groupBy(*key).agg(skew("before"), skew("after"))
-    impacts = played.impacts.drop(*(one for one in CONDITION_NAMES if one in IMPACT_COUNTS))
+    impacts = played.impacts.drop(*(name for name in CONDITION_NAMES if name in IMPACT_COUNTS))
     return impacts.join(after, key, "left").join(skews, key, "left").select(*BY_CLUSTER.schema.names)
 
 
@@ -113,14 +115,14 @@ def by_broker(played: Played) -> DataFrame:
     from pyspark.sql import functions as f
 
     if played.requests is None:
-        nothing = {one: f.lit(None).cast("bigint") for one in _SENT}
+        nothing = {name: f.lit(None).cast("bigint") for name in _SENT}
         return played.tallies.withColumns(nothing).select(*BY_BROKER.schema.names)
     key = ["cluster", "scenario"]
-    sent = played.requests.groupBy(*key, "broker_id").agg(*(total(one) for one in _SENT), f.lit(True).alias("some"))
+    sent = played.requests.groupBy(*key, "broker_id").agg(*(total(name) for name in _SENT), f.lit(True).alias("some"))
     known = played.requests.select(*key).distinct().withColumn("known", f.lit(True))
     joined = played.tallies.join(known, key, "left").join(sent, [*key, "broker_id"], "left")
     none = f.col("known") & f.col("some").isNull()
-    counts = {one: f.when(none, f.lit(0)).otherwise(f.col(one)).cast("bigint") for one in _SENT}
+    counts = {name: f.when(none, f.lit(0)).otherwise(f.col(name)).cast("bigint") for name in _SENT}
     return joined.withColumns(counts).select(*BY_BROKER.schema.names)
 
 
@@ -131,7 +133,7 @@ def by_rack(played: Played) -> DataFrame:
     registered = (f.sum(f.col(f"registered_{when}").cast("bigint")).alias(f"brokers_{when}")
                   for when in ("before", "after"))  # fmt: skip
     grouped = by_broker(played).groupBy("cluster", "scenario", "rack")
-    return grouped.agg(*registered, *(total(one) for one in (*_LOADS, *_SENT))).select(*BY_RACK.schema.names)
+    return grouped.agg(*registered, *(total(name) for name in (*_LOADS, *_SENT))).select(*BY_RACK.schema.names)
 
 
 def by_topic(played: Played) -> DataFrame:
@@ -140,9 +142,11 @@ def by_topic(played: Played) -> DataFrame:
 
     led = (f.col("leader_before") >= 0) & (f.col("leader_after") >= 0)
     counts = {"changed": f.lit(True), "leaders_moved": led & (f.col("leader_before") != f.col("leader_after")),
-              **{one: f.col(one) for one in ("went_offline", "came_online", "unclean")}}  # fmt: skip
+              **{name: f.col(name) for name in ("went_offline", "came_online", "unclean")}}  # fmt: skip
     grouped = played.changes.groupBy("cluster", "scenario", "topic")
-    return grouped.agg(*(f.count_if(one).alias(name) for name, one in counts.items())).select(*BY_TOPIC.schema.names)
+    return grouped.agg(*(f.count_if(condition).alias(name) for name, condition in counts.items())).select(
+        *BY_TOPIC.schema.names
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ class Report:
         """All rows, the worst first; ties by the table's key."""
         from pyspark.sql import functions as f
 
-        worst = (f.col(one).desc_nulls_last() for one in self.worst)
+        worst = (f.col(column).desc_nulls_last() for column in self.worst)
         return self.make(played).orderBy(*worst, *self.table.key)
 
 
@@ -177,11 +181,11 @@ def write_plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     figure = new_figure(9, 1.6 + 0.4 * max(len(rows), 1))
     axes = figure.add_subplot()
     most = max((row[name] or 0 for row in rows for name in _BARS), default=0)
-    for at, (name, (title, colour)) in enumerate(_BARS.items()):
-        places = [place + (at - 0.5) * _BAR for place in range(len(rows))]
-        bars = axes.barh(places, [row[name] or 0 for row in rows], _BAR, label=title, color=colour)
-        told = ["not known" if row[name] is None else f"{row[name]:,}" for row in rows]
-        axes.bar_label(bars, told, padding=3, fontsize="small")
+    for bar_index, (name, (title, colour)) in enumerate(_BARS.items()):
+        positions = [row_number + (bar_index - 0.5) * _BAR for row_number in range(len(rows))]
+        bars = axes.barh(positions, [row[name] or 0 for row in rows], _BAR, label=title, color=colour)
+        labels = ["not known" if row[name] is None else f"{row[name]:,}" for row in rows]
+        axes.bar_label(bars, labels, padding=3, fontsize="small")
     axes.set_yticks(range(len(rows)), [_label(row) for row in rows])
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     axes.set_xlim(0, max(most, 1) * 1.12)  # room for the numbers

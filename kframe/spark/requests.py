@@ -69,33 +69,33 @@ def sent(
     cluster: ClusterState, requests: ControlRequests, config: ControllerConfig, shared: list[Any], *, keep: bool
 ) -> pa.RecordBatch:
     """One batch as rows of REQUESTS; ``shared`` are the columns up to ``turn``."""
-    found = _listed(cluster, requests)
+    counts = _listed(cluster, requests)
     unknown = None
     try:
         for request in encode_known(encoder_for(config), cluster, requests):
-            one = found[int(request.broker), APIS[request.api_key]]
-            one["requests"] += 1
-            one["bytes"] += framed_bytes(request, requests.controller_id)
+            count = counts[int(request.broker), APIS[request.api_key]]
+            count["requests"] += 1
+            count["bytes"] += framed_bytes(request, requests.controller_id)
             if keep:
-                one["encoded"].append(b"".join(request.chunks))
+                count["encoded"].append(b"".join(request.chunks))
     except ConfigError as problem:
         unknown = str(problem)
     ids = cluster.brokers.ids
     rows = [
-        [*shared, int(ids[broker]), api.value, max(one["requests"], 1) if unknown else one["requests"], one["entries"],
-         None if unknown else one["bytes"], unknown, one["encoded"] if keep and not unknown else None]
-        for (broker, api), one in found.items()
+        [*shared, int(ids[broker]), api.value, max(count["requests"], 1) if unknown else count["requests"],
+         count["entries"], None if unknown else count["bytes"], unknown, count["encoded"] if keep and not unknown else None]
+        for (broker, api), count in counts.items()
     ]  # fmt: skip
-    columns = [pa.array([row[at] for row in rows], one.type) for at, one in enumerate(REQUESTS.schema)]
+    columns = [pa.array([row[index] for row in rows], field.type) for index, field in enumerate(REQUESTS.schema)]
     return pa.RecordBatch.from_arrays(columns, schema=REQUESTS.schema)
 
 
 def _listed(cluster: ClusterState, requests: ControlRequests) -> dict[tuple[int, Api], dict[str, Any]]:
     """Who is sent what, with the entries of each, nothing encoded yet."""
-    found: dict[tuple[int, Api], dict[str, Any]] = {}
+    counts: dict[tuple[int, Api], dict[str, Any]] = {}
 
     def add(broker: int, api: Api, entries: int) -> None:
-        found[broker, api] = {"requests": 0, "entries": entries, "bytes": 0, "encoded": []}
+        counts[broker, api] = {"requests": 0, "entries": entries, "bytes": 0, "encoded": []}
 
     for broker, entries in _lengths(requests.leader_and_isr):
         add(broker, Api.LEADER_AND_ISR, entries)
@@ -103,7 +103,7 @@ def _listed(cluster: ClusterState, requests: ControlRequests) -> dict[tuple[int,
         add(broker, Api.UPDATE_METADATA, len(requests.metadata_rows))
     for broker, entries in _lengths(requests.stop_replica):
         add(broker, Api.STOP_REPLICA, entries)
-    return found
+    return counts
 
 
 def _lengths(rows: BrokerRows) -> Iterator[tuple[int, int]]:

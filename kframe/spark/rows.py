@@ -75,16 +75,16 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     Raises SnapshotError, which names the cluster, if a partition is missing or there twice, a column is known of some
     rows only, or a fact contradicts another.
     """
-    (one,) = clusters.to_pylist()
-    where = f"cluster {one['cluster']}"
+    (facts_row,) = clusters.to_pylist()
+    where = f"cluster {facts_row['cluster']}"
     topic_facts = _topic_facts(topics, where)
     ordered = _ordered(partitions, topic_facts, where)
     facts = partition_facts(ordered, where)
-    defaults = one["broker_default_configs"]
+    defaults = facts_row["broker_default_configs"]
     snapshot = Snapshot(
         tuple(broker_facts(row, where) for row in brokers.sort_by("broker_id").to_pylist()), topic_facts, facts,
-        Source(one["source_format"] or "cluster", one["source_name"] or ""), one["cluster_id"], one["controller_id"],
-        one["controller_epoch"], None if defaults is None else dict(defaults), dict(one["provenance"] or ()),
+        Source(facts_row["source_format"] or "cluster", facts_row["source_name"] or ""), facts_row["cluster_id"], facts_row["controller_id"],
+        facts_row["controller_epoch"], None if defaults is None else dict(defaults), dict(facts_row["provenance"] or ()),
     )  # fmt: skip
 
     def locate(kind: str, index: int, column: str) -> str:
@@ -106,9 +106,9 @@ def partition_facts(rows: pa.Table, where: str) -> PartitionFacts:
     replicas = _known(rows, "replicas", where)
     if replicas is None:
         replicas = pa.array([[]] * rows.num_rows, INTS)
-    found: dict[str, Any] = {name: None if one is None else one.to_numpy() for name, one in numbers.items()}
-    found |= {name: None if one is None else ragged(one) for name, one in lists.items()}
-    return PartitionFacts(ragged(replicas), **found)
+    columns: dict[str, Any] = {name: None if column is None else column.to_numpy() for name, column in numbers.items()}
+    columns |= {name: None if column is None else ragged(column) for name, column in lists.items()}
+    return PartitionFacts(ragged(replicas), **columns)
 
 
 def ragged(lists: Any) -> Ragged:
@@ -169,7 +169,7 @@ def _topic_facts(table: pa.Table, where: str) -> TopicFacts:
         counts.to_numpy().astype(np.int32),
         topic_ids(table["topic_id"].to_pylist(), where) if table["topic_id"].null_count < len(names) else None,
         None if deleting is None else deleting.to_numpy(zero_copy_only=False).astype(np.uint8),
-        None if configs is None else {at: dict(one) for at, one in enumerate(configs.to_pylist()) if one},
+        None if configs is None else {at: dict(config) for at, config in enumerate(configs.to_pylist()) if config},
     )
 
 
@@ -181,17 +181,17 @@ def topic_ids(texts: Iterable[str | None], where: str) -> UInt8:
 
 def _ordered(partitions: pa.Table, topics: TopicFacts, where: str) -> pa.Table:
     """The rows topic by topic from partition 0. Raises SnapshotError unless each is there once."""
-    found = pc.index_in(partitions["topic"], pa.array(topics.names, TEXT)).fill_null(-1).to_numpy()
+    topic_index = pc.index_in(partitions["topic"], pa.array(topics.names, TEXT)).fill_null(-1).to_numpy()
     number = partitions["partition"].fill_null(-1).to_numpy()
-    order = np.lexsort((number, found))
-    place = f"{where} table partitions"
+    order = np.lexsort((number, topic_index))
+    where = f"{where} table partitions"
     expected = f"the {int(topics.partition_counts.sum())} that the topics table counts, each once"
     if len(order) != topics.partition_counts.sum():
-        raise SnapshotError(place, f"{len(order)} partitions", expected)
-    wrong = (found[order] != topics.topic_of_rows()) | (number[order] != topics.partition_of_rows())
+        raise SnapshotError(where, f"{len(order)} partitions", expected)
+    wrong = (topic_index[order] != topics.topic_of_rows()) | (number[order] != topics.partition_of_rows())
     if wrong.any():
         row = int(order[int(np.argmax(wrong))])
-        raise SnapshotError(place, f"{partitions['topic'][row]}-{number[row]} out of turn", expected)
+        raise SnapshotError(where, f"{partitions['topic'][row]}-{number[row]} out of turn", expected)
     return partitions.take(pa.array(order))
 
 
@@ -211,7 +211,7 @@ def broker_facts(row: dict[str, Any], where: str) -> BrokerFacts:
         raise SnapshotError(f"{where} table brokers field broker_id", str(row["broker_id"]), "0 or more")
     endpoints = None
     if row["endpoints"] is not None:
-        endpoints = tuple(Endpoint(*(one[name] for name in ENDPOINT_FIELDS)) for one in row["endpoints"])
+        endpoints = tuple(Endpoint(*(endpoint[name] for name in ENDPOINT_FIELDS)) for endpoint in row["endpoints"])
     return BrokerFacts(row["broker_id"], row["registered"], row["broker_epoch"], endpoints, row["rack"])
 
 
@@ -222,8 +222,10 @@ def table_of(batches: Iterable[pa.RecordBatch], table: Table) -> pa.Table:
 
 def configs_of_topics(unclean: Iterable[bool | None], min_insync: Iterable[int | None]) -> list[dict[str, str]]:
     """The topics' own configs as far as PARTITIONS tells them."""
-    found = []
-    for one, least in zip(unclean, min_insync, strict=True):
+    result = []
+    for unclean_enabled, least in zip(unclean, min_insync, strict=True):
         configs = {} if least is None else {MIN_INSYNC_CONFIG: str(least)}
-        found.append(configs if one is None else configs | {UNCLEAN_CONFIG: "true" if one else "false"})
-    return found
+        result.append(
+            configs if unclean_enabled is None else configs | {UNCLEAN_CONFIG: "true" if unclean_enabled else "false"}
+        )
+    return result

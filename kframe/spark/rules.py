@@ -114,7 +114,7 @@ class Brokers:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ClusterContext:
     """What the partitions of a cluster are held to: its brokers, how many partitions each topic should have, and what
     ``min.insync.replicas`` is where a topic has none of its own."""
 
@@ -123,7 +123,7 @@ class Surroundings:
     min_insync: int = 1
 
 
-def violations(cluster: str, rows: pa.Table, surroundings: Surroundings) -> Iterator[pa.RecordBatch]:
+def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterator[pa.RecordBatch]:
     """What is broken in whole topics of one cluster, as batches of VIOLATIONS.
 
     ``rows`` (PARTITIONS, in any order) holds every partition of each topic that is in it or in ``surroundings.counts``.
@@ -133,7 +133,7 @@ def violations(cluster: str, rows: pa.Table, surroundings: Surroundings) -> Iter
         null = pa.repeat(pa.scalar("null in a column", TEXT), len(unknown))
         yield _Report(cluster, rows).rows("partly_unknown", unknown, null)
     named = rows.filter(pc.and_(rows["topic"].is_valid(), rows["partition"].is_valid()))
-    yield from _numbering(_Report(cluster, named), named, surroundings.counts)
+    yield from _numbering(_Report(cluster, named), named, context.counts)
     rows = rows.take(pa.array(known, pa.int64()))
     report = _Report(cluster, rows)
     yield from _topic_ids(report, rows)
@@ -141,9 +141,9 @@ def violations(cluster: str, rows: pa.Table, surroundings: Surroundings) -> Iter
     for fault in partition_faults(facts):
         yield report.column(fault.rule, fault.rows, fault.column)
     yield from _states(report, facts)
-    yield from _placement(report, facts, surroundings.brokers)
+    yield from _placement(report, facts, context.brokers)
     if facts.isr is not None:
-        least = rows["min_insync_replicas"].fill_null(surroundings.min_insync).to_numpy()
+        least = rows["min_insync_replicas"].fill_null(context.min_insync).to_numpy()
         few = np.flatnonzero(facts.isr.counts < least)
         if len(few):
             yield report.column("under_min_isr", few, "isr")
@@ -151,12 +151,12 @@ def violations(cluster: str, rows: pa.Table, surroundings: Surroundings) -> Iter
 
 def shared_topic_ids(cluster: str, topics: pa.Table) -> Iterator[pa.RecordBatch]:
     """Topics of one cluster (all its rows of TOPICS) whose id another has too."""
-    told = topics.filter(topics["topic_id"].is_valid())
-    indexes = told["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    with_id = topics.filter(topics["topic_id"].is_valid())
+    indexes = with_id["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     shared = np.flatnonzero(np.bincount(indexes)[indexes] > 1)
     if len(shared):
-        rows = told.select(["topic"]).append_column("partition", pa.nulls(told.num_rows, INT))
-        yield _Report(cluster, rows).rows("topic_id_shared", shared, told["topic_id"].take(pa.array(shared)))
+        rows = with_id.select(["topic"]).append_column("partition", pa.nulls(with_id.num_rows, INT))
+        yield _Report(cluster, rows).rows("topic_id_shared", shared, with_id["topic_id"].take(pa.array(shared)))
 
 
 class _Report:
@@ -165,23 +165,23 @@ class _Report:
     def __init__(self, cluster: str, rows: pa.Table) -> None:
         self._cluster, self._rows = cluster, rows
 
-    def rows(self, rule: str, rows: NDArray[np.int64], found: Any) -> pa.RecordBatch:
+    def rows(self, rule: str, rows: NDArray[np.int64], values: Any) -> pa.RecordBatch:
         """One violation for each row number, with the texts of what was found."""
         chosen = pa.array(rows, pa.int64())
         topic, partition = (self._rows[name].take(chosen).combine_chunks() for name in ("topic", "partition"))
-        return self.batch(rule, topic, partition, found)
+        return self.batch(rule, topic, partition, values)
 
     def column(self, rule: str, rows: NDArray[np.int64], name: str) -> pa.RecordBatch:
         """One violation for each row number, with what stands there in a column."""
         return self.rows(rule, rows, _texts(self._rows[name].take(pa.array(rows, pa.int64()))))
 
-    def batch(self, rule: str, topic: Any, partition: Any, found: Any) -> pa.RecordBatch:
+    def batch(self, rule: str, topic: Any, partition: Any, values: Any) -> pa.RecordBatch:
         """One violation for each topic, partition (may be null) and text."""
         count = len(topic)
         severity, expected = RULES[rule].severity, RULES[rule].expected
         fixed = [pa.repeat(pa.scalar(text, TEXT), count) for text in (self._cluster, rule, severity, expected)]
-        found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-        columns = [*fixed[:3], topic.cast(TEXT), partition, found, fixed[3]]
+        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        columns = [*fixed[:3], topic.cast(TEXT), partition, values, fixed[3]]
         return pa.RecordBatch.from_arrays(columns, schema=VIOLATIONS.schema)
 
 
@@ -228,8 +228,8 @@ def _missing(
         owner = np.repeat(np.arange(len(names)), wanted)[missing]
         position = ragged_positions(np.zeros(len(names), np.int64), wanted)[missing]
         lost = pa.array(names, TEXT).take(pa.array(owner))
-        found = pa.array(["no such row"] * len(missing), TEXT)
-        yield report.batch("partition_missing", lost, pa.array(position, INT), found)
+        values = pa.array(["no such row"] * len(missing), TEXT)
+        yield report.batch("partition_missing", lost, pa.array(position, INT), values)
 
 
 def _topic_ids(report: _Report, rows: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -238,9 +238,11 @@ def _topic_ids(report: _Report, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     ids = rows["topic_id"].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
     if len(topic):
         first = np.unique(topic, return_index=True)[1]
-        odd = np.flatnonzero(ids != ids[first][topic])
-        if len(odd):
-            yield report.rows("topic_id_differs", odd, rows["topic_id"].take(pa.array(odd)).fill_null("none"))
+        differing = np.flatnonzero(ids != ids[first][topic])
+        if len(differing):
+            yield report.rows(
+                "topic_id_differs", differing, rows["topic_id"].take(pa.array(differing)).fill_null("none")
+            )
 
 
 def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -274,24 +276,24 @@ def _states(report: _Report, facts: PartitionFacts) -> Iterator[pa.RecordBatch]:
 
 def _placement(report: _Report, facts: PartitionFacts, brokers: Brokers) -> Iterator[pa.RecordBatch]:
     """Rules that need the brokers."""
-    at = brokers.find(facts.replicas.values)
-    found: dict[str, tuple[str, Bool]] = {
-        "broker_unlisted": ("replicas", facts.replicas.any((at < 0) & (facts.replicas.values >= 0))),
+    broker_index = brokers.find(facts.replicas.values)
+    violations_by_rule: dict[str, tuple[str, Bool]] = {
+        "broker_unlisted": ("replicas", facts.replicas.any((broker_index < 0) & (facts.replicas.values >= 0))),
         "more_replicas_than_brokers": ("replicas", facts.replicas.counts > len(brokers.ids)),
-        "one_rack": ("replicas", _one_rack(facts.replicas, at, brokers)),
+        "one_rack": ("replicas", _same_rack(facts.replicas, broker_index, brokers)),
     }
     if facts.leader is not None:
         leader = brokers.find(facts.leader)
-        found["leader_not_live"] = ("leader", (leader >= 0) & (np.append(brokers.live, -1)[leader] == 0))
-    for rule, (column, wrong) in found.items():
+        violations_by_rule["leader_not_live"] = ("leader", (leader >= 0) & (np.append(brokers.live, -1)[leader] == 0))
+    for rule, (column, wrong) in violations_by_rule.items():
         if wrong.any():
             yield report.column(rule, np.flatnonzero(wrong), column)
 
 
-def _one_rack(replicas: Ragged, at: NDArray[np.int64], brokers: Brokers) -> Bool:
+def _same_rack(replicas: Ragged, broker_index: NDArray[np.int64], brokers: Brokers) -> Bool:
     """Whether all of two or more replicas are in one rack, where the cluster has more and all of them are known."""
     if len(np.unique(brokers.racks[brokers.racks >= 0])) < 2:
         return np.zeros(len(replicas), bool)
-    racks = np.append(brokers.racks, -1)[at]
+    racks = np.append(brokers.racks, -1)[broker_index]
     first = np.repeat(racks[np.minimum(replicas.offsets[:-1], max(len(racks) - 1, 0))], replicas.counts)
     return (replicas.counts > 1) & ~replicas.any((racks != first) | (racks < 0))

@@ -53,7 +53,7 @@ def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
         case Verb.SHUTDOWN:
             return whatif.shutdown(brokers, racks, together=together)
         case Verb.ELECT:
-            partitions = [topic_partition(f"{where} names", one) for one in names]
+            partitions = [topic_partition(f"{where} names", name) for name in names]
             return whatif.elect(_election(where, scenario["election"]), partitions or None)
         case Verb.REASSIGN:
             if scenario["plan"] is None:
@@ -62,7 +62,7 @@ def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
         case Verb.CREATE:
             if len(names) != 1:
                 raise InputError(f"{where} names", f"{len(names)} names", "that of the new topic")
-            counts = (-1 if scenario[one] is None else scenario[one] for one in ("partitions", "replication_factor"))
+            counts = (-1 if scenario[name] is None else scenario[name] for name in ("partitions", "replication_factor"))
             return create(whatif, names[0], *counts, seed=scenario["seed"] or 0)
         case Verb.DELETE:
             return delete(whatif, names)
@@ -131,8 +131,10 @@ def _from_parquet(path: str) -> pa.Table:
         if strange := sorted(set(table.column_names) - set(SCENARIOS.schema.names)):
             raise InputError(path, f"column {shown(strange[0])}", f"columns {', '.join(SCENARIOS.schema.names)}")
         columns = [
-            table[one.name].cast(one.type) if one.name in table.column_names else pa.nulls(table.num_rows, one.type)
-            for one in SCENARIOS.schema
+            table[field.name].cast(field.type)
+            if field.name in table.column_names
+            else pa.nulls(table.num_rows, field.type)
+            for field in SCENARIOS.schema
         ]
     except pa.ArrowException as problem:
         raise InputError(path, str(problem).splitlines()[0], "a Parquet table of scenarios") from problem
@@ -168,7 +170,7 @@ def _registered(brokers: pa.Table, column: str) -> list[tuple[str, Any]]:
     return list(zip(some["cluster"].to_pylist(), some[column].to_pylist(), strict=True))
 
 
-def one_scenario(
+def single_scenario(
     session: SparkSession, name: str, verb: str = "fail", *, brokers: Sequence[int] = (), racks: Sequence[str] = (),
     together: bool = True, **more: Any,
 ) -> DataFrame:  # fmt: skip

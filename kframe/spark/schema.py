@@ -45,7 +45,7 @@ def spark_type(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{one.name}:{spark_type(one.type)}' for one in kind)}>"
+        return f"struct<{','.join(f'{field.name}:{spark_type(field.type)}' for field in kind)}>"
     return _SPARK_NAMES[kind]
 
 

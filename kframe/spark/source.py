@@ -68,8 +68,8 @@ class KframeSource(DataSource):
         """A writer. Raises InputError for options that are not the format's, or rows that are not partitions."""
         _refuse_unknown(self.options, _WRITE_OPTIONS)
         _check_schema(schema, PARTITIONS)
-        (place,) = _places(self.options)
-        path = os.path.abspath(place.removeprefix("file://")).rstrip("/")
+        (path_option,) = _paths(self.options)
+        path = os.path.abspath(path_option.removeprefix("file://")).rstrip("/")
         staged = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4().hex}")
         return KframeWriter(Target(path, staged, overwrite, self.options.get("fleet")))
 
@@ -78,20 +78,20 @@ class KframeReader(DataSourceReader):
     """Reads one table: a Spark partition a file or range of row groups, less what filters make needless."""
 
     def __init__(self, options: Mapping[str, str], table: Table) -> None:
-        self._places = _places(options)
+        self._paths = _paths(options)
         self._name = options.get("name")
         self._tolerant = _choice(options, "mode", _MODES, "FAILFAST")
         self._groups = _positive(options, "rowgroups", GROUPS_OF_PIECE)
         self._table = table
         self._conditions: list[Condition] = []
         if "clusters" in options:
-            names = tuple(one.strip() for one in options["clusters"].split(","))
+            names = tuple(name.strip() for name in options["clusters"].split(","))
             self._conditions.append(Condition("cluster", "In", names))
 
     def partitions(self) -> Sequence[InputPartition]:
         """A piece each. Raises InputError if there is nothing to read, or two sources have one name."""
-        found = pieces(find_sources(self._places, self._name), self._question, self._groups)
-        return [InputPartition(piece) for piece in found] or [InputPartition(None)]
+        pieces_ = pieces(find_sources(self._paths, self._name), self._question, self._groups)
+        return [InputPartition(piece) for piece in pieces_] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a piece; none of none. Raises SnapshotError, which names file and reason."""
@@ -113,12 +113,12 @@ class PushingReader(KframeReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
         """Take over what Arrow can evaluate; give back the rest."""
-        for one in filters:
-            found = condition(one, self._table.schema)
-            if found is None:
-                yield one
+        for spark_filter in filters:
+            condition_ = condition(spark_filter, self._table.schema)
+            if condition_ is None:
+                yield spark_filter
             else:
-                self._conditions.append(found)
+                self._conditions.append(condition_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,33 +142,33 @@ class KframeWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Put the directories in place. Raises InputError if a cluster is not whole or its place is taken."""
-        commit(self._target, [one.task for one in messages if isinstance(one, Staged)])
+        commit(self._target, [message.task for message in messages if isinstance(message, Staged)])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Leave nothing behind."""
         discard(self._target)
 
 
-def _places(options: Mapping[str, str]) -> list[str]:
-    places = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
-    if not places:
+def _paths(options: Mapping[str, str]) -> list[str]:
+    paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
+    if not paths:
         raise InputError("option path", "none", "a path for load() or save()")
-    return list(places)
+    return list(paths)
 
 
 def _choice(options: Mapping[str, str], name: str, known: Mapping[str, Any], default: str) -> Any:
-    found = options.get(name, default)
-    by_name = {one.lower(): value for one, value in known.items()}
-    if found.lower() not in by_name:
-        raise InputError(f"option {name}", shown(found), f"one of {', '.join(known)}")
-    return by_name[found.lower()]
+    value = options.get(name, default)
+    by_name = {name.lower(): value for name, value in known.items()}
+    if value.lower() not in by_name:
+        raise InputError(f"option {name}", shown(value), f"one of {', '.join(known)}")
+    return by_name[value.lower()]
 
 
 def _positive(options: Mapping[str, str], name: str, default: int) -> int:
-    found = options.get(name, str(default))
-    if not found.isdecimal() or int(found) == 0:
-        raise InputError(f"option {name}", shown(found), "a number from 1")
-    return int(found)
+    value = options.get(name, str(default))
+    if not value.isdecimal() or int(value) == 0:
+        raise InputError(f"option {name}", shown(value), "a number from 1")
+    return int(value)
 
 
 def _refuse_unknown(options: Mapping[str, str], known: frozenset[str]) -> None:
@@ -178,7 +178,7 @@ def _refuse_unknown(options: Mapping[str, str], known: frozenset[str]) -> None:
 
 def _check_schema(schema: Any, table: Table) -> None:
     """Raise InputError unless a schema of Spark's is the table's."""
-    found = {field.name: field.dataType.simpleString() for field in schema.fields}
+    actual = {field.name: field.dataType.simpleString() for field in schema.fields}
     expected = {field.name: spark_type(field.type) for field in table.schema}
-    if found != expected:
-        raise InputError(f"the schema of table {table.name}", shown(found), shown(expected))
+    if actual != expected:
+        raise InputError(f"the schema of table {table.name}", shown(actual), shown(expected))

@@ -37,7 +37,7 @@ class Source:
         return os.path.isdir(self.path)
 
 
-def find_sources(places: Iterable[str], name: str | None = None) -> tuple[Source, ...]:
+def find_sources(patterns: Iterable[str], name: str | None = None) -> tuple[Source, ...]:
     """Every snapshot in ``places``, ascending by path: files, snapshot directories, patterns, directories of all these.
 
     In directories, whose own directories are searched too, names that begin with ``.`` or ``_`` are passed over. A
@@ -46,7 +46,7 @@ def find_sources(places: Iterable[str], name: str | None = None) -> tuple[Source
 
     Raises InputError if a place holds nothing, a name cannot be one, or two sources have the same.
     """
-    paths = sorted({path for place in places for path in _found(place)})
+    paths = sorted({path for pattern in patterns for path in _matches(pattern)})
     template = _template(name, paths)
     by_name: dict[str, str] = {}
     for path in paths:
@@ -80,13 +80,15 @@ def _template(name: str | None, paths: list[str]) -> str:
     return name
 
 
-def _found(place: str) -> Iterator[str]:
-    place = place.removeprefix("file://")
-    here = [place] if os.path.exists(place) else sorted(glob.glob(place, recursive=True))
-    found = [path for one in here for path in _inside(one)]
-    if not found:
-        raise InputError(place, "no snapshot there", "a file, a snapshot directory, or a directory or pattern of these")
-    yield from map(os.path.abspath, found)  # executors work elsewhere
+def _matches(pattern: str) -> Iterator[str]:
+    pattern = pattern.removeprefix("file://")
+    paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
+    matches = [path for path in paths for path in _inside(path)]
+    if not matches:
+        raise InputError(
+            pattern, "no snapshot there", "a file, a snapshot directory, or a directory or pattern of these"
+        )
+    yield from map(os.path.abspath, matches)  # executors work elsewhere
 
 
 def _inside(path: str, above: tuple[str, ...] = ()) -> Iterator[str]:

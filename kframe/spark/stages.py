@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from kframe.errors import InputError
 from kframe.spark import failover
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Left, Mark, Marks, Writing, part_of_scenario, staging
+from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_scenario, staging
 from kframe.spark.opening import Fleet
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
 from kframe.spark.requests import REQUESTS
@@ -89,23 +89,23 @@ class Stage:
         store = None if writing.out is None else Marks(writing.out, self.shown.name)
         if store is not None:
             writing.planned(store, marks)
-        left = Left.of(store, marks, writing.force)
+        pending = PendingParts.of(store, marks, writing.force)
         todo: dict[str, list[tuple[_Row, Mark]]] = {}
         for pair, row in wanted.items():
             part = part_of_scenario(*pair)
-            if part in left.marks:
-                todo.setdefault(pair[0], []).append((row, left.marks[part]))
+            if part in pending.marks:
+                todo.setdefault(pair[0], []).append((row, pending.marks[part]))
         large = {name: todo.pop(name) for name in sorted(todo) if _is_large(fleet.clusters.get(name), whole_rows)}
-        found = self._play_whole(session, fleet, todo, how, writing)
+        summaries = self._play_whole(session, fleet, todo, how, writing)
         for name, pairs in large.items():
-            found.update(self._play_sharded(session, fleet, name, pairs, how, store))
+            summaries.update(self._play_sharded(session, fleet, name, pairs, how, store))
         problems = tuple(
             {"cluster": pair[0], "scenario": pair[1], "problem": text}
-            for pair, result in sorted(found.items()) if isinstance(result, tuple)
+            for pair, result in sorted(summaries.items()) if isinstance(result, tuple)
             for text in result
         )  # fmt: skip
-        changed = sorted({pair[0] for pair in wanted if part_of_scenario(*pair) in left.changed})
-        return StageResult(self.shown, problems, tuple(changed), lambda: self._parts(sorted(wanted), found, store))
+        changed = sorted({pair[0] for pair in wanted if part_of_scenario(*pair) in pending.changed})
+        return StageResult(self.shown, problems, tuple(changed), lambda: self._parts(sorted(wanted), summaries, store))
 
     def _play_whole(
         self, session: SparkSession, fleet: Fleet, todo: Mapping[str, list[tuple[_Row, Mark]]], how: Engine,
@@ -134,26 +134,28 @@ class Stage:
             problems: dict[str, set[str]] = {}
             for row in failover.problems(every).toArrow().to_pylist():
                 problems.setdefault(row["scenario"], set()).add(row["problem"])
-            found: dict[_Pair, _Summary] = {(cluster, name): tuple(sorted(texts)) for name, texts in problems.items()}
+            summaries: dict[_Pair, _Summary] = {
+                (cluster, name): tuple(sorted(texts)) for name, texts in problems.items()
+            }
             marks = {row["scenario"]: mark for row, mark in pairs if row["scenario"] not in problems}
             sound = every.where(every["scenario"].isin(sorted(marks)))
             facts = failover.cluster_facts(tables["brokers"], tables["clusters"])
             if store is None:
                 rows = self.makers[self.shown](sound, facts, how).toArrow()
-                return found | {(cluster, name): rows.filter(pc.equal(rows["scenario"], name)) for name in marks}
+                return summaries | {(cluster, name): rows.filter(pc.equal(rows["scenario"], name)) for name in marks}
             made = {table: make(sound, facts, how) for table, make in self.makers.items()}
             parts = {part_of_scenario(cluster, name): mark for name, mark in marks.items()}
             store.write(made, parts, ("cluster", "scenario"))
-            return found
+            return summaries
         finally:
             every.unpersist()
 
     def _parts(
-        self, pairs: Iterable[_Pair], found: Mapping[_Pair, _Summary], store: Marks | None
+        self, pairs: Iterable[_Pair], summaries: Mapping[_Pair, _Summary], store: Marks | None
     ) -> Iterator[pa.Table]:
         order = [(name, "ascending") for name in self.shown.key]
         for pair in pairs:
-            rows = found.get(pair)
+            rows = summaries.get(pair)
             if store is not None:
                 part = part_of_scenario(*pair)
                 if store[part] is not None:

@@ -65,12 +65,12 @@ def counted(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.Rec
     """
     for row, part in parts_of(batches):
         if isinstance(part, str):
-            yield _of_cluster(row["cluster"], _told(PROBLEM, part))
+            yield _of_cluster(row["cluster"], _marker_row(PROBLEM, part))
             continue
         counts = part_counts(part, how.config, depth=how.depth, racks=how.racks)
         yield _of_cluster(row["cluster"], rows_of(counts))
         if part.topics.configs is None:
-            yield _of_cluster(row["cluster"], _told(UNKNOWN))
+            yield _of_cluster(row["cluster"], _marker_row(UNKNOWN))
 
 
 def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
@@ -78,9 +78,9 @@ def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
 
     Rows of COUNTS may be summed up already. Cost as ``sweep_of``.
     """
-    told = pc.equal(counts["failure"], PROBLEM)
-    if pc.any(told).as_py():
-        return _failures(counts.filter(told).rename_columns({"name": PROBLEM}).select(["cluster", PROBLEM]))
+    problems = pc.equal(counts["failure"], PROBLEM)
+    if pc.any(problems).as_py():
+        return _failures(counts.filter(problems).rename_columns({"name": PROBLEM}).select(["cluster", PROBLEM]))
     return _ranked(counts, ClusterFacts.of(facts.to_pylist()[0]), how)
 
 
@@ -90,27 +90,27 @@ def sweep_whole(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
         return _failures(pa.table({"cluster": [cluster], PROBLEM: [str(leaders_unknown(f"cluster {cluster}"))]}))
     counts = [_of_cluster(cluster, rows_of(part_counts(snapshot, how.config, depth=how.depth, racks=how.racks)))]
     if snapshot.topics.configs is None:
-        counts.append(_of_cluster(cluster, _told(UNKNOWN)))
+        counts.append(_of_cluster(cluster, _marker_row(UNKNOWN)))
     return _ranked(pa.Table.from_batches(counts), ClusterFacts.of_snapshot(cluster, snapshot), how)
 
 
 def _ranked(counts: pa.Table, cluster: ClusterFacts, how: Sweeping) -> pa.Table:
     unknown = pc.equal(counts["failure"], UNKNOWN)
-    brokers = cluster.brokers if how.racks else tuple(replace(one, rack=None) for one in cluster.brokers)
+    brokers = cluster.brokers if how.racks else tuple(replace(broker, rack=None) for broker in cluster.brokers)
     whole = counts_of(counts.filter(pc.invert(unknown)), brokers, pairs=how.depth == 2)
     swept = sweep_of(whole, configs_known=not pc.any(unknown).as_py())
     order = swept.ranked(how.by)
-    place = np.empty(len(order), np.int64)
+    rank_of_kind = np.empty(len(order), np.int64)
     for kind in range(len(KINDS)):
-        mine = swept.kind[order] == kind
-        place[mine] = np.arange(1, np.count_nonzero(mine) + 1)
-    found = failures_table(swept, order)
+        of_kind = swept.kind[order] == kind
+        rank_of_kind[of_kind] = np.arange(1, np.count_nonzero(of_kind) + 1)
+    table = failures_table(swept, order)
     columns = {
         "cluster": pa.repeat(pa.scalar(cluster.name, TEXT), len(order)),
         "rank": pa.array(np.arange(1, len(order) + 1)),
-        "rank_of_kind": pa.array(place),
+        "rank_of_kind": pa.array(rank_of_kind),
     }
-    return _failures(pa.table(columns | dict(zip(found.column_names, found.columns, strict=True))))
+    return _failures(pa.table(columns | dict(zip(table.column_names, table.columns, strict=True))))
 
 
 def sweep(
@@ -143,7 +143,7 @@ def sweep(
     return sums.groupBy("cluster").cogroup(facts.groupBy("cluster")).applyInArrow(failures, FAILURES.ddl)
 
 
-def _told(failure: str, name: str | None = None) -> pa.RecordBatch:
+def _marker_row(failure: str, name: str | None = None) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"failure": failure, "name": name, "count": 1}], SCHEMA)
 
 
@@ -152,11 +152,11 @@ def _of_cluster(cluster: str, counts: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=COUNTS.schema)
 
 
-def _failures(found: pa.Table) -> pa.Table:
+def _failures(table: pa.Table) -> pa.Table:
     """Columns that are missing are null."""
-    known = set(found.column_names)
+    known = set(table.column_names)
     columns = [
-        found[one.name].cast(one.type) if one.name in known else pa.nulls(found.num_rows, one.type)
-        for one in FAILURES.schema
+        table[field.name].cast(field.type) if field.name in known else pa.nulls(table.num_rows, field.type)
+        for field in FAILURES.schema
     ]
     return pa.Table.from_arrays(columns, schema=FAILURES.schema)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG
-from kframe.spark.rules import VIOLATIONS, Brokers, Surroundings, shared_topic_ids, violations
+from kframe.spark.rules import VIOLATIONS, Brokers, ClusterContext, shared_topic_ids, violations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Groups that the topics of a cluster are dealt into, so that no task holds a large cluster at once.
 BUCKETS: Final = 16
 #: What goes to every bucket of a cluster: a broker, a topic or the cluster a row, and null in all other columns.
-_SURROUNDINGS: Final = pa.schema(
+_CONTEXT: Final = pa.schema(
     [("broker_id", pa.int32()), ("registered", pa.bool_()), ("rack", pa.string()), ("topic", pa.string()),
      ("partition_count", pa.int32()), ("min_insync", pa.int32())]
 )  # fmt: skip
@@ -39,17 +39,17 @@ def validate(fleet: Mapping[str, DataFrame], buckets: int = BUCKETS) -> DataFram
         .unionByName(_around(fleet["clusters"], every, default.alias("min_insync")), allowMissingColumns=True)
     )
     rows = fleet["partitions"].withColumn("bucket", own).groupBy("cluster", "bucket")
-    found = rows.cogroup(around.groupBy("cluster", "bucket")).applyInArrow(_violations, ddl)
+    violations_ = rows.cogroup(around.groupBy("cluster", "bucket")).applyInArrow(_violations, ddl)
     ids = fleet["topics"].select("cluster", "topic", "topic_id").groupBy("cluster").applyInArrow(_shared, ddl)
-    return found.unionByName(ids)
+    return violations_.unionByName(ids)
 
 
-def surroundings_of(rows: pa.Table) -> Surroundings:
+def context_of(rows: pa.Table) -> ClusterContext:
     """What a bucket's partitions are held to, from its rows of brokers, topics and the cluster."""
     topics, least = rows.filter(rows["topic"].is_valid()), rows["min_insync"].drop_null()
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
     brokers = Brokers.of(rows.filter(rows["broker_id"].is_valid()))
-    return Surroundings(brokers, counts, least[0].as_py() if len(least) else 1)
+    return ClusterContext(brokers, counts, least[0].as_py() if len(least) else 1)
 
 
 def validate_whole(cluster: str, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -57,10 +57,10 @@ def validate_whole(cluster: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     topics = tables["topics"]
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
     defaults = [dict(row or ()) for row in tables["clusters"]["broker_default_configs"].to_pylist()]
-    least = next((value for one in defaults if (value := _int32(one.get(MIN_INSYNC_CONFIG, ""))) is not None), 1)
-    around = Surroundings(Brokers.of(tables["brokers"]), counts, least)
-    found = [*violations(cluster, tables["partitions"], around), *shared_topic_ids(cluster, topics)]
-    return pa.Table.from_batches(found, VIOLATIONS.schema)
+    least = next((value for config in defaults if (value := _int32(config.get(MIN_INSYNC_CONFIG, ""))) is not None), 1)
+    around = ClusterContext(Brokers.of(tables["brokers"]), counts, least)
+    batches = [*violations(cluster, tables["partitions"], around), *shared_topic_ids(cluster, topics)]
+    return pa.Table.from_batches(batches, VIOLATIONS.schema)
 
 
 def _int32(text: str) -> int | None:
@@ -78,8 +78,8 @@ def _around(table: DataFrame, bucket: Any, *columns: Any) -> DataFrame:
 
 def _violations(key: tuple[Any, ...], rows: pa.Table, around: pa.Table) -> pa.Table:
     cluster = key[0].as_py()
-    surroundings = surroundings_of(around.select(_SURROUNDINGS.names))
-    return pa.Table.from_batches(violations(cluster, rows, surroundings), VIOLATIONS.schema)
+    context = context_of(around.select(_CONTEXT.names))
+    return pa.Table.from_batches(violations(cluster, rows, context), VIOLATIONS.schema)
 
 
 def _shared(key: tuple[Any, ...], topics: pa.Table) -> pa.Table:

@@ -113,8 +113,8 @@ def play_on_spark(
             yield from play_units((units[index] for index in batch["id"].to_pylist()), engine, output)
 
     with interpreted(session):
-        found = session.range(0, len(units), 1, tasks).mapInArrow(plays, RESULTS.ddl).toArrow()
-    rows: list[Mapping[str, Any]] = found.to_pylist()
+        results = session.range(0, len(units), 1, tasks).mapInArrow(plays, RESULTS.ddl).toArrow()
+    rows: list[Mapping[str, Any]] = results.to_pylist()
     return rows
 
 
@@ -136,20 +136,20 @@ def _tables(
     cluster: str, scenario: str, result: Mapping[str, pa.RecordBatch], part: Snapshot, engine: Engine, output: Output
 ) -> dict[Table, pa.Table]:
     """The tables of one result, with its cluster and scenario in every row."""
-    found: dict[Table, pa.Table] = {}
+    tables: dict[Table, pa.Table] = {}
     for table in output.tables:
         if table == REQUESTS:
             facts = ClusterFacts.of_snapshot(cluster, part)
             encoded = encode_alone(result[ANNOUNCED.name], facts, scenario, dict(engine.config), output.keep)
-            found[table] = pa.Table.from_batches(list(encoded), table.schema)
+            tables[table] = pa.Table.from_batches(list(encoded), table.schema)
         else:
             assert table.name in PARTS
             rows = pa.Table.from_batches([result[table.name]])
             for at, value in enumerate((cluster, scenario)):
                 column = pa.repeat(pa.scalar(value, TEXT), rows.num_rows)
                 rows = rows.add_column(at, table.schema.field(at), column)
-            found[table] = rows
-    return found
+            tables[table] = rows
+    return tables
 
 
 def _put(cluster: str, scenario: str, tables: Mapping[Table, pa.Table], mark: Mark, output: Output) -> bytes | None:

@@ -47,7 +47,7 @@ class Target:
 
 def stage(target: Target, task: str, batches: Iterable[pa.RecordBatch]) -> int:
     """Leave rows of PARTITIONS by cluster under the task's name; how many. Raises InputError for a null cluster."""
-    place = Path(target.staged) / "rows"
+    directory = Path(target.staged) / "rows"
     writers: dict[str, Any] = {}
     rows = 0
     try:
@@ -56,8 +56,8 @@ def stage(target: Target, task: str, batches: Iterable[pa.RecordBatch]) -> int:
             for cluster in pc.unique(batch["cluster"]).to_pylist():
                 if cluster not in writers:
                     check_cluster_name(cluster or "", "column cluster")
-                    (place / cluster).mkdir(parents=True, exist_ok=True)
-                    writers[cluster] = pa.ipc.new_file(str(place / cluster / f"{task}.arrow"), PARTITIONS.schema)
+                    (directory / cluster).mkdir(parents=True, exist_ok=True)
+                    writers[cluster] = pa.ipc.new_file(str(directory / cluster / f"{task}.arrow"), PARTITIONS.schema)
                 chosen = batch.filter(pc.equal(batch["cluster"], cluster))
                 writers[cluster].write_batch(chosen.cast(PARTITIONS.schema))
     finally:
@@ -77,7 +77,7 @@ def commit(target: Target, tasks: Iterable[str]) -> list[str]:
         made = [_make(target, rows, wanted) for rows in sorted((Path(target.staged) / "rows").glob("*"))]
         names = [name for name in made if name is not None]
         for name in names:
-            _check_place(target, name)
+            _check_target(target, name)
         _move(target, names)
     finally:
         discard(target)
@@ -107,8 +107,8 @@ def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> S
     Raises SnapshotError if the partitions are not whole or contradict themselves, or the fleet does not know it.
     """
     if fleet is not None:
-        found = {table: read_part(Path(fleet), table, cluster) for table in (CLUSTERS, BROKERS, TOPICS)}
-        return snapshot_of(partitions, found[BROKERS], found[TOPICS], found[CLUSTERS])
+        tables = {table: read_part(Path(fleet), table, cluster) for table in (CLUSTERS, BROKERS, TOPICS)}
+        return snapshot_of(partitions, tables[BROKERS], tables[TOPICS], tables[CLUSTERS])
     clusters = pa.Table.from_pylist(
         [{"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": list(_PROVENANCE)}],
         CLUSTERS.schema,
@@ -118,14 +118,15 @@ def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> S
 
 def _named_brokers(cluster: str, partitions: pa.Table) -> pa.Table:
     facts = partition_facts(partitions, f"cluster {cluster}")
-    named = [one.values for one in (facts.replicas, *facts.lists().values()) if one is not None]
+    named = [lists.values for lists in (facts.replicas, *facts.lists().values()) if lists is not None]
     live = np.empty(0, np.int32)
     if facts.leader is not None and facts.isr is not None:
         led = np.flatnonzero(facts.leader >= 0)
         live = np.unique(np.concatenate([facts.leader[led], facts.isr.take(led).values]))
     ids = np.unique(np.concatenate([*named, live]))
     rows = [
-        {"cluster": cluster, "broker_id": one, "registered": one in set(live.tolist()) or None} for one in ids.tolist()
+        {"cluster": cluster, "broker_id": broker_id, "registered": broker_id in set(live.tolist()) or None}
+        for broker_id in ids.tolist()
     ]
     return pa.Table.from_pylist(rows, BROKERS.schema)
 
@@ -133,13 +134,15 @@ def _named_brokers(cluster: str, partitions: pa.Table) -> pa.Table:
 def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
     names = partitions["topic"].combine_chunks().dictionary_encode()
     first = np.unique(names.indices.to_numpy(), return_index=True)[1]
-    told = partitions.take(pa.array(first))
-    columns = {name: told[name].to_pylist() for name in ("topic_id", "deleting", "configs_known")}
-    configs = configs_of_topics(told["unclean"].to_pylist(), told["min_insync_replicas"].to_pylist())
-    known = [list(one.items()) if sure else None for one, sure in zip(configs, columns["configs_known"], strict=True)]
+    first_rows = partitions.take(pa.array(first))
+    columns = {name: first_rows[name].to_pylist() for name in ("topic_id", "deleting", "configs_known")}
+    configs = configs_of_topics(first_rows["unclean"].to_pylist(), first_rows["min_insync_replicas"].to_pylist())
+    known = [
+        list(config.items()) if sure else None for config, sure in zip(configs, columns["configs_known"], strict=True)
+    ]
     return pa.table(
         {
-            "cluster": [cluster] * len(first), "topic": told["topic"].to_pylist(),
+            "cluster": [cluster] * len(first), "topic": first_rows["topic"].to_pylist(),
             "partition_count": np.bincount(names.indices.to_numpy()).astype(np.int32),
             "topic_id": columns["topic_id"], "deleting": columns["deleting"], "configs": known,
         },
@@ -147,14 +150,12 @@ def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
     )  # fmt: skip
 
 
-def _check_place(target: Target, name: str) -> None:
-    place = Path(target.path) / name
-    if place.exists() and not target.overwrite:
-        raise InputError(
-            str(place), "something already there", "a new cluster, or mode overwrite to replace a snapshot"
-        )
-    if place.exists() and not (place / MANIFEST_FILE).is_file():
-        raise InputError(str(place), "something that is no snapshot", "a snapshot to replace, or nothing")
+def _check_target(target: Target, name: str) -> None:
+    path = Path(target.path) / name
+    if path.exists() and not target.overwrite:
+        raise InputError(str(path), "something already there", "a new cluster, or mode overwrite to replace a snapshot")
+    if path.exists() and not (path / MANIFEST_FILE).is_file():
+        raise InputError(str(path), "something that is no snapshot", "a snapshot to replace, or nothing")
 
 
 def _move(target: Target, names: Iterable[str]) -> None:

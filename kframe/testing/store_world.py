@@ -14,12 +14,12 @@ from kframe.model.columns import Ragged
 from kframe.model.events import Event
 from kframe.model.ids import RecoveryState
 from kframe.model.ports import Store
-from kframe.model.surroundings import Surroundings
+from kframe.model.surroundings import ClusterContext
 from kframe.model.tables import TopicTable
 from kframe.testing.clusters import PartitionSpec, StateSpec, cluster_of, healthy, registration
 
 
-class StoreWorld(Surroundings, Protocol):
+class StoreWorld(ClusterContext, Protocol):
     """The storage that the suite plays with, and what befalls it from outside."""
 
     def expire(self, store: Any) -> None:

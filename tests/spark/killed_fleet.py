@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kframe.snapshot.generate import generate
 from kframe.spark import failover
-from kframe.spark.scenarios import one_scenario
+from kframe.spark.scenarios import single_scenario
 from kframe.spark.schema import PARTITIONS
 from kframe.spark.session import session
 from tests.spark import jvm
@@ -37,7 +37,7 @@ def main(place: Path) -> None:
     snapshot = generate(2_000, 6, racks=3)
     partitions, brokers, clusters = frames(spark, {"east": snapshot}, cuts=4)
     deadly = partitions.mapInArrow(lambda batches: _killing(batches, place), PARTITIONS.ddl)
-    played = failover.played(deadly, brokers, clusters, one_scenario(spark, "s", brokers=[2]), target=500).persist()
+    played = failover.played(deadly, brokers, clusters, single_scenario(spark, "s", brokers=[2]), target=500).persist()
     found = everything(played, failover.cluster_facts(brokers, clusters))
     same(found, alone(snapshot, scenario(brokers=[2])))
     killed = sorted(one.name for one in place.iterdir() if one.suffix == ".killed")

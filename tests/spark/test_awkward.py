@@ -18,7 +18,7 @@ from kframe.spark.opening import open_fleet
 from kframe.spark.play import CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
 from kframe.spark.requests import REQUESTS
 from kframe.spark.rows import rows_of
-from kframe.spark.rules import Brokers, Surroundings, shared_topic_ids, violations
+from kframe.spark.rules import Brokers, ClusterContext, shared_topic_ids, violations
 from kframe.spark.scenarios import broker_scenarios, rack_scenarios
 from kframe.spark.schema import BROKERS, CLUSTERS, FLAG, PARTITIONS, TOPICS, Table
 from kframe.spark.stages import FAILOVER, REQUESTED, Stage
@@ -69,7 +69,7 @@ def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Pa
     for name, snapshot in clusters.items():
         topics = table(snapshot, name, TOPICS)
         counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].to_pylist(), strict=True))
-        around = Surroundings(Brokers.of(table(snapshot, name, BROKERS)), counts, 1)
+        around = ClusterContext(Brokers.of(table(snapshot, name, BROKERS)), counts, 1)
         for batch in (*violations(name, table(snapshot, name, PARTITIONS), around), *shared_topic_ids(name, topics)):
             expected += batch.to_pylist()
     assert expected

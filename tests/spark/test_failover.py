@@ -11,7 +11,7 @@ from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import failover
 from kframe.spark.rows import rows_of
-from kframe.spark.scenarios import each_broker, each_rack, one_scenario
+from kframe.spark.scenarios import each_broker, each_rack, single_scenario
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, SCENARIOS, Table
 from tests.snapshot.samples import example
 from tests.spark.cutting import Rows, alone, same, scenario
@@ -93,7 +93,7 @@ def test_what_cannot_be_played_is_told_and_the_others_go_on(spark: Any) -> None:
     partitions, brokers, clusters = frames(spark, fleet)
     played = failover.played(
         partitions, brokers, clusters.where("cluster = 'east'"),
-        one_scenario(spark, "broker-2", brokers=[2]).unionByName(one_scenario(spark, "broker-9", brokers=[9])),
+        single_scenario(spark, "broker-2", brokers=[2]).unionByName(single_scenario(spark, "broker-9", brokers=[9])),
     )  # fmt: skip
     told = {(row["cluster"], row["scenario"]): row["problem"] for row in rows(failover.problems(played))}
     assert told.keys() == {("east", "broker-9"), ("west", None)}

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from kframe.errors import InputError
 from kframe.snapshot import generate, read_snapshot
 from kframe.spark import fleet
-from kframe.spark.fleet import FLEET, check_fleet_place, finished, part, record_of
+from kframe.spark.fleet import FLEET, check_fleet_root, finished, part, record_of
 from kframe.spark.ingest import ingest_source
 from kframe.spark.schema import PARTITIONS, QUARANTINE, TOPICS
 from kframe.spark.sources import Source
@@ -181,7 +181,7 @@ def test_an_output_that_was_lost_is_made_again(tmp_path: Path) -> None:
 def test_a_fleet_is_not_put_among_other_things(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(InputError, match=r"'mine\.txt' in it"):
-        check_fleet_place(tmp_path)
+        check_fleet_root(tmp_path)
     with pytest.raises(InputError, match="no directory _done"):
         finished(tmp_path)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kframe.model.columns import REPLICAS_MAX
-from kframe.spark.rules import RULES, VIOLATIONS, Brokers, Surroundings, shared_topic_ids, violations
+from kframe.spark.rules import RULES, VIOLATIONS, Brokers, ClusterContext, shared_topic_ids, violations
 from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
 HEALTHY: dict[str, Any] = {
@@ -79,7 +79,7 @@ def brokers_of(rows: Sequence[tuple[int, bool | None, str | None]]) -> Brokers:
 def found_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR,
              min_insync: int = 1) -> list[dict[str, Any]]:  # fmt: skip
     table = pa.Table.from_pylist([{**HEALTHY, **row} for row in rows], PARTITIONS.schema)
-    batches = list(violations("c", table, Surroundings(brokers_of(brokers), {"t": 2}, min_insync)))
+    batches = list(violations("c", table, ClusterContext(brokers_of(brokers), {"t": 2}, min_insync)))
     assert all(batch.schema == VIOLATIONS.schema for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -140,5 +140,5 @@ def test_an_id_that_two_topics_share() -> None:
 
 def test_no_partitions_and_no_topics_break_nothing() -> None:
     nothing = PARTITIONS.schema.empty_table()
-    assert list(violations("c", nothing, Surroundings(brokers_of([]), {}))) == []
+    assert list(violations("c", nothing, ClusterContext(brokers_of([]), {}))) == []
     assert list(shared_topic_ids("c", TOPICS.schema.empty_table())) == []

@@ -14,7 +14,7 @@ from kframe.registry.registry import build_registry
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import failover
 from kframe.spark.play import Engine, play
-from kframe.spark.scenarios import one_scenario
+from kframe.spark.scenarios import single_scenario
 from tests.cli.running import kframe
 from tests.registry.conftest import compile_selectors
 from tests.spark.cutting import alone, cut, in_one, merged, same, scenario, table, to_play
@@ -94,7 +94,7 @@ def test_on_spark_rack_spread_plays_clusters_whole(spark: Any) -> None:
     pytest.importorskip("kframe_rack_spread")
     engine = Engine(selectors=("rack-spread",), parts=("changes",))
     played = failover.played(
-        *frames(spark, {"east": SNAPSHOT}), one_scenario(spark, "s", brokers=[2]), engine, target=100
+        *frames(spark, {"east": SNAPSHOT}), single_scenario(spark, "s", brokers=[2]), engine, target=100
     ).persist()
     expected = alone(SNAPSHOT, scenario(brokers=[2]), selectors=build_registry().selectors_for(["rack-spread"]))
     same({"changes": rows(failover.changes(played))}, {"changes": expected["changes"]})

@@ -52,7 +52,7 @@ def quiet() -> Iterator[None]:
 
 
 class Storage(Protocol):
-    """What a side needs: ``kframe.model.surroundings.Surroundings`` has it. Whatever else that one does is done, too,
+    """What a side needs: ``kframe.model.surroundings.ClusterContext`` has it. Whatever else that one does is done, too,
     where it is there."""
 
     def connect(self) -> Store:
