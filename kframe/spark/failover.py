@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_ROWS, whole: bool = False) -> DataFrame:
     """Rows of PARTITIONS as rows of SHARDS, without a shuffle of partition rows.
 
-    Topics under deletion of a cluster come together in one shard, since what becomes of such a topic hangs on all of
-    it; that shard is there without any, so that a cluster without partitions is played as well. With ``whole`` each
-    cluster is one shard, for selectors that look at the whole batch of an election.
+    One shard holds all topics under deletion of a cluster, since the deletion of a topic depends on all of its
+    partitions. That shard exists even without such topics, so that scenarios also run on a cluster without partitions.
+    With ``whole`` each cluster is one shard, for selectors that read the whole batch of an election.
     """
     from pyspark.sql import functions as f
 
@@ -69,9 +69,9 @@ def played(
 ) -> DataFrame:  # fmt: skip
     """Every scenario played on every shard of its clusters: rows of PLAYED.
 
-    Partitions of a cluster that is not among ``clusters`` are a problem that is told. ``whole`` is as in ``shards``; it
-    is wanted for the scenarios that ``needs_whole`` says, and by default where selectors may look at the whole batch of
-    an election (``Engine.needs_whole_clusters``).
+    Partitions of a cluster that is not among ``clusters`` are reported as a problem. ``whole`` is as in ``shards``. The
+    scenarios of ``needs_whole`` require it. By default it is set where selectors may read the whole batch of an
+    election (``Engine.needs_whole_clusters``).
     """
     from pyspark.sql import functions as f
 
@@ -84,7 +84,7 @@ def played(
     to_play = every.join(f.broadcast(listed), "cluster", "left").select(*TO_PLAY.schema.names)
 
     def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # A line for every election that found nobody: what-ifs say it in their rows, executors need not say it again.
+        # The rows of a what-if report an election without a leader; executors need not log it as well.
         logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
         return play(batches, how, whole=whole)
 
@@ -112,7 +112,7 @@ def impacts(played: DataFrame) -> DataFrame:
 
 
 def problems(played: DataFrame) -> DataFrame:
-    """Why scenarios could not be played on a cluster, each reason once; all else that is told of them is in part."""
+    """Why scenarios could not be played on a cluster, each reason once; their other results are incomplete."""
     return played.where("problem is not null").select("cluster", "scenario", "problem").distinct()
 
 

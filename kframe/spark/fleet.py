@@ -1,10 +1,10 @@
-"""A fleet on disk: Parquet tables by cluster, as Spark reads them anywhere, and a record of each cluster that is whole.
+"""A fleet on disk: Parquet tables by cluster, as Spark reads them anywhere, and a record of each complete cluster.
 
-    DIR/partitions/cluster=east/part-0.parquet      so do brokers, topics, clusters and quarantine
-    DIR/_done/east.json                             written last, taken away first
+    DIR/partitions/cluster=east/part-0.parquet      likewise brokers, topics, clusters and quarantine
+    DIR/_done/east.json                             written last, removed first
 
-A cluster without its record is half-written: whoever reads by ``read_fleet`` does not see it, and it is made anew by
-the next ``ingest``. DIR must be the same directory for the driver and all executors.
+A cluster without its record is incomplete. ``read_fleet`` skips it, and the next ``ingest`` writes it again. DIR must
+be the same directory for the driver and all executors.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def ingest(spark: SparkSession, sources: Sequence[Source], root: str, *, force: 
 
 def _reason(quarantine: pa.Table) -> str:
     (row,) = quarantine.to_pylist()
-    return f"{row['root']}: found {row['found']}, expected {row['expected']}"
+    return f"{row['place']}: found {row['found']}, expected {row['expected']}"
 
 
 def _row(record: Record, status: str) -> pa.RecordBatch:

@@ -1,10 +1,10 @@
-"""Marks of what is whole in a directory that stages write to, and what it was made of.
+"""Completion marks of the directories that stages write, with a fingerprint of their inputs.
 
     OUT/impacts/cluster=east/scenario=broker-7/part-….parquet
-    OUT/_done/impacts/cluster=east/scenario=broker-7         written last, taken away first
+    OUT/_done/impacts/cluster=east/scenario=broker-7         written last, removed first
 
-What has no mark is half-written. A mark has a fingerprint of how it was made (scenario and settings) and of what (the
-input of the cluster), so that a later run knows what is left to do, and can say why.
+A directory without a mark is incomplete. A mark has two fingerprints: of the scenario and settings, and of the input of
+the cluster. A later run compares them to find what is left to do, and why.
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class StageFrames:
-    """What a stage has found: its summary, and why clusters or scenarios could not be done, as frames; and clusters
-    that were done again since their input has changed."""
+    """The result of a stage as frames: its summary, and the problems of clusters or scenarios.
+
+    ``changed`` names the clusters that were processed again because their input has changed.
+    """
 
     shown: DataFrame
     problems: DataFrame

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The tables of a fleet by name, fingerprints of what its clusters are made of, as far as they were asked for, and
-    where each cluster can be read whole by one task."""
+    """The tables of a fleet by name, the requested fingerprints of the clusters' inputs, and where one task can read
+    each cluster completely."""
 
     tables: Mapping[str, DataFrame]
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -65,10 +65,9 @@ class _Frames(Mapping[str, "DataFrame"]):
 
 
 def open_fleet(spark: SparkSession, root: str, tables: Iterable[Table] = FLEET, *, fingerprints: bool = False) -> Fleet:
-    """Tables of a fleet: of one that ``ingest`` wrote, or straight from snapshot files and directories.
+    """The tables of a fleet that ``ingest`` wrote, or of snapshot files and directories.
 
-    Nothing is read yet but for ``fingerprints``, and files that cannot be read end the question that needs them. Raises
-    InputError.
+    Only ``fingerprints`` are read now. An unreadable file fails the query that needs it. Raises InputError.
     """
     wanted = tuple(tables)
     names = [table.name for table in wanted]

@@ -81,10 +81,10 @@ def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any]
 
 
 def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
-    """Rows of a shard, as ``unpack`` gives them, as a snapshot.
+    """Rows of a shard, as ``unpack`` returns them, as a snapshot.
 
-    Raises SnapshotError, naming the cluster, if it is not known who leads, a partition is there twice, a column is
-    known of some rows only, or a broker is named that the cluster does not have.
+    Raises SnapshotError, naming the cluster, if leaders are unknown, a partition is repeated, a column is null in some
+    rows only, or a row names a broker that the cluster does not have.
     """
     where = f"cluster {facts.name}"
     for name in ("topic", "partition"):

@@ -1,7 +1,7 @@
-"""Scenarios played on shards by the engine itself: rows of shards in, a row for each shard and scenario out.
+"""Play scenarios on shards of clusters.
 
-Everything that comes out adds up over the shards of a cluster: lists of changed partitions follow on one another,
-counts are summed, and batches of requests are merged by ``announced``.
+Every result adds up over the shards of a cluster: lists of changed partitions are concatenated, counts are summed, and
+``announced`` merges batches of requests.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ TALLIES: Final = Table(
     ),
     ("cluster", "scenario", "broker_id"),
 )  # fmt: skip
-#: How many partitions are in which condition after each step; step 0 is before the first. ``not_done``: how many
-#: partitions, or topics where these are asked for, the step did not do what it was asked to, by the controller's
-#: answer; 0 where nobody asked.
+#: The number of partitions in each condition after each step; step 0 is before the first. ``not_done`` counts the
+#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without an answer.
 CONDITIONS: Final = Table(
     "conditions",
     pa.schema(
@@ -77,7 +76,7 @@ FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_loss")
 IMPACTS: Final = Table(
     "impacts", pa.schema([*_SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS))]), ("cluster", "scenario")
 )
-#: A batch of requests of one shard, packed. ``sent`` false: this shard would not have this batch sent, and then nobody.
+#: A packed batch of requests of one shard. If ``sent`` is false, the controller would not send this batch at all.
 ANNOUNCED: Final = Table(
     "announced",
     pa.schema([*_SHARED, ("step", INT), ("occasion", INT), ("turn", INT), ("sent", FLAG), ("data", pa.binary())]),
@@ -100,7 +99,7 @@ PLAYED: Final = Table(
     "played",
     pa.schema([*_SHARED, ("problem", TEXT), *((name, _listed(table)) for name, table in PARTS.items())]),
 )
-#: A shard, what every part of its cluster has to know, and what is to befall it.
+#: A shard, the facts of its cluster that every shard needs, and the scenarios to play.
 TO_PLAY: Final = Table(
     "to play",
     pa.schema(
@@ -111,9 +110,11 @@ TO_PLAY: Final = Table(
 
 @dataclass(frozen=True)
 class Engine:
-    """How scenarios are played, as plain data that can be sent to executors: Kafka's configuration keys, names of
-    leader selectors with their options, where plugins are found beside those that are installed and which are not to
-    be loaded (as ``build_registry`` takes them), and which of PARTS are wanted."""
+    """How scenarios are played, as plain data that can be sent to executors.
+
+    It has Kafka's configuration keys, the names of leader selectors with their options, the plugin directories and the
+    excluded plugins (as ``build_registry`` takes them), and the names of the PARTS to return.
+    """
 
     config: Mapping[str, object] = field(default_factory=dict)
     selectors: tuple[str, ...] = ()
@@ -137,9 +138,9 @@ class Engine:
         return build_registry(self.disabled, None if self.plugins_dir is None else Path(self.plugins_dir))
 
     def selector_maker(self) -> Callable[[], dict[ElectionKind, LeaderSelector]]:
-        """Makes the leader selectors, fresh ones each time, as the plugins of this machine offer them.
+        """Create the leader selectors, new ones each time, from the plugins of this machine.
 
-        Raises PluginError, which names the machine, for one that is not installed here or cannot be made.
+        Raises PluginError, which names the machine, for a selector that is not installed here or fails to build.
         """
         if not self.selectors:
             return dict
@@ -209,8 +210,8 @@ class Recorder:
             self._taken.append((*key, sequence, packed(cluster, requests)))
 
     def stepped(self, done: int) -> None:
-        """A step is over. If brokers were told anything, they need not be told who is left: that is taken down too,
-        since other shards may have nothing to tell."""
+        """A step is over. If brokers were notified, an UNHEARD batch for the others may be unnecessary; record that
+        too, since other shards may have nothing to send."""
         if not any((step, occasion) == (done, Occasion.UNHEARD) for step, occasion, _, _ in self._taken):
             self._taken.append((done, Occasion.UNHEARD, 0, b""))
         self._step = done + 1

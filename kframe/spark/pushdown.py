@@ -1,7 +1,7 @@
-"""Filters that a reader takes over from Spark: which clusters and row groups need not be read, and which rows remain.
+"""Filters pushed down by Spark: clusters and row groups to skip, and rows to keep.
 
-They come as records with an ``attribute`` and a ``value`` (``pyspark.sql.datasource.Filter``); this module goes by the
-names of their classes, so that it needs no Spark.
+They are records with an ``attribute`` and a ``value`` (``pyspark.sql.datasource.Filter``). This module identifies them
+by class name, so that it does not need Spark.
 """
 
 from __future__ import annotations

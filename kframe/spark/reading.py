@@ -48,9 +48,9 @@ class Question:
 
 
 def pieces(sources: Iterable[Source], question: Question, groups_of_piece: int = GROUPS_OF_PIECE) -> list[Piece]:
-    """What has to be read. Only footers of Parquet files are looked at for it.
+    """The pieces to read; finds them by the footers of Parquet files only.
 
-    A tolerant reading takes a snapshot directory whole: a fault in one row group may spoil a topic of the next.
+    A tolerant read takes a snapshot directory as one piece: a fault in one row group may affect a topic of the next.
     """
     result: list[Piece] = []
     for source in sources:

@@ -31,8 +31,9 @@ _LOADS: Final = tuple(
 )
 _SENT: Final = ("requests", "entries", "bytes")
 
-#: A row a cluster and scenario: its impact, how the cluster stands after it (``offline`` … ``unclean_needed``), and
-#: leaders on the busiest registered broker over the mean of all, before and after (``Skew.over_mean``, not rounded).
+#: A row for each cluster and scenario: its impact, the health afterwards (``offline`` … ``unclean_needed``) and the
+#: leader skew before and after. The skew is the busiest registered broker's leaders over the mean (``Skew.over_mean``,
+#: not rounded).
 BY_CLUSTER: Final = Table(
     "report_by_cluster",
     pa.schema(

@@ -83,7 +83,8 @@ def sent(
     ids = cluster.brokers.ids
     rows = [
         [*shared, int(ids[broker]), api.value, max(count["requests"], 1) if unknown else count["requests"],
-         count["entries"], None if unknown else count["bytes"], unknown, count["encoded"] if keep and not unknown else None]
+         count["entries"], None if unknown else count["bytes"], unknown,
+         count["encoded"] if keep and not unknown else None]
         for (broker, api), count in counts.items()
     ]  # fmt: skip
     columns = [pa.array([row[index] for row in rows], field.type) for index, field in enumerate(REQUESTS.schema)]
@@ -91,7 +92,7 @@ def sent(
 
 
 def _listed(cluster: ClusterState, requests: ControlRequests) -> dict[tuple[int, Api], dict[str, Any]]:
-    """Who is sent what, with the entries of each, nothing encoded yet."""
+    """The number of entries for each broker and API, before anything is encoded."""
     counts: dict[tuple[int, Api], dict[str, Any]] = {}
 
     def add(broker: int, api: Api, entries: int) -> None:

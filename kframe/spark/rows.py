@@ -83,8 +83,9 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     defaults = facts_row["broker_default_configs"]
     snapshot = Snapshot(
         tuple(broker_facts(row, where) for row in brokers.sort_by("broker_id").to_pylist()), topic_facts, facts,
-        Source(facts_row["source_format"] or "cluster", facts_row["source_name"] or ""), facts_row["cluster_id"], facts_row["controller_id"],
-        facts_row["controller_epoch"], None if defaults is None else dict(defaults), dict(facts_row["provenance"] or ()),
+        Source(facts_row["source_format"] or "cluster", facts_row["source_name"] or ""),
+        facts_row["cluster_id"], facts_row["controller_id"], facts_row["controller_epoch"],
+        None if defaults is None else dict(defaults), dict(facts_row["provenance"] or ()),
     )  # fmt: skip
 
     def locate(kind: str, index: int, column: str) -> str:
@@ -97,9 +98,9 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
 
 
 def partition_facts(rows: pa.Table, where: str) -> PartitionFacts:
-    """The columns of PARTITIONS as facts, row for row; one that is null throughout is not known.
+    """The columns of PARTITIONS as facts, row for row; a column of nulls is unknown.
 
-    Raises SnapshotError for a column that is null in some rows.
+    Raises SnapshotError for a column that is null in some rows only.
     """
     numbers = {name: _known(rows, name, where) for name in NUMBER_COLUMNS}
     lists = {name: _known(rows, name, where) for name in LIST_COLUMNS}

@@ -1,8 +1,8 @@
-"""What must hold of a fleet's rows, rule by rule, with what breaks each as rows: array passes, no object per row.
+"""Rules that the partitions of a healthy cluster satisfy, across rows and against the brokers.
 
-Rules of single partitions that no truthful source can break stand in ``kframe.snapshot.checks``; here are those that a
-source can break and a cluster should not (I4, I5 of the invariants: the leader is a live member of the ISR, the ISR is
-part of the replicas), and those across rows.
+``kframe.snapshot.checks`` has the rules of single partitions that every valid source satisfies. The rules here can fail
+in a valid source. The leader is a live member of the ISR, the ISR is a part of the replicas
+(docs/reference/invariants.md, I4 and I5), and the rules across rows.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Brokers:
         return Brokers(ids.astype(np.int64), live, racks.astype(np.int32))
 
     def find(self, wanted: NDArray[Any]) -> NDArray[np.int64]:
-        """Where each id stands here, -1 for one that does not."""
+        """The index of each id, -1 for an unknown id."""
         if not len(self.ids):
             return np.full(len(wanted), -1, np.int64)
         at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
@@ -115,8 +115,8 @@ class Brokers:
 
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
-    """What the partitions of a cluster are held to: its brokers, how many partitions each topic should have, and what
-    ``min.insync.replicas`` is where a topic has none of its own."""
+    """The facts of a cluster that its partitions are checked against: its brokers, the expected number of partitions of
+    each topic, and the default of ``min.insync.replicas``."""
 
     brokers: Brokers
     counts: Mapping[str, int]
@@ -256,7 +256,7 @@ def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _states(report: _Report, facts: PartitionFacts) -> Iterator[pa.RecordBatch]:
-    """I4 and I5, as far as the partition alone tells; one that is known to have no state yet breaks neither."""
+    """Invariants I4 and I5, as far as a partition alone shows them; a partition without state violates neither."""
     if facts.leader is None or facts.isr is None:
         return
     stored = np.ones(len(facts), bool) if facts.zk_version is None else facts.zk_version != NO_STATE

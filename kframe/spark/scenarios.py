@@ -36,10 +36,10 @@ def needs_whole(scenario: Mapping[str, Any]) -> bool:
 
 
 def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
-    """Play a row of SCENARIOS.
+    """Play one row of SCENARIOS.
 
-    Raises InputError for a verb that there is not, for what the verb needs and the row lacks, and for a broker, rack or
-    partition that the cluster does not have.
+    Raises InputError for an unknown verb, for a column that the verb needs and the row lacks, and for an unknown
+    broker, rack or partition.
     """
     name, verb = scenario["scenario"], scenario["verb"]
     brokers, racks = tuple(scenario["brokers"] or ()), tuple(scenario["racks"] or ())

@@ -39,7 +39,7 @@ class Table:
 
 
 def spark_type(kind: pa.DataType) -> str:
-    """An Arrow type as Spark writes it. Raises KeyError for one that no table uses."""
+    """The Spark name of an Arrow type. Raises KeyError for a type that no table uses."""
     if pa.types.is_list(kind):
         return f"array<{spark_type(kind.value_type)}>"
     if pa.types.is_map(kind):
@@ -56,8 +56,9 @@ def of_cluster(schema: pa.Schema) -> pa.Schema:
 
 _SNAPSHOT: Final = schemas()
 
-#: A row a partition, with what of its topic a controller goes by: ``unclean`` and ``min_insync_replicas`` are the
-#: topic's own settings, null where it has none or ``configs_known`` is false; an all-zero topic id is null.
+#: A row for each partition, with the facts of its topic that a controller reads. ``unclean`` and
+#: ``min_insync_replicas`` are the topic's own settings, null where it has none or ``configs_known`` is false. An
+#: all-zero topic id is null.
 PARTITIONS: Final = Table(
     "partitions",
     pa.schema(
@@ -80,11 +81,11 @@ CLUSTERS: Final = Table(
 )  # fmt: skip
 #: All tables of a cluster in one, read in one go: ``data`` is an Arrow stream of rows of the table ``name``.
 WHOLE: Final = Table("whole", pa.schema([("cluster", TEXT), ("name", TEXT), ("data", pa.binary())]))
-#: What befalls a cluster: ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` say to whom,
-#: ``together`` whether in one instant, ``election`` what kind of election; ``names`` are the topics that are created or
-#: deleted, or the partitions that leaders are elected for (``orders-3``; all if it is empty or null). ``plan`` is what
-#: is reassigned, as Kafka's JSON; ``partitions``, ``replication_factor`` and ``seed`` are of a topic that is created.
-#: A null ``cluster`` means every cluster; other columns may be null where the verb does not need them.
+#: A scenario of a cluster. ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` are its targets;
+#: ``together`` makes it one event; ``election`` is the election type. ``names`` are the topics to create or delete, or
+#: the partitions of an election (``orders-3``; all if empty or null). ``plan`` is a reassignment as Kafka's JSON.
+#: ``partitions``, ``replication_factor`` and ``seed`` describe a topic to create. A null ``cluster`` means every
+#: cluster. Other columns may be null where the verb does not need them.
 SCENARIOS: Final = Table(
     "scenarios",
     pa.schema(

@@ -14,24 +14,24 @@ from kframe.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: No browser page, no banner of progress bars; the time zone of a result is nobody's business.
+#: No web UI, no progress bars; results do not depend on the time zone.
 _QUIET: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-#: Batches between the JVM and Python: as many partitions as a shard has, and no more shards, of megabytes, than a
-#: worker holds with ease.
+#: The size of batches between the JVM and Python: the partitions of a shard, and as few shards (of megabytes) as a
+#: worker easily holds.
 _BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
 }
-#: A plan is told in logs and to listeners as text, again and again; nobody reads megabytes of one.
+#: Spark writes the text of each plan to logs and listeners many times; a text of megabytes is useless there.
 _PLANS: Final = {"spark.sql.maxPlanStringLength": "16384"}
-#: Where nobody else has to reach the driver.
+#: The driver needs to be reachable from this machine only.
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-#: For a JVM that lives for seconds on a few cores: C2 and parallel collectors would take the cores from the Python
-#: workers, which do the work, and come too late to help.
+#: For a JVM that lives for seconds on a few cores. C2 and parallel collectors would take the cores from the Python
+#: workers, which do the work, and would finish too late to help.
 _SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: Shuffle partitions for each core of a local master; Spark's own 200 are tasks of milliseconds there.
@@ -44,10 +44,10 @@ def session(
     master: str | None = None, *, remote: str | None = None, app_name: str = "kframe",
     conf: Mapping[str, Any] | None = None,
 ) -> SparkSession:  # fmt: skip
-    """The session at work, or a new one: on ``master``, or by Spark Connect on ``remote`` (``sc://host:port``).
+    """The active session, or a new one: on ``master``, or by Spark Connect on ``remote`` (``sc://host:port``).
 
-    With neither it is what ``spark-submit`` was told where that runs this program, and ``local[*]`` elsewhere. ``conf``
-    prevails over kframe's settings.
+    With neither it uses the master of ``spark-submit`` where that runs this program, and ``local[*]`` elsewhere.
+    ``conf`` prevails over kframe's settings.
 
     Raises InputError if pyspark is not installed.
     """

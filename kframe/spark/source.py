@@ -38,13 +38,9 @@ _WRITE_OPTIONS: Final = frozenset({"path", "fleet"})
 
 
 class KframeSource(DataSource):
-    """The format ``kframe``.
-
-    Options to read: ``table`` (``partitions`` unless given), ``name`` (see ``find_sources``), ``clusters`` (names with
-    commas between them; no other is read), ``mode`` (FAILFAST, or PERMISSIVE: faults go to the table ``quarantine``),
-    ``rowGroups`` of a Spark partition, ``pushdown`` (see ``PushingReader``). To write: ``fleet``, where
-    ``ingest`` put the clusters' brokers and topics.
-    """
+    """Options to read: ``table`` (default ``partitions``), ``name`` (see ``find_sources``), ``clusters``
+    (comma-separated names; no other cluster is read), ``mode``, ``rowGroups`` of a Spark partition and ``pushdown``
+    (see ``PushingReader``). ``mode`` is FAILFAST, or PERMISSIVE: then faults go to the table ``quarantine``."""
 
     @classmethod
     def name(cls) -> str:
@@ -105,11 +101,8 @@ class KframeReader(DataSourceReader):
 
 
 class PushingReader(KframeReader):
-    """A reader that filters reach, for queries that read no relation twice.
-
-    Spark up to 4.3 keeps what was pushed down with the relation and not with the scan (its ``PythonDataSourceV2`` has
-    one ``readInfo``): of two scans with different filters one gets the other's rows, and nothing says so.
-    """
+    """Spark up to 4.3 stores pushed filters with the relation and not with the scan (its ``PythonDataSourceV2`` has one
+    ``readInfo``). Of two scans with different filters, one silently gets the other's rows."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
         """Take over what Arrow can evaluate; give back the rest."""

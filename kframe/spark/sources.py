@@ -38,13 +38,10 @@ class Source:
 
 
 def find_sources(patterns: Iterable[str], name: str | None = None) -> tuple[Source, ...]:
-    """Every snapshot in ``places``, ascending by path: files, snapshot directories, patterns, directories of all these.
+    """The snapshot sources at these paths or patterns, by cluster.
 
-    In directories, whose own directories are searched too, names that begin with ``.`` or ``_`` are passed over. A
-    cluster is named by its file or directory without the endings that formats have; ``name`` says otherwise: a name
-    for the only source, or a pattern such as ``{parent}@{stem}`` of that stem and the directory that it is in.
-
-    Raises InputError if a place holds nothing, a name cannot be one, or two sources have the same.
+    A cluster is named by its file or directory without the extension of the format. ``name`` overrides that: a name for
+    a single source, or a pattern such as ``{parent}@{stem}`` of that stem and its directory.
     """
     paths = sorted({path for pattern in patterns for path in _matches(pattern)})
     template = _template(name, paths)
@@ -92,8 +89,11 @@ def _matches(pattern: str) -> Iterator[str]:
 
 
 def _inside(path: str, above: tuple[str, ...] = ()) -> Iterator[str]:
-    """The sources in a directory, or the path itself: a file, a snapshot directory, whole or not, or what cannot be
-    looked into, such as a directory without permission or one that leads back to one ``above`` it."""
+    """The sources in a directory, or the path itself.
+
+    The path itself is a file, a snapshot directory (complete or not), or an unreadable directory. A directory without
+    permission, or a link back to a directory in ``above``, is unreadable.
+    """
     path = path.rstrip("/") or path
     names, real = _names_in(path), os.path.realpath(path)
     if names is None or real in above or _SNAPSHOT_FILES & set(names) or path.endswith(_DIRECTORY_ENDING):

@@ -42,8 +42,8 @@ _Summary: TypeAlias = "pa.Table | bytes | tuple[str, ...] | None"
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What a stage came to: the rows of its summary, why clusters or scenarios could not be played (rows of cluster,
-    scenario, problem), and the clusters that were played again since their input has changed."""
+    """The result of a stage: the rows of its summary, and the problems of clusters or scenarios (rows of cluster,
+    scenario, problem). ``changed`` names the clusters that were played again because their input has changed."""
 
     table: Table
     problems: tuple[_Row, ...]
@@ -52,14 +52,14 @@ class StageResult:
     """The summary of each cluster and scenario that could be played, ascending by the table's key."""
 
     def rows(self) -> Iterator[_Row]:
-        """The summary, one row after another; no more than one cluster and scenario of it is held as rows."""
+        """The summary, row by row; holds the rows of one cluster and scenario at a time."""
         for part in self.parts():
             yield from part.to_pylist()
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The tables of one stage, what of PARTS they are made of, and which of them is its summary."""
+    """The tables of one stage, the PARTS that they need, and the table that is its summary."""
 
     makers: Mapping[Table, Maker]
     parts: tuple[str, ...]
@@ -71,12 +71,12 @@ class Stage:
         self, session: SparkSession, fleet: Fleet, scenarios: pa.Table, engine: Engine, writing: Writing,
         whole_rows: int = WHOLE_ROWS,
     ) -> StageResult:  # fmt: skip
-        """Play what is not written yet, or with force everything, and write it.
+        """Play everything that is not written yet, or with force everything, and write it.
 
-        A cluster of up to ``whole_rows`` partitions is played by one task, or by several with some scenarios each.
-        Larger ones follow, one after another, cut into shards. Clusters and scenarios with a problem are left out. The
-        driver holds the scenarios of each cluster, a row each. Raises InputError for one that is there twice, or of no
-        cluster.
+        One task plays a cluster of up to ``whole_rows`` partitions, or several tasks with some scenarios each. Larger
+        clusters follow one by one, cut into shards. Clusters and scenarios with a problem are left out. The driver
+        holds one row for each scenario of each cluster. Raises InputError for a repeated scenario, or a scenario of an
+        unknown cluster.
         """
         names = fleet.names()
         wanted = _wanted(names, scenarios)

@@ -1,8 +1,8 @@
 """Every failure of one broker, of two and of a rack, in every cluster of a fleet.
 
-Failures are counted by shards and worked out by cluster. Counts of parts of a cluster add up to those of the whole
-(``kframe.whatif.sweep_rows``), so a shard is looked at once and no partition row is shuffled, however many failures
-there are.
+Failures are counted by shard and evaluated by cluster. Counts of the parts of a cluster add up to those of the whole
+(``kframe.whatif.sweep_rows``). Each shard is therefore read once, and no partition row is shuffled, however many
+failures there are.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def sweep(
 ) -> DataFrame:  # fmt: skip
     """Fail each registered broker of every cluster, each two if ``depth`` is 2, and each rack: rows of FAILURES.
 
-    The numbers and the order are those of ``kframe.whatif.sweep`` and its ``ranked``. A task works out one cluster:
-    what that takes hangs on its brokers alone (``docs/howto/sweep.md``). ``target`` is as in ``shards``.
+    The numbers and the order are those of ``kframe.whatif.sweep`` and its ``ranked``. A task evaluates one cluster; its
+    cost depends on the number of brokers only (``docs/howto/sweep.md``). ``target`` is as in ``shards``.
     """
     from pyspark.sql import functions as f
 

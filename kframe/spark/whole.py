@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 #: Partitions of a cluster that one task plays whole; larger clusters are cut into shards.
 WHOLE_ROWS: Final = 1_000_000
-#: Tasks wanted of a job at least, so that several scenarios of one cluster keep several cores busy, and the most
-#: scenarios that are played for one reading of the cluster.
+#: The least number of tasks of a job, so that several scenarios of one cluster keep several cores busy, and the largest
+#: number of scenarios for one read of a cluster.
 _TASKS_WANTED: Final = 64
 _SCENARIOS_MAX: Final = 16
 

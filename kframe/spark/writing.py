@@ -1,7 +1,7 @@
-"""Rows of partitions as snapshot directories, one a cluster, that every other command of kframe reads.
+"""Write rows of partitions as snapshot directories, one for each cluster, that every other command of kframe reads.
 
-Tasks leave their rows by cluster beside the target; whoever commits makes the directories there, and moves all of them
-into place once every one is made. Nothing is left behind otherwise.
+Tasks write their rows by cluster beside the target. The commit builds the directories there and then renames all of
+them. A failure leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _PROVENANCE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where directories are to stand, what may be replaced there, and the fleet that knows brokers and topics.
+    """The target of the directories, whether they may replace others, and the fleet that describes brokers and topics.
 
-    ``staged`` is a path on the same file system that nobody else uses.
+    ``staged`` is a path on the same file system that no other process uses.
     """
 
     path: str
