@@ -12,7 +12,7 @@ from kframe.model.columns import Ragged
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.generate import generate
 
-#: The smallest and the largest broker ids that there can be, and one that is not registered.
+#: The smallest and the largest possible broker ids, and an unregistered broker.
 IDS: Final = (0, 3, 7, 1_000, 2**31 - 2, 2**31 - 1)
 DOWN: Final = 7
 TOPICS, PARTITIONS = 15, 6
@@ -21,9 +21,12 @@ WIDE: Final = 140_000
 
 
 def fleet() -> dict[str, Snapshot]:
-    """Clusters by name. ``mixed``: replication factors of 1 to 5, large ids, topics that are being deleted, moves under
-    way, partitions without a leader; ``dead``: no broker is registered; ``none``: no partition, and a topic without
-    any; ``wide``: one large topic."""
+    """Clusters by name.
+
+    ``mixed`` has replication factors of 1 to 5, large ids, topics under deletion, reassignments and partitions without
+    a leader. ``dead`` has no registered broker. ``none`` has no partition, and a topic without any. ``wide`` has one
+    large topic.
+    """
     return {"dead": dead(), "mixed": mixed(), "none": none(), "wide": generate(WIDE, 5, topics=1, racks=2, seed=9)}
 
 

@@ -14,15 +14,15 @@ from tests.spark import jvm
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Two local cores; few shuffle partitions, since the tables are small."""
-    place = tmp_path_factory.mktemp("spark")
+    directory = tmp_path_factory.mktemp("spark")
     conf = jvm.SETTINGS | {
         "spark.sql.shuffle.partitions": 2,
         "spark.default.parallelism": 2,
-        "spark.sql.warehouse.dir": str(place),
-        "spark.local.dir": str(place),
+        "spark.sql.warehouse.dir": str(directory),
+        "spark.local.dir": str(directory),
         "spark.driver.memory": "1g",
     }
-    one = session("local[2]", app_name="kframe-tests", conf=conf)
-    one.sparkContext.setLogLevel("ERROR")
-    yield one
-    one.stop()
+    active = session("local[2]", app_name="kframe-tests", conf=conf)
+    active.sparkContext.setLogLevel("ERROR")
+    yield active
+    active.stop()

@@ -53,18 +53,18 @@ def table(snapshot: Snapshot, cluster: str = "east") -> pa.Table:
 
 
 def alone(
-    snapshot: Snapshot, one: Mapping[str, Any], config: Mapping[str, object] | None = None,
+    snapshot: Snapshot, scenario_row: Mapping[str, Any], config: Mapping[str, object] | None = None,
     selectors: Mapping[ElectionKind, LeaderSelector] | None = None, cluster: str = "east",
 ) -> dict[str, Rows]:  # fmt: skip
     """What one machine says of a scenario, in the rows of a fleet."""
-    step, found, turns = 1, [], defaultdict[tuple[int, Occasion], int](int)
+    step, requests_sent, sequence = 1, [], defaultdict[tuple[int, Occasion], int](int)
     settings = ControllerConfig(dict(config or {}))
 
     def batch(state: ClusterState, requests: ControlRequests) -> None:
         key = step, requests.occasion
-        shared = [cluster, one["scenario"], step, requests.occasion.name.lower(), turns[key]]
-        turns[key] += 1
-        found.extend(sent(state, requests, settings, shared, keep=True).to_pylist())
+        shared = [cluster, scenario_row["scenario"], step, requests.occasion.name.lower(), sequence[key]]
+        sequence[key] += 1
+        requests_sent.extend(sent(state, requests, settings, shared, keep=True).to_pylist())
 
     def stepped(done: int) -> None:
         nonlocal step
@@ -72,10 +72,10 @@ def alone(
 
     whatif = WhatIf(snapshot, config, selectors, batches=batch)
     whatif.step_over = stepped
-    found.clear()
-    turns.clear()
-    outcome = play_scenario(whatif, one)
-    shared = {"cluster": cluster, "scenario": one["scenario"]}
+    requests_sent.clear()
+    sequence.clear()
+    outcome = play_scenario(whatif, scenario_row)
+    shared = {"cluster": cluster, "scenario": scenario_row["scenario"]}
     before, after, impact = outcome.before, outcome.after, asdict(outcome.impact)
     counts = [("before", before.counts(), 0),
               *((step.name, step.counts, _not_done(step.answer)) for step in outcome.steps)]  # fmt: skip
@@ -98,7 +98,7 @@ def alone(
             shared | {what: impact[what] for what in IMPACT_COUNTS}
             | {f"found_{str(what).replace('-', '_')}": outcome.found(what) for what in FailOn}
         ],
-        "requests": found,
+        "requests": requests_sent,
     }  # fmt: skip
 
 
@@ -124,24 +124,30 @@ def to_play(snapshot: Snapshot, shards: Iterable[pa.RecordBatch], scenarios: Seq
         "controller_id": snapshot.controller_id, "controller_epoch": max(snapshot.controller_epoch or -1, named),
         "broker_default_configs": None if snapshot.broker_default_configs is None
         else list(snapshot.broker_default_configs.items()),
-        "brokers": [{name: one[name] for name in BROKERS.schema.names[1:]} for one in brokers],
-        "scenarios": [{name: one[name] for name in SCENARIOS.schema.names[1:]} for one in scenarios],
+        "brokers": [{name: broker[name] for name in BROKERS.schema.names[1:]} for broker in brokers],
+        "scenarios": [{name: scenario[name] for name in SCENARIOS.schema.names[1:]} for scenario in scenarios],
     }  # fmt: skip
-    rows = [one | facts for batch in shards for one in batch.to_pylist()]
+    rows = [row | facts for batch in shards for row in batch.to_pylist()]
     return [pa.RecordBatch.from_pylist([row], TO_PLAY.schema) for row in rows]
 
 
 def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapping[str, object] | None = None
            ) -> dict[str, Rows]:  # fmt: skip
     """What shards say together, added up as the frames add it."""
-    found: dict[str, Rows] = {name: [] for name in PARTS}
+    part_rows: dict[str, Rows] = {name: [] for name in PARTS}
     for row in pa.Table.from_batches(list(played)).to_pylist():
         assert row["problem"] is None, row["problem"]
         for name in PARTS:
-            found[name] += [{"cluster": row["cluster"], "scenario": row["scenario"], **one} for one in row[name]]
+            part_rows[name] += [
+                {"cluster": row["cluster"], "scenario": row["scenario"], **part_row} for part_row in row[name]
+            ]
     beside = ("broker_id", "rack", "registered_before", "registered_after", "step", "name", "cluster", "scenario")
-    whole = {name: _summed(found[name], beside) for name in ("tallies", "conditions", "impacts")}
-    return {"changes": found["changes"], **whole, "requests": _requests(found["announced"], facts, config)}
+    whole = {name: _summed(part_rows[name], beside) for name in ("tallies", "conditions", "impacts")}
+    return {
+        "changes": part_rows["changes"],
+        **whole,
+        "requests": _requests(part_rows["announced"], facts, config),
+    }
 
 
 def _summed(rows: Rows, beside: Iterable[str]) -> Rows:
@@ -149,7 +155,7 @@ def _summed(rows: Rows, beside: Iterable[str]) -> Rows:
     for row in rows:
         groups[tuple((name, row[name]) for name in beside if name in row)].append(row)
     return [
-        dict(key) | {name: None if any(one[name] is None for one in group) else sum(one[name] for one in group)
+        dict(key) | {name: None if any(row[name] is None for row in group) else sum(row[name] for row in group)
                      for name in group[0] if name not in dict(key)}
         for key, group in groups.items()
     ]  # fmt: skip
@@ -161,10 +167,10 @@ def _requests(announced: Rows, facts: pa.RecordBatch, config: Mapping[str, objec
         groups[row["cluster"], row["scenario"], row["step"], row["occasion"], row["turn"]].append(row)
     (known,) = facts.to_pylist()
     rows: Rows = []
-    for (cluster, name, step, occasion, turn), group in groups.items():
-        if all(one["sent"] for one in group):
-            key = {"cluster": cluster, "scenario": name, "step": step, "occasion": occasion, "turn": turn}
-            row = known | key | {"data": [one["data"] for one in group]}
+    for (cluster, name, step, occasion, sequence), group in groups.items():
+        if all(batch["sent"] for batch in group):
+            key = {"cluster": cluster, "scenario": name, "step": step, "occasion": occasion, "turn": sequence}
+            row = known | key | {"data": [batch["data"] for batch in group]}
             schema = pa.schema([*facts.schema, *list(ANNOUNCED.schema)[1:5], ("data", pa.list_(pa.binary()))])
             for batch in encode([pa.RecordBatch.from_pylist([row], schema)], dict(config or {}), keep=True):
                 rows += batch.to_pylist()
@@ -183,7 +189,7 @@ def cut(whole: pa.Table, shards: Sequence[int], order: Sequence[int]) -> list[pa
     return parts
 
 
-def in_one(shards: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def concatenated(shards: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """All shards as one, as the frames put whole clusters together."""
     rows = [row for batch in shards for row in batch.to_pylist()]
     pieces = [piece for row in rows for piece in row["pieces"]]
@@ -191,11 +197,11 @@ def in_one(shards: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_pylist([whole], SHARDS.schema)]
 
 
-def together(snapshot: Snapshot, one: Mapping[str, Any], shards: Sequence[pa.RecordBatch],
+def together(snapshot: Snapshot, scenario_row: Mapping[str, Any], shards: Sequence[pa.RecordBatch],
              config: Mapping[str, object] | None = None) -> dict[str, Rows]:  # fmt: skip
     """What shards of a snapshot say together of a scenario."""
-    whole = needs_whole(one)
-    rows = to_play(snapshot, in_one(shards) if whole else shards, [one])
+    whole = needs_whole(scenario_row)
+    rows = to_play(snapshot, concatenated(shards) if whole else shards, [scenario_row])
     return merged(play(rows, Engine(dict(config or {})), whole=whole), rows[0], config)
 
 
@@ -220,21 +226,22 @@ def clusters(draw: st.DrawFn, least: int = 0) -> Snapshot:
     ids = [1, 2, 3, 5, 8]
     up = [draw(st.sampled_from([True, True, True, False])) for _ in ids]
     brokers = tuple(
-        BrokerFacts(one, live, 10 + one, (Endpoint("PLAINTEXT", f"host-{one}", 9092),) if draw(st.integers(0, 19)) else
-                    (), "ab"[at % 2])
-        for at, (one, live) in enumerate(zip(ids, up, strict=True))
+        BrokerFacts(broker_id, live, 10 + broker_id,
+                    (Endpoint("PLAINTEXT", f"host-{broker_id}", 9092),) if draw(st.integers(0, 19)) else (),
+                    "ab"[i % 2])
+        for i, (broker_id, live) in enumerate(zip(ids, up, strict=True))
     )  # fmt: skip
     counts = draw(st.lists(st.integers(least, 6), min_size=least, max_size=4))
-    names = tuple(f"topic-{at}" for at in range(len(counts)))
+    names = tuple(f"topic-{index}" for index in range(len(counts)))
     few = st.sampled_from([False, False, False, True])
     configs = {}
-    for at in range(len(counts)):
-        one = {}
+    for index in range(len(counts)):
+        config = {}
         if draw(few):
-            one["unclean.leader.election.enable"] = draw(st.sampled_from(["true", "false"]))
+            config["unclean.leader.election.enable"] = draw(st.sampled_from(["true", "false"]))
         if draw(few):
-            one["min.insync.replicas"] = str(draw(st.integers(1, 3)))
-        configs[at] = one
+            config["min.insync.replicas"] = str(draw(st.integers(1, 3)))
+        configs[index] = config
     topics = TopicFacts(
         names, np.array(counts, np.int32),
         draw(st.sampled_from([None, np.arange(16 * len(counts), dtype=np.uint8).reshape(-1, 16)])),
@@ -252,7 +259,7 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
     replicas = [draw(st.lists(st.sampled_from(ids), min_size=1, max_size=4, unique=True)) for _ in range(count)]
     bare = [draw(st.integers(0, 9)) == 0 for _ in replicas]
     isr = [
-        [] if none else [one for one in some if draw(st.integers(0, 3))]
+        [] if none else [broker_id for broker_id in some if draw(st.integers(0, 3))]
         for none, some in zip(bare, replicas, strict=True)
     ]
     leader = [draw(st.sampled_from([*some, some[0], -1])) if some else -1 for some in isr]
@@ -261,7 +268,7 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
                np.array([-1 if none else draw(st.integers(0, 9)) for none in bare], np.int32),
                np.zeros(count, np.int32)]  # fmt: skip
     known = [draw(st.integers(0, 5)) > 0 for _ in numbers]
-    moving = [[one for one in some[1:] if draw(st.integers(0, 5)) == 0] for some in replicas]
+    moving = [[broker_id for broker_id in some[1:] if draw(st.integers(0, 5)) == 0] for some in replicas]
     leader_epoch, controller_epoch, zk_version, recovery = (
         column if yes else None for column, yes in zip(numbers, known, strict=True)
     )
@@ -273,8 +280,8 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
 
 @st.composite
 def scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
-    """Something that can befall it."""
-    up = [one.broker_id for one in snapshot.brokers if one.registered]
+    """A scenario for the cluster."""
+    up = [broker.broker_id for broker in snapshot.brokers if broker.registered]
     verb = draw(st.sampled_from(["fail", "fail", "shutdown", "elect"]))
     if verb == "elect" or not up:
         return scenario("elect", election=draw(st.sampled_from(["preferred", "unclean"])))
@@ -284,8 +291,8 @@ def scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
 
 @st.composite
 def whole_scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
-    """Something that can befall it and hangs on all of it."""
-    ids = [one.broker_id for one in snapshot.brokers]
+    """A scenario whose outcome depends on the whole cluster."""
+    ids = [broker.broker_id for broker in snapshot.brokers]
     names = draw(st.lists(st.sampled_from([*snapshot.topics.names, "other"]), min_size=1, max_size=3, unique=True))
     match draw(st.sampled_from(["restart", "elect", "reassign", "create", "delete"])):
         case "restart":
@@ -305,9 +312,9 @@ def whole_scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
     return scenario("delete", names=names)
 
 
-def try_alone(snapshot: Snapshot, one: Mapping[str, Any]) -> dict[str, Rows] | str:
+def try_alone(snapshot: Snapshot, scenario_row: Mapping[str, Any]) -> dict[str, Rows] | str:
     """``alone``, or what is wrong with it."""
     try:
-        return alone(snapshot, one)
+        return alone(snapshot, scenario_row)
     except InputError as problem:
         return str(problem)

@@ -22,34 +22,34 @@ def two_topics(*changed: dict[str, Any]) -> str:
     return dump_text(dump(U_ASSIGNED, U_STATE, *changed))
 
 
-def mixed(place: Path) -> Path:
+def mixed(path: Path) -> Path:
     """A fleet of a dump, a gzipped dump, a listing and an answer of kcat: clusters east, west, north and south."""
-    place.mkdir()
-    (place / "east.zookeeper.jsonl").write_text(two_topics())
-    (place / "west.jsonl.gz").write_bytes(gzip.compress(dump_text(dump()).encode()))
-    (place / "north.topics-describe.txt").write_text(DESCRIBE)
-    (place / "south.kcat.json").write_text(json.dumps(kcat()))
-    return place
+    path.mkdir()
+    (path / "east.zookeeper.jsonl").write_text(two_topics())
+    (path / "west.jsonl.gz").write_bytes(gzip.compress(dump_text(dump()).encode()))
+    (path / "north.topics-describe.txt").write_text(DESCRIBE)
+    (path / "south.kcat.json").write_text(json.dumps(kcat()))
+    return path
 
 
-def directory(place: Path, snapshot: Snapshot, row_group_rows: int = ROW_GROUP_ROWS) -> Path:
+def snapshot_directory(path: Path, snapshot: Snapshot, row_group_rows: int = ROW_GROUP_ROWS) -> Path:
     """A snapshot directory, with row groups of another size if so wished."""
-    write_snapshot(snapshot, place)
+    write_snapshot(snapshot, path)
     if row_group_rows != ROW_GROUP_ROWS:
         from pyarrow import parquet
 
-        file = place / "partitions.parquet"
+        file = path / "partitions.parquet"
         parquet.write_table(parquet.read_table(file), file, row_group_size=row_group_rows, store_schema=False)
-        resign(place)
-    return place
+        resign(path)
+    return path
 
 
-def resign(place: Path) -> None:
+def resign(path: Path) -> None:
     """Make the manifest of a directory say what its files are now."""
     from kframe.snapshot.manifest import file_entry
 
-    manifest = json.loads((place / "manifest.json").read_text())
+    manifest = json.loads((path / "manifest.json").read_text())
     for name in manifest["files"]:
-        entry = file_entry(place / name)
+        entry = file_entry(path / name)
         manifest["files"][name] = {"bytes": entry.bytes, "sha256": entry.sha256}
-    (place / "manifest.json").write_text(json.dumps(manifest))
+    (path / "manifest.json").write_text(json.dumps(manifest))

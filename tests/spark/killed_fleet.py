@@ -25,35 +25,35 @@ from tests.spark.cutting import alone, same, scenario
 from tests.spark.test_failover import everything, frames
 
 
-def main(place: Path) -> None:
+def main(directory: Path) -> None:
     """Play, kill, compare."""
     conf = jvm.SETTINGS | {
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.local.dir": str(place / "local"),
+        "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.local.dir": str(directory / "local"),
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": 2,
     }  # fmt: skip
     spark = session("local-cluster[2,1,512]", app_name="kframe-killed", conf=conf)
     spark.sparkContext.setLogLevel("OFF")
     snapshot = generate(2_000, 6, racks=3)
     partitions, brokers, clusters = frames(spark, {"east": snapshot}, cuts=4)
-    deadly = partitions.mapInArrow(lambda batches: _killing(batches, place), PARTITIONS.ddl)
+    deadly = partitions.mapInArrow(lambda batches: _killing(batches, directory), PARTITIONS.ddl)
     played = failover.played(deadly, brokers, clusters, single_scenario(spark, "s", brokers=[2]), target=500).persist()
-    found = everything(played, failover.cluster_facts(brokers, clusters))
-    same(found, alone(snapshot, scenario(brokers=[2])))
-    killed = sorted(one.name for one in place.iterdir() if one.suffix == ".killed")
-    print(json.dumps({"killed": killed, "rows": {name: len(some) for name, some in found.items()}}))
+    results = everything(played, failover.cluster_facts(brokers, clusters))
+    same(results, alone(snapshot, scenario(brokers=[2])))
+    killed = sorted(file.name for file in directory.iterdir() if file.suffix == ".killed")
+    print(json.dumps({"killed": killed, "rows": {name: len(some) for name, some in results.items()}}))
     spark.stop()
 
 
-def _killing(batches: Iterable[pa.RecordBatch], place: Path) -> Iterator[pa.RecordBatch]:
+def _killing(batches: Iterable[pa.RecordBatch], directory: Path) -> Iterator[pa.RecordBatch]:
     """The rows as they are; the first two tasks to get here die after their first batch."""
     first = True
     for batch in batches:
         yield batch
         if first:
             first = False
-            _die_once(place / "worker.killed", os.getpid())
-            _die_once(place / "executor.killed", _parent(os.getppid()))
+            _die_once(directory / "worker.killed", os.getpid())
+            _die_once(directory / "executor.killed", _parent(os.getppid()))
 
 
 def _die_once(mark: Path, process: int) -> None:

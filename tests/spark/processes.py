@@ -47,14 +47,14 @@ def server(command: list[object], started: str) -> Iterator[str]:
     try:
         assert process.stderr is not None
         log: list[str] = []
-        found = None
-        while found is None and (line := process.stderr.readline()):
+        match_ = None
+        while match_ is None and (line := process.stderr.readline()):
             log.append(line)
-            found = re.search(started, line)
-        assert found is not None, "".join(log[-40:])
+            match_ = re.search(started, line)
+        assert match_ is not None, "".join(log[-40:])
         with subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL):
             try:
-                yield found[1]
+                yield match_[1]
             finally:
                 os.killpg(process.pid, signal.SIGTERM)
     finally:

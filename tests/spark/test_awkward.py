@@ -27,7 +27,7 @@ from kframe.whatif import WhatIf
 from tests.cli.running import kframe
 from tests.spark.awkward import IDS, WIDE, fleet
 from tests.spark.cutting import Rows, alone, same, scenario
-from tests.spark.fleets import directory
+from tests.spark.fleets import snapshot_directory
 from tests.spark.test_sweeping import alone as swept_alone
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -36,21 +36,21 @@ pytestmark = pytest.mark.usefixtures("spark")
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Snapshot]:
     """As one machine reads them, from directories in ``place``."""
-    place = tmp_path_factory.mktemp("awkward") / "exports"
-    place.mkdir()
-    return {name: read_snapshot(directory(place / name, snapshot)) for name, snapshot in fleet().items()}
+    exports = tmp_path_factory.mktemp("awkward") / "exports"
+    exports.mkdir()
+    return {name: read_snapshot(snapshot_directory(exports / name, snapshot)) for name, snapshot in fleet().items()}
 
 
 @pytest.fixture(scope="module")
-def place(clusters: dict[str, Snapshot], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exports(clusters: dict[str, Snapshot], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The exports of the clusters."""
     return next(path for path in tmp_path_factory.getbasetemp().glob("awkward*/exports"))
 
 
 @pytest.fixture(scope="module")
-def ingested(place: Path) -> Path:
-    out = place.parent / "fleet"
-    done = kframe("spark", "ingest", place, "--out", out, "--fail-on", "refused", "--fail-on", "quarantined")
+def ingested(exports: Path) -> Path:
+    out = exports.parent / "fleet"
+    done = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "--fail-on", "quarantined")
     assert done.exit_code == 0, done.output
     return out
 
@@ -104,8 +104,8 @@ def expected(clusters: Mapping[str, Snapshot]) -> dict[str, Rows]:
     """All tables as one machine says them."""
     tables: dict[str, Rows] = {}
     for row in scenarios(clusters).to_pylist():
-        one = scenario(brokers=row["brokers"] or (), racks=row["racks"] or (), name=row["scenario"])
-        for name, rows in alone(clusters[row["cluster"]], one, cluster=row["cluster"]).items():
+        scenario_row = scenario(brokers=row["brokers"] or (), racks=row["racks"] or (), name=row["scenario"])
+        for name, rows in alone(clusters[row["cluster"]], scenario_row, cluster=row["cluster"]).items():
             tables.setdefault(name, []).extend(rows)
     return tables
 
@@ -127,8 +127,8 @@ def test_failover_and_requests(
     assert [tuple(row[name] for name in stage.shown.key) for row in result.rows()] == sorted(
         tuple(row[name] for name in stage.shown.key) for row in wanted[stage.shown.name]
     )
-    found = {made.name: frame.toArrow().to_pylist() for made, frame in stage.written(spark, out).items()}
-    same(found, {name: wanted[name] for name in found})
+    written = {made.name: frame.toArrow().to_pylist() for made, frame in stage.written(spark, out).items()}
+    same(written, {name: wanted[name] for name in written})
     again = stage.play(spark, opened, scenarios(clusters), Engine(), Writing(), whole_rows)
     assert list(again.rows()) == list(result.rows())
 
@@ -143,29 +143,32 @@ def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], 
     for row in scenarios(clusters).to_pylist():
         whatif = WhatIf(clusters[row["cluster"]])
         outcome = whatif.fail(row["brokers"] or (), row["racks"] or ())
-        found = by_cluster.pop((row["cluster"], row["scenario"]))
+        counts = by_cluster.pop((row["cluster"], row["scenario"]))
         for name, count in outcome.after.counts().items():
-            assert found[name] == count
-        for when, standing in (("before", outcome.before), ("after", outcome.after)):
-            skew, known = found[f"leader_skew_{when}"], standing.leader_skew.over_mean
+            assert counts[name] == count
+        for when, health in (("before", outcome.before), ("after", outcome.after)):
+            skew, known = counts[f"leader_skew_{when}"], health.leader_skew.over_mean
             assert (None if skew is None else round(skew, 3)) == known
-        sent = {one["broker_id"]: (one["requests"], one["bytes"]) for one in by_broker
-                if (one["cluster"], one["scenario"]) == (row["cluster"], row["scenario"])}  # fmt: skip
+        sent = {api_row["broker_id"]: (api_row["requests"], api_row["bytes"]) for api_row in by_broker
+                if (api_row["cluster"], api_row["scenario"]) == (row["cluster"], row["scenario"])}  # fmt: skip
         traffic = outcome.traffic.values()
         assert sent == {
-            broker: (sum(int(one.requests[at]) for one in traffic), sum(one.bytes_of(at) or 0 for one in traffic))
+            broker: (
+                sum(int(api_row.requests[at]) for api_row in traffic),
+                sum(api_row.bytes_of(at) or 0 for api_row in traffic),
+            )
             for at, broker in enumerate(outcome.broker_ids.tolist())
         }
     assert by_cluster == {}
 
 
-def test_data_source_sql(clusters: Mapping[str, Snapshot], place: Path, spark: Any) -> None:
+def test_data_source_sql(clusters: Mapping[str, Snapshot], exports: Path, spark: Any) -> None:
     from kframe.spark import register
 
     register(spark)
     for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS):
         reader = spark.read.format("kframe").option("table", kind.name)
-        reader.load(str(place)).createOrReplaceTempView(f"awkward_{kind.name}")
+        reader.load(str(exports)).createOrReplaceTempView(f"awkward_{kind.name}")
     led = spark.sql("""
         select cluster, leader, count(*) as partitions, sum(size(replicas)) as replicas, max(topic) as last,
                count_if(deleting) as deleting, count_if(size(adding_replicas) > 0) as moving
@@ -190,8 +193,8 @@ def test_data_source_sql(clusters: Mapping[str, Snapshot], place: Path, spark: A
     """)
     assert ordered(joined.toArrow().to_pylist()) == ordered([
         {"cluster": name, "partitions": len(snapshot), "brokers": len(snapshot.brokers),
-         "registered": sum(bool(one.registered) for one in snapshot.brokers),
-         "largest": max(one.broker_id for one in snapshot.brokers)}
+         "registered": sum(bool(broker.registered) for broker in snapshot.brokers),
+         "largest": max(broker.broker_id for broker in snapshot.brokers)}
         for name, snapshot in clusters.items()
     ])  # fmt: skip
     (largest,) = spark.sql("select max(partition_count) as n from awkward_topics").toArrow().to_pylist()

@@ -21,13 +21,13 @@ pytestmark = pytest.mark.usefixtures("spark")
 
 def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     """One way through both commands: Spark takes its time for each query."""
-    place, out = mixed(tmp_path / "exports"), tmp_path / "fleet"
-    (place / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
-    (place / "west.jsonl.gz").unlink()
-    odd = [state("t", 0, 1, [2, 3]), state("t", 1, -1, [3])]
-    (place / "west.jsonl").write_text(two_topics(assignment("u", {0: [1, 2]}), *odd))
-    (place / "torn.txt").write_text("Topic: t\tPartition")
-    done = kframe("spark", "ingest", place, "--out", out, "--fail-on", "refused", "-o", "json")
+    exports, out = mixed(tmp_path / "exports"), tmp_path / "fleet"
+    (exports / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
+    (exports / "west.jsonl.gz").unlink()
+    invalid_states = [state("t", 0, 1, [2, 3]), state("t", 1, -1, [3])]
+    (exports / "west.jsonl").write_text(two_topics(assignment("u", {0: [1, 2]}), *invalid_states))
+    (exports / "torn.txt").write_text("Topic: t\tPartition")
+    done = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "-o", "json")
     assert done.exit_code == 3, done.output
     rows = {row["cluster"]: row for row in json.loads(done.stdout)["rows"]}
     assert {name: (row["status"], row["quarantined"]) for name, row in rows.items()} == {
@@ -37,11 +37,11 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     assert "torn.txt:1: found a last line without an end" in rows["torn"]["reason"]
     assert "5 clusters, 1 refused, 2 rows in quarantine" in done.stderr
     for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS):
-        found = read_fleet(spark, str(out), table).where("cluster = 'west'").toArrow()
+        violations = read_fleet(spark, str(out), table).where("cluster = 'west'").toArrow()
         wanted = [
-            row for batch in rows_of(read_snapshot(place / "west.jsonl"), "west", table) for row in batch.to_pylist()
+            row for batch in rows_of(read_snapshot(exports / "west.jsonl"), "west", table) for row in batch.to_pylist()
         ]
-        assert found.sort_by([(name, "ascending") for name in table.key]).to_pylist() == wanted
+        assert violations.sort_by([(name, "ascending") for name in table.key]).to_pylist() == wanted
 
     checked = kframe("spark", "validate", out, "--out", tmp_path / "broken", "--fail-on", "error", "-o", "json")
     assert checked.exit_code == 3, checked.output

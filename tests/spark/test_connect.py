@@ -15,7 +15,7 @@ from pyarrow import parquet
 from kframe.snapshot.generate import Health, generate
 from tests.cli.running import kframe
 from tests.snapshot.samples import state
-from tests.spark.fleets import directory, two_topics
+from tests.spark.fleets import snapshot_directory, two_topics
 from tests.spark.processes import BIN, LOCAL, environment, server, settings
 
 pytest.importorskip("grpc_status")
@@ -34,14 +34,14 @@ def remote(tmp_path: Path) -> Iterator[str]:
 
 
 def test_commands_say_the_same_over_connect(spark: Any, remote: str, tmp_path: Path) -> None:
-    place = tmp_path / "fleet"
-    place.mkdir()
+    exports = tmp_path / "fleet"
+    exports.mkdir()
     health = Health(under_replicated=0.3, off_preferred=0.2, unclean=0.3)
-    directory(place / "east", generate(60, 4, racks=2, seed=3, health=health))
-    (place / "west.jsonl").write_text(two_topics(state("t", 0, -1, [3])))
+    snapshot_directory(exports / "east", generate(60, 4, racks=2, seed=3, health=health))
+    (exports / "west.jsonl").write_text(two_topics(state("t", 0, -1, [3])))
     scenarios = tmp_path / "scenarios.jsonl"
     scenarios.write_text('{"scenario": "bounce", "verb": "restart", "cluster": "east", "brokers": [1, 2]}\n')
-    commands = {name: ["spark", name, str(place), *options, "-o", "json"] for name, options in {
+    commands = {name: ["spark", name, str(exports), *options, "-o", "json"] for name, options in {
         "validate": ["--fail-on", "warning"],
         "failover": ["--brokers", "2", "--each-rack", "--scenarios", str(scenarios), "--fail-on", "offline", "--out"],
         "requests": ["--brokers", "2", "--one-by-one"],
@@ -49,16 +49,16 @@ def test_commands_say_the_same_over_connect(spark: Any, remote: str, tmp_path: P
     }.items()}  # fmt: skip
 
     def command(name: str, out: str) -> list[str]:
-        return [one if one != "--out" else f"--out={tmp_path / out / name}" for one in commands[name]]
+        return [word if word != "--out" else f"--out={tmp_path / out / name}" for word in commands[name]]
 
     client = subprocess.run(
         [sys.executable, "-m", "tests.spark.connect_client", remote], env=environment(), capture_output=True,
         text=True, check=False, input="".join(json.dumps(command(name, "remote")) + "\n" for name in commands),
     )  # fmt: skip
     assert client.returncode == 0, client.stderr[-4000:]
-    *told, module = map(json.loads, client.stdout.splitlines())
+    *outputs, module = map(json.loads, client.stdout.splitlines())
     assert module == "pyspark.sql.connect.session"
-    for name, (code, stdout, stderr) in zip(commands, told, strict=True):
+    for name, (code, stdout, stderr) in zip(commands, outputs, strict=True):
         classic = kframe(*command(name, "classic"))
         assert (code, stderr) == (classic.exit_code, classic.stderr)
         assert json.loads(stdout)["rows"], name

@@ -25,7 +25,7 @@ from kframe.spark.reading import read_tolerantly
 from kframe.spark.schema import QUARANTINE
 from kframe.spark.sources import Source, find_sources
 from tests.snapshot.samples import assignment, dump, dump_text, state
-from tests.spark.fleets import directory, resign
+from tests.spark.fleets import resign, snapshot_directory
 
 #: Partitions of each topic.
 Topics = list[int]
@@ -40,7 +40,7 @@ def describe_lines(topics: Topics) -> list[str]:
     return lines
 
 
-def describe(data: st.DataObject, topics: Topics, place: Path) -> tuple[Path, int]:
+def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Lines lose a label, have a value that is none, go missing, or come twice."""
     lines = describe_lines(topics)
     for at in data.draw(st.lists(st.integers(0, len(lines) - 1), max_size=4, unique=True)):
@@ -58,30 +58,32 @@ def describe(data: st.DataObject, topics: Topics, place: Path) -> tuple[Path, in
     gone = data.draw(st.none() | st.integers(0, len(lines) - 1))
     if gone is not None:
         del lines[gone]
-    path = place / "c.txt"
+    path = directory / "c.txt"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"))
     return path, sum(bool(re.search(r"(?:^|\s)Partition:", line)) for line in lines)
 
 
-def kcat(data: st.DataObject, topics: Topics, place: Path) -> tuple[Path, int]:
+def kcat(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Topics lose a field, have one of another type, or come twice."""
     rows = [{"topic": f"t{number}", "partitions": [
         {"partition": partition, "leader": 1, "replicas": [{"id": 1}, {"id": 2}], "isrs": [{"id": 1}]}
         for partition in range(count)]} for number, count in enumerate(topics)]  # fmt: skip
     for topic in data.draw(st.lists(st.sampled_from(rows), max_size=3)) if rows else []:
         for spoil in data.draw(st.lists(st.sampled_from([
-            lambda one: one.update(topic="no/name"), lambda one: one.update(topic=5),
-            lambda one: one.update(topic="t0"),
-            lambda one: one["partitions"][0].update(leader="x"), lambda one: one["partitions"][-1].update(partition=7),
-            lambda one: one["partitions"][0].pop("isrs", None), lambda one: one["partitions"][0].update(leader=3),
+            lambda topic: topic.update(topic="no/name"), lambda topic: topic.update(topic=5),
+            lambda topic: topic.update(topic="t0"),
+            lambda topic: topic["partitions"][0].update(leader="x"),
+            lambda topic: topic["partitions"][-1].update(partition=7),
+            lambda topic: topic["partitions"][0].pop("isrs", None),
+            lambda topic: topic["partitions"][0].update(leader=3),
         ]), min_size=1, max_size=2)):  # fmt: skip
             spoil(topic)
-    path = place / "c.json"
+    path = directory / "c.json"
     path.write_text(json.dumps({"brokers": [{"id": 1, "name": "h:1"}, {"id": 2, "name": "h:2"}], "topics": rows}))
     return path, sum(len(topic["partitions"]) for topic in rows)
 
 
-def zookeeper(data: st.DataObject, topics: Topics, place: Path) -> tuple[Path, int]:
+def zookeeper(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Assignments and states are no JSON, or states are of partitions that are led by none of their replicas."""
     assignments = [assignment(f"x{number}", {partition: [1, 2] for partition in range(count)})
                    for number, count in enumerate(topics)]  # fmt: skip
@@ -91,13 +93,13 @@ def zookeeper(data: st.DataObject, topics: Topics, place: Path) -> tuple[Path, i
         znode["data"] = data.draw(st.sampled_from(["{", "[]", znode["data"].replace("1", "77")]))
     if data.draw(st.booleans()):
         states.append(dict(data.draw(st.sampled_from(states))))
-    path = place / "c.jsonl"
+    path = directory / "c.jsonl"
     base = dump()
     path.write_text(dump_text(base) + dump_text(assignments) + dump_text(states))
     return path, sum(topics) + 2
 
 
-def reassignment(data: st.DataObject, topics: Topics, place: Path) -> tuple[Path, int]:
+def reassignment(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Entries lose a field, have one of another type, or come twice."""
     entries: list[dict[str, Any]] = [{"topic": f"t{number}", "partition": partition, "replicas": [1, 2]}
                                      for number, count in enumerate(topics) for partition in range(count)]  # fmt: skip
@@ -109,14 +111,14 @@ def reassignment(data: st.DataObject, topics: Topics, place: Path) -> tuple[Path
         entry[field] = value
     if data.draw(st.booleans()):
         entries.append(dict(data.draw(st.sampled_from(entries))))
-    path = place / "c.reassignment.json"
+    path = directory / "c.reassignment.json"
     path.write_text(json.dumps({"version": 1, "partitions": entries}))
     return path, len(entries)
 
 
-def directory_of(data: st.DataObject, topics: Topics, place: Path) -> tuple[Path, int]:
+def directory_of(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Rows of partitions have a leader, an epoch or an ISR that cannot be."""
-    path = directory(place / "c", generate(sum(topics) * 3, 4, topics=len(topics)))
+    path = snapshot_directory(directory / "c", generate(sum(topics) * 3, 4, topics=len(topics)))
     file = path / "partitions.parquet"
     rows = parquet.read_table(file)
     values = {name: rows[name].to_pylist() for name in ("leader", "leader_epoch", "isr")}
@@ -139,8 +141,8 @@ def test_taken_and_quarantined_partitions_are_those_of_the_source(
     make: Callable[[st.DataObject, Topics, Path], tuple[Path, int]], data: st.DataObject
 ) -> None:
     topics = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=5))
-    with tempfile.TemporaryDirectory() as place:
-        path, there = make(data, topics, Path(place))
+    with tempfile.TemporaryDirectory() as directory:
+        path, there = make(data, topics, Path(directory))
         snapshot, quarantine = read_tolerantly(Source(str(path), "c"))
     if snapshot is None:
         event("refused")
@@ -175,8 +177,8 @@ def pipe(path: Path) -> str:
 
 
 def unix_socket(path: Path) -> str:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(path))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
     return "a socket"
 
 
@@ -196,7 +198,7 @@ def loop(path: Path) -> str:
 
 
 def no_manifest(path: Path) -> str:
-    directory(path, generate(10, 3))
+    snapshot_directory(path, generate(10, 3))
     (path / "manifest.json").unlink()
     return "no such file"
 
@@ -219,22 +221,22 @@ def unlistable(path: Path) -> str:
 def test_a_source_that_cannot_be_read_is_one_refused_cluster(make: Callable[[Path], str], tmp_path: Path) -> None:
     if make in (unreadable, unlistable) and os.geteuid() == 0:
         pytest.skip("root may read everything")
-    place, out = tmp_path / "exports", tmp_path / "out"
-    place.mkdir()
-    directory(place / "good", generate(20, 3))
-    says = make(place / "bad")
+    directory, out = tmp_path / "exports", tmp_path / "out"
+    directory.mkdir()
+    snapshot_directory(directory / "good", generate(20, 3))
+    says = make(directory / "bad")
     try:
-        sources = find_sources([str(place)])
+        sources = find_sources([str(directory)])
         assert [source.cluster for source in sources] == ["bad", "good"]
         rows = [ingest_source(source, out).to_pylist()[0] for source in sources]
     finally:
-        if not (place / "bad").is_symlink():
-            (place / "bad").chmod(0o700)
+        if not (directory / "bad").is_symlink():
+            (directory / "bad").chmod(0o700)
     assert [row["status"] for row in rows] == ["refused", "taken"]
     assert says in rows[0]["reason"]
-    assert str(place / "bad") in rows[0]["reason"]
+    assert str(directory / "bad") in rows[0]["reason"]
     (quarantined,) = parquet.ParquetFile(part(out, QUARANTINE, "bad") / "part-0.parquet").read().to_pylist()
-    assert quarantined["source"] == str(place / "bad")
+    assert quarantined["source"] == str(directory / "bad")
     assert ingest_source(sources[0], out).to_pylist()[0]["status"] == (
         "refused" if make not in (empty, loop, no_manifest) else "unchanged"
     )

@@ -23,7 +23,7 @@ def frames(spark: Any, snapshots: Mapping[str, Snapshot], cuts: int = 3) -> Fram
     """Partitions in ``cuts`` pieces and no order, brokers, clusters."""
 
     def frame(table: Table) -> Any:
-        batches = [batch for name, one in snapshots.items() for batch in rows_of(one, name, table)]
+        batches = [batch for name, snapshot in snapshots.items() for batch in rows_of(snapshot, name, table)]
         return spark.createDataFrame(pa.Table.from_batches(batches, table.schema), table.ddl)
 
     return frame(PARTITIONS).repartition(cuts), frame(BROKERS), frame(CLUSTERS)
@@ -41,19 +41,19 @@ def rows(frame: Any) -> Rows:
 
 def everything(played: Any, facts: Any) -> dict[str, Rows]:
     """All that a played fleet tells."""
-    found = {
+    results = {
         "changes": failover.changes(played), "tallies": failover.tallies(played), "impacts": failover.impacts(played),
         "conditions": failover.conditions(played), "requests": failover.requests(played, facts, keep=True),
     }  # fmt: skip
-    return {name: [_plain(row) for row in rows(frame)] for name, frame in found.items()}
+    return {name: [_plain(row) for row in rows(frame)] for name, frame in results.items()}
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     encoded = row.get("encoded")
-    return row if encoded is None else row | {"encoded": [bytes(one) for one in encoded]}
+    return row if encoded is None else row | {"encoded": [bytes(body) for body in encoded]}
 
 
-def test_spark_says_what_one_machine_says(spark: Any) -> None:
+def test_spark_equals_one_machine(spark: Any) -> None:
     """A real cluster and a generated one, in one fleet: changes, tallies, conditions, requests and their bytes."""
     fleet = {
         "real": read_snapshot(example("healthy", "zookeeper")),
@@ -61,42 +61,44 @@ def test_spark_says_what_one_machine_says(spark: Any) -> None:
             20_000, 12, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2)
         ),
     }
-    one = scenario("fail", [2, 4], together=False)
+    scenario_row = scenario("fail", [2, 4], together=False)
     partitions, brokers, clusters = frames(spark, fleet)
-    played = failover.played(partitions, brokers, clusters, scenario_frame(spark, [one]), target=4000).persist()
-    found = everything(played, failover.cluster_facts(brokers, clusters))
+    played = failover.played(
+        partitions, brokers, clusters, scenario_frame(spark, [scenario_row]), target=4000
+    ).persist()
+    results = everything(played, failover.cluster_facts(brokers, clusters))
     played.unpersist()
     for cluster, snapshot in fleet.items():
-        mine = {name: [row for row in some if row["cluster"] == cluster] for name, some in found.items()}
-        same(mine, alone(snapshot, one, cluster=cluster))
+        of_cluster = {name: [row for row in rows_ if row["cluster"] == cluster] for name, rows_ in results.items()}
+        same(of_cluster, alone(snapshot, scenario_row, cluster=cluster))
 
 
 def test_each_broker_and_each_rack_of_every_cluster(spark: Any) -> None:
     fleet = {"east": generate(300, 4, racks=2, seed=1), "west": generate(200, 3, racks=3, seed=2)}
     partitions, brokers, clusters = frames(spark, fleet)
     everywhere = each_broker(brokers).unionByName(each_rack(brokers))
-    found = {(row["cluster"], row["scenario"]): row["states_changed"]
+    actual = {(row["cluster"], row["scenario"]): row["states_changed"]
              for row in rows(failover.impacts(failover.played(partitions, brokers, clusters, everywhere)))}  # fmt: skip
     expected = {}
     for cluster, snapshot in fleet.items():
-        for one in snapshot.brokers:
-            expected[cluster, f"broker-{one.broker_id}"] = len(
-                alone(snapshot, scenario(brokers=[one.broker_id]))["changes"]
+        for broker in snapshot.brokers:
+            expected[cluster, f"broker-{broker.broker_id}"] = len(
+                alone(snapshot, scenario(brokers=[broker.broker_id]))["changes"]
             )
-        for rack in {one.rack for one in snapshot.brokers}:
+        for rack in {broker.rack for broker in snapshot.brokers}:
             expected[cluster, f"rack-{rack}"] = len(alone(snapshot, scenario(racks=[rack or ""]))["changes"])
-    assert found == expected
+    assert actual == expected
 
 
-def test_what_cannot_be_played_is_told_and_the_others_go_on(spark: Any) -> None:
+def test_problems_are_reported_and_other_scenarios_continue(spark: Any) -> None:
     fleet = {"east": generate(30, 4), "west": generate(20, 3)}
     partitions, brokers, clusters = frames(spark, fleet)
     played = failover.played(
         partitions, brokers, clusters.where("cluster = 'east'"),
         single_scenario(spark, "broker-2", brokers=[2]).unionByName(single_scenario(spark, "broker-9", brokers=[9])),
     )  # fmt: skip
-    told = {(row["cluster"], row["scenario"]): row["problem"] for row in rows(failover.problems(played))}
-    assert told.keys() == {("east", "broker-9"), ("west", None)}
-    assert "broker 9" in told["east", "broker-9"]
-    assert "clusters table" in told["west", None]
+    problems = {(row["cluster"], row["scenario"]): row["problem"] for row in rows(failover.problems(played))}
+    assert problems.keys() == {("east", "broker-9"), ("west", None)}
+    assert "broker 9" in problems["east", "broker-9"]
+    assert "clusters table" in problems["west", None]
     assert {row["scenario"] for row in rows(failover.changes(played))} == {"broker-2"}

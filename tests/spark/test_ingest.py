@@ -21,7 +21,7 @@ from kframe.spark.ingest import ingest_source
 from kframe.spark.schema import PARTITIONS, QUARANTINE, TOPICS
 from kframe.spark.sources import Source
 from tests.snapshot.samples import DESCRIBE, assignment, dump, dump_text, kcat, state
-from tests.spark.fleets import BROKEN_STATE, directory, resign, two_topics
+from tests.spark.fleets import BROKEN_STATE, resign, snapshot_directory, two_topics
 
 
 class Bad(NamedTuple):
@@ -45,7 +45,7 @@ def file(name: str, content: str | bytes) -> Callable[[Path], Path]:
 
 def snapshot(change: Callable[[Path], object]) -> Callable[[Path], Path]:
     def make(place: Path) -> Path:
-        path = directory(place / "c", generate(1_000, 5, 3))
+        path = snapshot_directory(place / "c", generate(1_000, 5, 3))
         change(path)
         return path
 
@@ -112,7 +112,7 @@ def test_bad_input_is_in_quarantine_with_file_and_reason(bad: Bad, tmp_path: Pat
         assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
     else:
         assert row["status"] == "taken"
-        assert [one["topic"] for one in part_rows(out, TOPICS)] == bad.topics
+        assert [row["topic"] for row in part_rows(out, TOPICS)] == bad.topics
         assert quarantined["partitions"] == 2
     assert ingest_source(source, out).to_pylist()[0]["status"] == "unchanged"
 
@@ -190,7 +190,7 @@ def test_names_that_Spark_escapes_are_read_back(spark: Any, tmp_path: Path) -> N
     path, name = tmp_path / "c.jsonl", "05=a:b%41 é"
     path.write_text(two_topics())
     ingest_source(Source(str(path), name), tmp_path / "out")
-    found = fleet.read_fleet(spark, str(tmp_path / "out"), PARTITIONS)
-    assert found.schema.names == PARTITIONS.schema.names
-    assert {row.cluster for row in found.select("cluster").collect()} == {name}
-    assert found.count() == len(read_snapshot(path))
+    frame = fleet.read_fleet(spark, str(tmp_path / "out"), PARTITIONS)
+    assert frame.schema.names == PARTITIONS.schema.names
+    assert {row.cluster for row in frame.select("cluster").collect()} == {name}
+    assert frame.count() == len(read_snapshot(path))

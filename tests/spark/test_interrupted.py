@@ -18,7 +18,7 @@ from pyarrow import parquet
 from kframe.snapshot.generate import generate
 from kframe.spark.play import CHANGES
 from tests.spark.cutting import alone, scenario
-from tests.spark.fleets import directory
+from tests.spark.fleets import snapshot_directory
 from tests.spark.processes import environment
 
 BROKERS, CLUSTERS = 12, 3
@@ -27,10 +27,10 @@ SNAPSHOT = generate(3_000, BROKERS, racks=3, seed=3)
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("fleet")
+    directory = tmp_path_factory.mktemp("fleet")
     for name in ("east", "north", "west"):
-        directory(place / name, SNAPSHOT)
-    return place
+        snapshot_directory(directory / name, SNAPSHOT)
+    return directory
 
 
 def command(fleet: Path, out: Path) -> list[str]:
@@ -45,10 +45,10 @@ def marks(out: Path) -> dict[Path, int]:
 def descendants(process: int) -> Iterator[int]:
     for children in Path(f"/proc/{process}/task").glob("*/children"):
         try:
-            found = children.read_text().split()
+            child_pids = children.read_text().split()
         except OSError:
             continue
-        for child in map(int, found):
+        for child in map(int, child_pids):
             yield child
             yield from descendants(child)
 
@@ -56,13 +56,13 @@ def descendants(process: int) -> Iterator[int]:
 def python_workers(process: int) -> list[int]:
     """Children of the daemon that forks Python workers; both have its command line."""
     daemons = set()
-    for one in descendants(process):
+    for pid in descendants(process):
         try:
-            if "kframe.spark.daemon" in Path(f"/proc/{one}/cmdline").read_text():
-                daemons.add(one)
+            if "kframe.spark.daemon" in Path(f"/proc/{pid}/cmdline").read_text():
+                daemons.add(pid)
         except OSError:
             continue
-    return [one for one in daemons if not daemons & set(descendants(one))]
+    return [pid for pid in daemons if not daemons & set(descendants(pid))]
 
 
 def stopped_in_the_middle(running: subprocess.Popen[str], out: Path) -> list[int]:

@@ -21,7 +21,7 @@ def test_a_worker_and_an_executor_killed_at_their_work_change_nothing(tmp_path: 
         env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}, check=False, start_new_session=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["killed"] == ["executor.killed", "worker.killed"]
-    assert min(told["rows"].values()) > 0
-    assert told["rows"].keys() == {"changes", "tallies", "conditions", "impacts", "requests"}
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["killed"] == ["executor.killed", "worker.killed"]
+    assert min(report["rows"].values()) > 0
+    assert report["rows"].keys() == {"changes", "tallies", "conditions", "impacts", "requests"}

@@ -18,7 +18,7 @@ from kframe.errors import InputError
 from kframe.snapshot.generate import generate
 from kframe.spark.scenarios import read_scenarios
 from tests.spark.cutting import Rows, alone, same, scenario
-from tests.spark.fleets import directory
+from tests.spark.fleets import snapshot_directory
 
 SNAPSHOT = generate(60, 4, racks=2, seed=3)
 Run = Callable[..., Result]
@@ -27,21 +27,21 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(spark: Any, tmp_path: Path) -> Run:
     """Run a command on a fleet of one cluster, ``east``; Spark is the one at work."""
-    place = tmp_path / "fleet"
-    place.mkdir()
-    directory(place / "east", SNAPSHOT)
-    return lambda name, *options: CliRunner().invoke(cli, ["spark", name, str(place), *options])
+    exports = tmp_path / "fleet"
+    exports.mkdir()
+    snapshot_directory(exports / "east", SNAPSHOT)
+    return lambda name, *options: CliRunner().invoke(cli, ["spark", name, str(exports), *options])
 
 
-def test_failover_tells_what_each_scenario_comes_to(run: Run) -> None:
+def test_failover_counts_changes_of_each_scenario(run: Run) -> None:
     result = run("failover", "--each-rack", "--brokers", "1", "-o", "json")
     assert result.exit_code == 0, result.output
-    found = {row["scenario"]: row["states_changed"] for row in json.loads(result.stdout)["rows"]}
-    expected = {name: len(alone(SNAPSHOT, one)["changes"]) for name, one in {
+    actual = {row["scenario"]: row["states_changed"] for row in json.loads(result.stdout)["rows"]}
+    expected = {name: len(alone(SNAPSHOT, scenario_row)["changes"]) for name, scenario_row in {
         "fail-1": scenario(brokers=[1]), "rack-rack-0": scenario(racks=["rack-0"]),
         "rack-rack-1": scenario(racks=["rack-1"]),
     }.items()}  # fmt: skip
-    assert found == expected
+    assert actual == expected
 
 
 def test_what_is_written_is_not_played_again(run: Run, tmp_path: Path) -> None:
@@ -64,12 +64,12 @@ def test_what_is_written_is_not_played_again(run: Run, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_input_that_has_changed_is_played_again_and_told(run: Run, tmp_path: Path) -> None:
+def test_changed_input_is_played_again_and_reported(run: Run, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     run("failover", "--brokers", "1", "--out", out)
     other = generate(50, 4, racks=2, seed=8)
     shutil.rmtree(tmp_path / "fleet" / "east")
-    directory(tmp_path / "fleet" / "east", other)
+    snapshot_directory(tmp_path / "fleet" / "east", other)
     again = run("failover", "--brokers", "1", "--out", out, "-o", "json")
     assert again.exit_code == 0, again.output
     assert again.stderr == "cluster east: its input has changed since it was written; done again\n"
@@ -99,10 +99,10 @@ def test_a_table_of_scenarios_has_every_verb(run: Run, tmp_path: Path) -> None:
     expected = {line["scenario"]: alone(SNAPSHOT, row) for line, row in zip(
         lines, read_scenarios(str(file)).to_pylist(), strict=True)}  # fmt: skip
     for name in ("changes", "tallies", "conditions", "impacts"):
-        found: dict[str, Rows] = {line["scenario"]: [] for line in lines}
+        actual: dict[str, Rows] = {line["scenario"]: [] for line in lines}
         for row in parquet.read_table(out / name).to_pylist():
-            found[row["scenario"]].append(row)
-        same(found, {scenario: tables[name] for scenario, tables in expected.items()})
+            actual[row["scenario"]].append(row)
+        same(actual, {scenario: tables[name] for scenario, tables in expected.items()})
     refused = {name for name, tables in expected.items() if any(row["not_done"] for row in tables["conditions"])}
     assert "taken" in refused
     offline = sum(tables["impacts"][0]["found_offline"] > 0 for tables in expected.values())
@@ -130,7 +130,7 @@ def test_scenarios_as_parquet_are_those_of_json_lines(tmp_path: Path) -> None:
     ("\n", ": found no scenario"),
     (None, "found "),
 ])  # fmt: skip
-def test_a_table_of_scenarios_that_cannot_be_read_names_the_place(tmp_path: Path, text: str | None, says: str) -> None:
+def test_unreadable_scenario_table_names_the_location(tmp_path: Path, text: str | None, says: str) -> None:
     file = tmp_path / "scenarios.jsonl"
     if text is not None:
         file.write_text(text)
@@ -141,10 +141,10 @@ def test_a_table_of_scenarios_that_cannot_be_read_names_the_place(tmp_path: Path
 
 
 def test_a_parquet_table_of_something_else_is_refused(tmp_path: Path) -> None:
-    odd, broken = tmp_path / "odd.parquet", tmp_path / "broken.parquet"
-    parquet.write_table(pa.table({"scenario": ["a"], "broker": [1]}), odd)
+    unrelated, broken = tmp_path / "odd.parquet", tmp_path / "broken.parquet"
+    parquet.write_table(pa.table({"scenario": ["a"], "broker": [1]}), unrelated)
     broken.write_bytes(b"PAR1")
-    for file, says in ((odd, "found column 'broker'"), (broken, "expected a Parquet table of scenarios")):
+    for file, says in ((unrelated, "found column 'broker'"), (broken, "expected a Parquet table of scenarios")):
         with pytest.raises(InputError, match=says):
             read_scenarios(str(file))
 
@@ -161,14 +161,14 @@ def test_scenarios_that_would_be_lost_are_refused(run: Run, tmp_path: Path, line
     assert says in result.stderr
 
 
-def test_requests_tells_what_each_broker_is_sent(run: Run) -> None:
+def test_requests_to_each_broker(run: Run) -> None:
     result = run("requests", "--brokers", "2", "-o", "json")
     assert result.exit_code == 0, result.output
-    found = sum(row["bytes"] for row in json.loads(result.stdout)["rows"])
-    assert found == sum(row["bytes"] for row in alone(SNAPSHOT, scenario(brokers=[2]))["requests"])
+    total_bytes = sum(row["bytes"] for row in json.loads(result.stdout)["rows"])
+    assert total_bytes == sum(row["bytes"] for row in alone(SNAPSHOT, scenario(brokers=[2]))["requests"])
 
 
-def test_a_broker_that_is_not_there_is_told(run: Run) -> None:
+def test_unknown_broker_is_reported(run: Run) -> None:
     result = run("failover", "--brokers", "9")
     assert result.exit_code == 3
     assert "cluster east, scenario fail-9: brokers" in result.stderr
@@ -181,5 +181,5 @@ def test_a_scenario_is_wanted(run: Run) -> None:
 
 
 def _files(out: Path) -> set[tuple[Path, int]]:
-    """The files of changes as they are: one that is written again differs."""
+    """The files of changes with their inodes; a rewritten file differs."""
     return {(path, path.stat().st_mtime_ns) for path in (out / "changes").rglob("*.parquet")}

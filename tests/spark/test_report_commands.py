@@ -21,7 +21,7 @@ from kframe.whatif import WhatIf, sweep
 from kframe.whatif.sweep import SortBy
 from tests.cli.running import kframe
 from tests.spark.cutting import Rows, alone, scenario
-from tests.spark.fleets import directory
+from tests.spark.fleets import snapshot_directory
 
 pytestmark = pytest.mark.usefixtures("spark")
 EAST = generate(60, 4, racks=2, seed=3, health=Health(under_replicated=0.4, off_preferred=0.2, unclean=0.3))
@@ -31,50 +31,50 @@ WEST = generate(40, 3, racks=2, seed=4)
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     """Clusters east and west."""
-    place = tmp_path / "fleet"
-    place.mkdir()
-    directory(place / "east", EAST)
-    directory(place / "west", WEST)
-    return place
+    exports = tmp_path / "fleet"
+    exports.mkdir()
+    snapshot_directory(exports / "east", EAST)
+    snapshot_directory(exports / "west", WEST)
+    return exports
 
 
 def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
     """One way through all reports: Spark takes its time for each query."""
     out, plot = tmp_path / "out", tmp_path / "worst.svg"
-    told = {name: alone(one, scenario(brokers=[2], name="fail-2"), cluster=name)
-            for name, one in (("east", EAST), ("west", WEST))}  # fmt: skip
-    for cluster, rows in told.items():
+    tables = {name: alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)
+            for name, snapshot in (("east", EAST), ("west", WEST))}  # fmt: skip
+    for cluster, rows in tables.items():
         _write(out, cluster, rows)
 
-    found = _rows("report", out, "--plot", plot)
+    rows_ = _rows("report", out, "--plot", plot)
     expected: Rows = []
-    for name, one in (("east", EAST), ("west", WEST)):
-        outcome = WhatIf(one).fail(brokers=[2])
-        last, impact = told[name]["conditions"][-1], told[name]["impacts"][0]
-        columns = {key: (last | impact)[key] for key in found[0] if not key.startswith("leader_skew")}
+    for name, snapshot in (("east", EAST), ("west", WEST)):
+        outcome = WhatIf(snapshot).fail(brokers=[2])
+        last, impact = tables[name]["conditions"][-1], tables[name]["impacts"][0]
+        columns = {key: (last | impact)[key] for key in rows_[0] if not key.startswith("leader_skew")}
         skews = {f"leader_skew_{when}": standing.leader_skew.over_mean
                  for when, standing in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
         expected.append(columns | skews)
-    rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in found]
+    rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in rows_]
     assert rounded == sorted(expected, key=lambda row: (-row["offline"], -row["under_min_isr"], row["cluster"]))
     assert "east  fail-2" in plot.read_text()
 
-    found = _rows("report", out, "--by", "broker")
-    sent = {key: sum(row[key] for row in told["east"]["requests"] if row["broker_id"] == 3)
+    rows_ = _rows("report", out, "--by", "broker")
+    sent = {key: sum(row[key] for row in tables["east"]["requests"] if row["broker_id"] == 3)
             for key in ("requests", "entries", "bytes")}  # fmt: skip
-    (third,) = (row for row in found if (row["cluster"], row["broker_id"]) == ("east", 3))
-    (tally,) = (row for row in told["east"]["tallies"] if row["broker_id"] == 3)
+    (third,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 3))
+    (tally,) = (row for row in tables["east"]["tallies"] if row["broker_id"] == 3)
     assert third == tally | sent
-    (gone,) = (row for row in found if (row["cluster"], row["broker_id"]) == ("east", 2))
+    (gone,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 2))
     assert (gone["registered_after"], gone["requests"], gone["bytes"]) == (False, 0, 0)
 
     racks = _rows("report", out, "--by", "rack")
     assert {row["brokers_before"] - row["brokers_after"] for row in racks if row["rack"] == third["rack"]} <= {0, 1}
     for name in ("leaders_after", "replicas_before", "bytes"):
-        assert sum(row[name] for row in racks) == sum(row[name] for row in found)
+        assert sum(row[name] for row in racks) == sum(row[name] for row in rows_)
 
-    (topic,) = {row["topic"] for row in told["east"]["changes"][:1]}
-    changed = [row for row in told["east"]["changes"] if row["topic"] == topic]
+    (topic,) = {row["topic"] for row in tables["east"]["changes"][:1]}
+    changed = [row for row in tables["east"]["changes"] if row["topic"] == topic]
     moved = [row for row in changed if row["leader_before"] != row["leader_after"] and min(
         row["leader_before"], row["leader_after"]) >= 0]  # fmt: skip
     by_topic = {(row["cluster"], row["topic"]): row for row in _rows("report", out, "--by", "topic")}
@@ -82,7 +82,9 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
         "cluster": "east", "scenario": "fail-2", "topic": topic, "changed": len(changed), "leaders_moved": len(moved),
         **{name: sum(row[name] for row in changed) for name in ("went_offline", "came_online", "unclean")},
     }  # fmt: skip
-    assert sum(row["changed"] for row in by_topic.values()) == sum(len(one["changes"]) for one in told.values())
+    assert sum(row["changed"] for row in by_topic.values()) == sum(
+        len(snapshot["changes"]) for snapshot in tables.values()
+    )
 
     (out / "_done" / "impacts" / "cluster=east" / "scenario=fail-2").unlink()
     assert {row["cluster"] for row in _rows("report", out)} == {"west"}
@@ -91,7 +93,7 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["nowhere"], "nowhere: found no such directory, expected a directory that kframe spark failover --out wrote"),
         (["fleet"], "fleet: found nothing played"),
@@ -99,34 +101,34 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_reported(
-    fleet: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], told: str
+    fleet: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:  # fmt: skip
     monkeypatch.chdir(fleet.parent)
     done = kframe("spark", "report", *options)
     assert done.exit_code == 2
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> None:
     out = tmp_path / "failures"
-    found = _rows("sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out", out)
+    actual = _rows("sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out", out)
     expected: Rows = []
-    for name, one in (("east", EAST), ("west", WEST)):
-        swept = sweep(one, {"min.insync.replicas": 2})
+    for name, snapshot in (("east", EAST), ("west", WEST)):
+        swept = sweep(snapshot, {"min.insync.replicas": 2})
         ranked = swept.records(swept.ranked(SortBy.UNDER_MIN_ISR))
         expected += [{"cluster": name, "rank": rank, **row} for rank, row in enumerate(ranked, 1)]
-    assert found == expected
-    assert parquet.read_table(out / "failures").num_rows == len(found)
+    assert actual == expected
+    assert parquet.read_table(out / "failures").num_rows == len(actual)
     files = _files(out)
     shutil.rmtree(fleet / "west")
-    directory(fleet / "west", generate(40, 3, racks=2, seed=5))
+    snapshot_directory(fleet / "west", generate(40, 3, racks=2, seed=5))
     again = kframe("spark", "sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out",
                    out, "--fail-on", "offline", "-o", "json")  # fmt: skip
     assert again.stderr.startswith("cluster west: its input has changed since it was written; done again\n")
     brought = sum(row["newly_offline"] > 0 for row in json.loads(again.stdout)["rows"])
     assert again.stderr.endswith(f"--fail-on offline: {brought} failures\n")
     assert {file.parent.name for file, _ in _files(out) & files} == {"cluster=east"}
-    assert json.loads(again.stdout)["rows"][: len(found) // 2][0] == found[0]
+    assert json.loads(again.stdout)["rows"][: len(actual) // 2][0] == actual[0]
     short = kframe("spark", "sweep", fleet, "--depth", 1, "--top", 1)
     assert sorted(line.split()[:3:2] for line in short.stdout.splitlines()[1:]) == [
         ["east", "broker"], ["east", "rack"], ["west", "broker"], ["west", "rack"],
@@ -135,11 +137,11 @@ def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) ->
 
 def test_a_picture_has_the_numbers(tmp_path: Path) -> None:
     row = {"cluster": "east-" + "x" * 40 + "-2026", "scenario": "fail-2", "offline": 12345, "under_min_isr": None}
-    for rows, told in (([row], ["east-xxxxxxxxx…xxxxxxxx-2026  fail-2", "12,345", "not known"]), ([], ["offline"])):
-        place = tmp_path / f"{len(rows)}.svg"
-        write_plot(rows, place)
-        drawn = place.read_text()
-        assert [text for text in told if text not in drawn] == []
+    for rows, texts in (([row], ["east-xxxxxxxxx…xxxxxxxx-2026  fail-2", "12,345", "not known"]), ([], ["offline"])):
+        picture = tmp_path / f"{len(rows)}.svg"
+        write_plot(rows, picture)
+        drawn = picture.read_text()
+        assert [text for text in texts if text not in drawn] == []
 
 
 def _rows(name: str, *options: Any) -> Rows:
@@ -150,13 +152,13 @@ def _rows(name: str, *options: Any) -> Rows:
 
 
 def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
-    """What is told of scenario ``fail-2``, where stages put it."""
+    """Write the tables of scenario ``fail-2`` as stages do."""
     part = Path(f"cluster={cluster}", "scenario=fail-2")
-    for one in (CHANGES, TALLIES, CONDITIONS, IMPACTS, REQUESTS):
-        place = out / one.name / part
-        place.mkdir(parents=True)
-        rows = pa.Table.from_pylist(tables[one.name], one.schema).drop_columns(["cluster", "scenario"])
-        parquet.write_table(rows, place / "part-0.parquet")
+    for table in (CHANGES, TALLIES, CONDITIONS, IMPACTS, REQUESTS):
+        directory = out / table.name / part
+        directory.mkdir(parents=True)
+        rows = pa.Table.from_pylist(tables[table.name], table.schema).drop_columns(["cluster", "scenario"])
+        parquet.write_table(rows, directory / "part-0.parquet")
     for stage in (FAILOVER, REQUESTED):
         mark = out / "_done" / stage.shown.name / part
         mark.parent.mkdir(parents=True, exist_ok=True)
@@ -164,5 +166,5 @@ def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
 
 
 def _files(out: Path) -> set[tuple[Path, int]]:
-    """The files as they are: one that is written again differs."""
+    """The files with their inodes; a rewritten file differs."""
     return {(path, path.stat().st_mtime_ns) for path in out.rglob("*.parquet")}

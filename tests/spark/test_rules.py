@@ -72,11 +72,11 @@ BROKEN = [
 
 
 def brokers_of(rows: Sequence[tuple[int, bool | None, str | None]]) -> Brokers:
-    table = [{"broker_id": one, "registered": live, "rack": rack} for one, live, rack in rows]
+    table = [{"broker_id": broker_id, "registered": live, "rack": rack} for broker_id, live, rack in rows]
     return Brokers.of(pa.Table.from_pylist(table, BROKERS.schema))
 
 
-def found_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR,
+def violations_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR,
              min_insync: int = 1) -> list[dict[str, Any]]:  # fmt: skip
     table = pa.Table.from_pylist([{**HEALTHY, **row} for row in rows], PARTITIONS.schema)
     batches = list(violations("c", table, ClusterContext(brokers_of(brokers), {"t": 2}, min_insync)))
@@ -88,11 +88,11 @@ def found_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool | Non
 def test_a_broken_rule_is_a_row(broken: Broken) -> None:
     rows = [{"partition": 0, **change} for change in broken.changes]
     whole = rows if any(row.get("partition") == 1 for row in rows) else [*rows, {"partition": 1}]
-    found = found_in(whole, broken.brokers)
-    assert {row["rule"] for row in found} == {broken.rule} | broken.also
-    told = [row for row in found if row["rule"] == broken.rule]
-    assert [(row["partition"], row["found"]) for row in told] == broken.found
-    assert {(row["severity"], row["expected"]) for row in told} == {
+    reported = violations_in(whole, broken.brokers)
+    assert {row["rule"] for row in reported} == {broken.rule} | broken.also
+    of_rule = [row for row in reported if row["rule"] == broken.rule]
+    assert [(row["partition"], row["found"]) for row in of_rule] == broken.found
+    assert {(row["severity"], row["expected"]) for row in of_rule} == {
         (RULES[broken.rule].severity, RULES[broken.rule].expected)
     }
 
@@ -108,29 +108,35 @@ def test_more_replicas_than_a_controller_holds() -> None:
     rows: list[dict[str, Any]] = [
         {"partition": 0, "replicas": many}, {"partition": 1, "replicas": many[:-1]},
     ]  # fmt: skip
-    told = [(row["rule"], row["partition"]) for row in found_in(rows)]
+    reported = [(row["rule"], row["partition"]) for row in violations_in(rows)]
     beside = [(rule, number) for rule in ("broker_unlisted", "more_replicas_than_brokers") for number in (0, 1)]
-    assert sorted(told) == sorted([("replicas_too_many", 0), *beside])
+    assert sorted(reported) == sorted([("replicas_too_many", 0), *beside])
 
 
 def test_what_is_not_known_breaks_nothing() -> None:
     columns = ("leader", "isr", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
     rows = [{"partition": number, **dict.fromkeys(columns)} for number in (0, 1)]
-    assert found_in(rows, [(1, None, None), (2, None, None), (3, None, None)]) == []
+    assert violations_in(rows, [(1, None, None), (2, None, None), (3, None, None)]) == []
 
 
 def test_the_clusters_default_is_what_a_topic_without_its_own_is_held_to() -> None:
     rows: list[dict[str, Any]] = [{"partition": 0, "isr": [1]}, {"partition": 1, "isr": [1], "min_insync_replicas": 1}]
-    assert [(row["rule"], row["partition"]) for row in found_in(rows, min_insync=2)] == [("under_min_isr", 0)]
+    assert [(row["rule"], row["partition"]) for row in violations_in(rows, min_insync=2)] == [("under_min_isr", 0)]
 
 
 def test_order_does_not_matter() -> None:
     rows: list[dict[str, Any]] = [{"partition": 1}, {"partition": 0, "isr": [1, 4]}]
-    assert [row["partition"] for row in found_in(rows)] == [row["partition"] for row in found_in(rows[::-1])] == [0]
+    assert (
+        [row["partition"] for row in violations_in(rows)]
+        == [row["partition"] for row in violations_in(rows[::-1])]
+        == [0]
+    )
 
 
 def test_an_id_that_two_topics_share() -> None:
-    rows = [{"topic": topic, "topic_id": found} for topic, found in zip("abcd", ["x", "y", "x", None], strict=True)]
+    rows = [
+        {"topic": topic, "topic_id": topic_id} for topic, topic_id in zip("abcd", ["x", "y", "x", None], strict=True)
+    ]
     table = pa.Table.from_pylist(rows, TOPICS.schema)
     (batch,) = shared_topic_ids("c", table)
     assert [(row["rule"], row["topic"], row["found"]) for row in batch.to_pylist()] == [

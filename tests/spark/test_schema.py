@@ -12,7 +12,7 @@ from kframe.spark.schema import Table
 
 MODULES = (schema, ingest, rules, shards, play, requests, sweeping, report)
 TABLES = list(
-    {value.name: value for one in MODULES for value in vars(one).values() if isinstance(value, Table)}.values()
+    {value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, Table)}.values()
 )
 
 

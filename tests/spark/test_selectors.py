@@ -1,5 +1,8 @@
-"""Leader selectors of every tier where a fleet is played: on shards where they look at one partition at a time, and on
-whole clusters where they do not; and what is said where one is not installed."""
+"""Leader selectors of every tier on a fleet.
+
+Selectors of single partitions run on shards, selectors of whole batches on whole clusters. A missing selector is an
+error that names it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from kframe.spark.play import Engine, play
 from kframe.spark.scenarios import single_scenario
 from tests.cli.running import kframe
 from tests.registry.conftest import compile_selectors
-from tests.spark.cutting import alone, cut, in_one, merged, same, scenario, table, to_play
-from tests.spark.fleets import directory
+from tests.spark.cutting import alone, concatenated, cut, merged, same, scenario, table, to_play
+from tests.spark.fleets import snapshot_directory
 from tests.spark.test_failover import frames, rows
 
 SNAPSHOT = generate(600, 6, racks=3, seed=4, health=Health(under_replicated=0.2, off_preferred=0.2))
@@ -41,39 +44,39 @@ def kframe_leader_selectors():
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory of plugins with a native selector."""
-    place = tmp_path_factory.mktemp("natives")
-    (place / "natives.py").write_text(NATIVE.format(library=str(compile_selectors(place))))
-    return place
+    directory = tmp_path_factory.mktemp("natives")
+    (directory / "natives.py").write_text(NATIVE.format(library=str(compile_selectors(directory))))
+    return directory
 
 
 @pytest.fixture(params=["native", "bulk", "scalar"])
 def engine(request: pytest.FixtureRequest, native: Path) -> Engine:
     """One of each tier, all of one rule: the last in-sync replica leads."""
-    place = native if request.param == "native" else EXAMPLES
-    return Engine(selectors=(f"last-in-sync-{request.param}",), plugins_dir=str(place))
+    plugins_dir = native if request.param == "native" else EXAMPLES
+    return Engine(selectors=(f"last-in-sync-{request.param}",), plugins_dir=str(plugins_dir))
 
 
 @pytest.mark.parametrize("verb", ["fail", "shutdown"])
-def test_selectors_that_look_at_one_partition_decide_the_same_on_shards(engine: Engine, verb: str) -> None:
+def test_partition_selectors_decide_the_same_on_shards(engine: Engine, verb: str) -> None:
     assert not engine.needs_whole_clusters()
-    one = scenario(verb, [1, 2], together=False)
-    parts = to_play(SNAPSHOT, cut(table(SNAPSHOT), [0, 2, 1, 1], range(600)), [one])
-    expected = alone(SNAPSHOT, one, selectors=engine.selector_maker()())
+    scenario_row = scenario(verb, [1, 2], together=False)
+    parts = to_play(SNAPSHOT, cut(table(SNAPSHOT), [0, 2, 1, 1], range(600)), [scenario_row])
+    expected = alone(SNAPSHOT, scenario_row, selectors=engine.selector_maker()())
     same(merged(play(parts, engine), parts[0]), expected)
-    assert expected["changes"] != alone(SNAPSHOT, one)["changes"]
+    assert expected["changes"] != alone(SNAPSHOT, scenario_row)["changes"]
 
 
-def test_one_that_looks_at_the_whole_batch_decides_otherwise_on_shards() -> None:
+def test_batch_selector_decides_differently_on_shards() -> None:
     """So clusters are played whole for it, and what is put together from pieces is decided as on one machine."""
     pytest.importorskip("kframe_rack_spread")
-    engine, one = Engine(selectors=("rack-spread",)), scenario(brokers=[2])
+    engine, scenario_row = Engine(selectors=("rack-spread",)), scenario(brokers=[2])
     assert engine.needs_whole_clusters()
     assert Engine(selectors=("first-in-sync", "rack-spread")).needs_whole_clusters()
-    expected = alone(SNAPSHOT, one, selectors=build_registry().selectors_for(["rack-spread"]))
+    expected = alone(SNAPSHOT, scenario_row, selectors=build_registry().selectors_for(["rack-spread"]))
     shards = cut(table(SNAPSHOT), [0, 2, 1, 1], range(600))
-    whole = to_play(SNAPSHOT, in_one(shards), [one])
+    whole = to_play(SNAPSHOT, concatenated(shards), [scenario_row])
     same(merged(play(whole, engine, whole=True), whole[0]), expected)
-    parts = to_play(SNAPSHOT, shards, [one])
+    parts = to_play(SNAPSHOT, shards, [scenario_row])
     assert merged(play(parts, engine), parts[0])["changes"] != expected["changes"]
 
 
@@ -83,7 +86,7 @@ def test_one_that_looks_at_the_whole_batch_decides_otherwise_on_shards() -> None
     (Engine(selectors=("first-in-sync",), plugins_dir="/nowhere"), "found /nowhere"),
     (Engine(selectors=("first-in-sync",), selector_options={"first-in-sync": {"rack": "a"}}), "option 'rack'"),
 ], ids=["unknown", "disabled", "no plugins dir", "wrong option"])  # fmt: skip
-def test_one_that_cannot_be_made_there_is_named_with_the_machine(engine: Engine, says: str) -> None:
+def test_selector_that_fails_to_build_is_named_with_the_machine(engine: Engine, says: str) -> None:
     with pytest.raises(PluginError) as caught:
         list(play([], engine))
     assert says in str(caught.value)
@@ -104,22 +107,22 @@ def test_on_spark_rack_spread_plays_clusters_whole(spark: Any) -> None:
 
 def test_a_native_selector_of_a_directory_decides_in_executors(spark: Any, native: Path, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
-    directory(tmp_path / "fleet" / "east", SNAPSHOT)
+    snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
     out = tmp_path / "out"
     done = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "last-in-sync-native",
                   "--plugins-dir", native, "--out", out, "-o", "json")  # fmt: skip
     assert done.exit_code == 0, done.output
-    found = [row.asDict() for row in spark.read.parquet(str(out / "changes")).collect()]
+    rows = [row.asDict() for row in spark.read.parquet(str(out / "changes")).collect()]
     make = Engine(selectors=("last-in-sync-native",), plugins_dir=str(native)).selector_maker()
     expected = alone(SNAPSHOT, scenario(brokers=[2]), selectors=make())["changes"]
-    told = {(row["topic"], row["partition"]): row["leader_after"] for row in expected}
-    assert {(row["topic"], row["partition"]): row["leader_after"] for row in found} == told
-    assert json.loads(done.stdout)["rows"][0]["states_changed"] == len(told)
+    expected_leaders = {(row["topic"], row["partition"]): row["leader_after"] for row in expected}
+    assert {(row["topic"], row["partition"]): row["leader_after"] for row in rows} == expected_leaders
+    assert json.loads(done.stdout)["rows"][0]["states_changed"] == len(expected_leaders)
 
 
-def test_one_that_executors_do_not_have_is_one_line(spark: Any, tmp_path: Path) -> None:
+def test_selector_missing_on_executors_is_one_line(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
-    directory(tmp_path / "fleet" / "east", SNAPSHOT)
+    snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
     done = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "rack-sprad")
     assert done.exit_code == 2, done.output
     (line,) = done.stderr.splitlines()

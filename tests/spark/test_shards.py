@@ -1,4 +1,4 @@
-"""Rows of partitions packed to shards and back; what is wrong with them is told by cluster."""
+"""Rows of partitions packed to shards and back; problems of shards are reported by cluster."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ NULLS = pa.nulls(250, pa.int32())
 def test_rows_of_mixed_clusters_come_back_in_order() -> None:
     east, west = table(SNAPSHOT, "east"), table(SNAPSHOT, "west")
     mixed = pa.concat_tables([east, west]).take(pa.array([(7 * row) % 500 for row in range(500)]))
-    found: dict[str, list[Any]] = {"east": [], "west": []}
+    actual: dict[str, list[Any]] = {"east": [], "west": []}
     for batch in pack(mixed.to_batches(max_chunksize=90), target=100):
         (shard,) = batch.to_pylist()
         rows = unpack(shard["pieces"])
         names = list(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True))
         assert len(names) == shard["rows"]
         assert names == sorted(names)
-        found[shard["cluster"]] += rows.to_pylist()
+        actual[shard["cluster"]] += rows.to_pylist()
     for name, whole in (("east", east), ("west", west)):
         assert (
-            sorted(found[name], key=lambda row: (row["topic"], row["partition"])) == whole.drop("cluster").to_pylist()
+            sorted(actual[name], key=lambda row: (row["topic"], row["partition"])) == whole.drop("cluster").to_pylist()
         )
 
 
 def test_a_topic_of_any_size_is_cut() -> None:
-    one_topic = table(generate(300, 3, topics=1))
-    assert [batch["rows"][0].as_py() for batch in pack(one_topic.to_batches(), target=128)] == [128, 128, 44]
+    single_topic = table(generate(300, 3, topics=1))
+    assert [batch["rows"][0].as_py() for batch in pack(single_topic.to_batches(), target=128)] == [128, 128, 44]
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_a_topic_of_any_size_is_cut() -> None:
         ("partition", NULLS, "field partition"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_played_is_told(column: str, values: Any, problem: str) -> None:
+def test_invalid_shard_is_a_problem(column: str, values: Any, problem: str) -> None:
     whole = table(SNAPSHOT)
-    bent = whole.set_column(whole.schema.get_field_index(column), column, values)
-    (row,) = play(to_play(SNAPSHOT, pack(bent.to_batches()), [scenario(brokers=[1])]), Engine())
-    told = row["problem"][0].as_py()
-    assert told.startswith("cluster east")
-    assert problem in told
+    changed = whole.set_column(whole.schema.get_field_index(column), column, values)
+    (row,) = play(to_play(SNAPSHOT, pack(changed.to_batches()), [scenario(brokers=[1])]), Engine())
+    answer = row["problem"][0].as_py()
+    assert answer.startswith("cluster east")
+    assert problem in answer
 
 
 def test_columns_that_are_not_there_are_unknown() -> None:
@@ -64,11 +64,11 @@ def test_columns_that_are_not_there_are_unknown() -> None:
     (row,) = play(to_play(SNAPSHOT, pack(known.to_batches()), [scenario(brokers=[1])]), Engine())
     (played,) = row.to_pylist()
     assert played["problem"] is None
-    assert {one["leader_epoch_after"] for one in played["changes"]} == {None}
-    assert {one["under_min_isr"] for one in played["conditions"]} == {None}
+    assert {row["leader_epoch_after"] for row in played["changes"]} == {None}
+    assert {row["under_min_isr"] for row in played["conditions"]} == {None}
 
 
-def test_a_broker_twice_is_told() -> None:
+def test_repeated_broker_is_a_problem() -> None:
     twice = replace(SNAPSHOT, brokers=(*SNAPSHOT.brokers, SNAPSHOT.brokers[0]))
     (row,) = play(to_play(twice, pack(table(SNAPSHOT).to_batches()), [scenario(brokers=[1])]), Engine())
     assert "broker 0 twice" in row["problem"][0].as_py()

@@ -15,7 +15,7 @@ from kframe.spark.reading import WHOLE_TABLES
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, Table
 from kframe.spark.sources import find_sources
-from tests.spark.fleets import BROKEN_STATE, directory, mixed, two_topics
+from tests.spark.fleets import BROKEN_STATE, mixed, snapshot_directory, two_topics
 
 CLUSTER_FILES = {"east": "east.zookeeper.jsonl", "north": "north.topics-describe.txt", "south": "south.kcat.json",
                  "west": "west.jsonl.gz"}  # fmt: skip
@@ -29,26 +29,26 @@ def reader(spark: Any) -> Any:
 
 def sorted_rows(frame: Any, table: Table) -> list[dict[str, Any]]:
     order = [(name, "ascending") for name in table.key]
-    found: list[dict[str, Any]] = frame.toArrow().sort_by(order).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = frame.toArrow().sort_by(order).to_pylist()
+    return rows
 
 
 @pytest.mark.parametrize("table", [PARTITIONS, BROKERS, TOPICS, CLUSTERS], ids=lambda table: table.name)
 def test_a_fleet_of_all_formats(reader: Any, tmp_path: Path, table: Table) -> None:
-    place = mixed(tmp_path / "fleet")
-    found = sorted_rows(reader.option("table", table.name).load(str(place)), table)
-    assert found == [
+    exports = mixed(tmp_path / "fleet")
+    rows = sorted_rows(reader.option("table", table.name).load(str(exports)), table)
+    assert rows == [
         row
         for cluster, file in CLUSTER_FILES.items()
-        for batch in rows_of(read_snapshot(place / file), cluster, table)
+        for batch in rows_of(read_snapshot(exports / file), cluster, table)
         for row in batch.to_pylist()
     ]
 
 
 def test_only_the_clusters_that_are_named_are_read(reader: Any, tmp_path: Path) -> None:
-    place = mixed(tmp_path / "fleet")
-    (place / "bad.jsonl").write_text("what is not read is not refused")
-    frame = reader.option("clusters", "east, west").load(str(place))
+    exports = mixed(tmp_path / "fleet")
+    (exports / "bad.jsonl").write_text("what is not read is not refused")
+    frame = reader.option("clusters", "east, west").load(str(exports))
     assert {row.cluster for row in frame.select("cluster").collect()} == {"east", "west"}
     assert frame.rdd.getNumPartitions() == 2
 
@@ -63,11 +63,11 @@ def test_a_relation_may_be_read_twice_in_a_query(reader: Any, tmp_path: Path) ->
 def test_filters_keep_files_unread_and_rows_out(
     reader: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = mixed(tmp_path / "fleet")
-    (place / "bad.jsonl").write_text("what is not read is not refused")
+    exports = mixed(tmp_path / "fleet")
+    (exports / "bad.jsonl").write_text("what is not read is not refused")
     frame = (
         reader.option("pushdown", "true")
-        .load(str(place))
+        .load(str(exports))
         .where("cluster in ('east', 'west') and topic = 'u' and leader >= 0")
     )
     assert [(row.cluster, row.topic) for row in frame.collect()] == [("east", "u")]
@@ -78,7 +78,7 @@ def test_filters_keep_files_unread_and_rows_out(
 
 def test_a_range_of_row_groups_is_a_spark_partition(reader: Any, tmp_path: Path) -> None:
     snapshot = generate(1_000, 5, 3, topics=10)
-    directory(tmp_path / "big", snapshot, 100)
+    snapshot_directory(tmp_path / "big", snapshot, 100)
     frame = reader.options(rowGroups=4, pushdown=True).load(str(tmp_path / "big"))
     assert frame.rdd.getNumPartitions() == 3
     assert sorted_rows(frame, PARTITIONS) == [
@@ -89,15 +89,17 @@ def test_a_range_of_row_groups_is_a_spark_partition(reader: Any, tmp_path: Path)
 
 
 def test_faults_end_a_query_or_go_to_quarantine(reader: Any, tmp_path: Path) -> None:
-    place = mixed(tmp_path / "fleet")
-    (place / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
-    (place / "west.jsonl.gz").write_bytes((place / "west.jsonl.gz").read_bytes()[:-9])
+    exports = mixed(tmp_path / "fleet")
+    (exports / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
+    (exports / "west.jsonl.gz").write_bytes((exports / "west.jsonl.gz").read_bytes()[:-9])
     with pytest.raises(Exception, match=r"east.zookeeper.jsonl:10 data of .*: found malformed JSON"):
-        reader.option("clusters", "east").load(str(place)).count()
+        reader.option("clusters", "east").load(str(exports)).count()
     tolerant = reader.option("clusters", "east,north,south,west").option("mode", "PERMISSIVE")
-    kept = {(row.cluster, row.topic) for row in tolerant.load(str(place)).select("cluster", "topic").collect()}
-    assert kept == {("east", "u"), ("north", "t"), ("south", "t")}
-    quarantined = reader.option("table", "quarantine").load(str(place)).orderBy("cluster").collect()
+    valid_topics = {
+        (row.cluster, row.topic) for row in tolerant.load(str(exports)).select("cluster", "topic").collect()
+    }
+    assert valid_topics == {("east", "u"), ("north", "t"), ("south", "t")}
+    quarantined = reader.option("table", "quarantine").load(str(exports)).orderBy("cluster").collect()
     assert [(row.cluster, row.topic, row.partitions) for row in quarantined] == [("east", "t", 2), ("west", None, None)]
     assert [row.place.rpartition("/")[2] for row in quarantined] == ["state", "west.jsonl.gz"]
     assert "damaged gzip" in quarantined[1].found
@@ -121,25 +123,25 @@ def test_another_schema_is_refused(reader: Any, tmp_path: Path) -> None:
 
 
 def test_partitions_are_written_as_snapshots(reader: Any, tmp_path: Path) -> None:
-    place, out = mixed(tmp_path / "fleet"), tmp_path / "out"
-    frame = reader.load(str(place)).repartition(3)
+    exports, out = mixed(tmp_path / "fleet"), tmp_path / "out"
+    frame = reader.load(str(exports)).repartition(3)
     frame.write.format("kframe").mode("append").save(str(out))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fleet", "out"]
     assert sorted(path.name for path in out.iterdir()) == sorted(CLUSTER_FILES)
-    wanted, found = read_snapshot(place / CLUSTER_FILES["east"]), read_snapshot(out / "east")
-    assert found.topics.names == wanted.topics.names
-    for name in wanted.partitions.numbers():
-        assert getattr(found.partitions, name).tolist() == getattr(wanted.partitions, name).tolist()
+    original, written = read_snapshot(exports / CLUSTER_FILES["east"]), read_snapshot(out / "east")
+    assert written.topics.names == original.topics.names
+    for name in original.partitions.numbers():
+        assert getattr(written.partitions, name).tolist() == getattr(original.partitions, name).tolist()
     with pytest.raises(Exception, match=r"out/east: found something already there"):
         frame.write.format("kframe").mode("append").save(str(out))
     frame.where("cluster = 'east'").write.format("kframe").mode("overwrite").save(str(out))
     assert sorted(path.name for path in out.iterdir()) == sorted(CLUSTER_FILES)
-    assert read_snapshot(out / "east").digest() == found.digest()
+    assert read_snapshot(out / "east").digest() == written.digest()
 
 
 def test_a_cluster_that_is_not_whole_is_not_written(reader: Any, tmp_path: Path) -> None:
-    place, out = mixed(tmp_path / "fleet"), tmp_path / "out"
-    frame = reader.load(str(place)).where("not (cluster = 'east' and topic = 't' and partition = 0)")
+    exports, out = mixed(tmp_path / "fleet"), tmp_path / "out"
+    frame = reader.load(str(exports)).where("not (cluster = 'east' and topic = 't' and partition = 0)")
     with pytest.raises(Exception, match=r"cluster east table partitions: found .* out of turn"):
         frame.write.format("kframe").mode("append").save(str(out))
     with pytest.raises(Exception, match="the schema of table partitions"):
@@ -151,7 +153,7 @@ def test_a_text_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
     """What one question has read, others have, though the file is gone; directories are still read in pieces."""
     text = tmp_path / "west.jsonl"
     text.write_text(two_topics())
-    directory(tmp_path / "east", generate(50, 4, seed=2))
+    snapshot_directory(tmp_path / "east", generate(50, 4, seed=2))
     sources = find_sources([str(tmp_path)])
     expected = {table.name: [row for source in sources for batch in rows_of(read_snapshot(source.path), source.cluster,
                 table) for row in batch.to_pylist()] for table in WHOLE_TABLES}  # fmt: skip
@@ -160,13 +162,13 @@ def test_a_text_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
     assert fleet.tables["topics"].count() > 0
     text.unlink()
     for table in WHOLE_TABLES:
-        found = fleet.tables[table.name].toArrow()
-        assert found.schema.names == table.schema.names
-        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected[table.name]))
+        rows = fleet.tables[table.name].toArrow()
+        assert rows.schema.names == table.schema.names
+        assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, expected[table.name]))
 
 
 def test_a_cluster_is_another_if_a_byte_of_it_is(tmp_path: Path) -> None:
-    east, text = directory(tmp_path / "east", generate(50, 4, seed=2)), tmp_path / "west.jsonl"
+    east, text = snapshot_directory(tmp_path / "east", generate(50, 4, seed=2)), tmp_path / "west.jsonl"
     text.write_text(two_topics())
     before = [fingerprint(inputs_of(str(path))) for path in (east, text)]
     assert [fingerprint(inputs_of(str(path))) for path in (east, text)] == before

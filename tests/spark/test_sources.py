@@ -14,11 +14,11 @@ from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import Piece, Question, pieces, read_piece
 from kframe.spark.schema import PARTITIONS
 from kframe.spark.sources import Source, find_sources
-from tests.spark.fleets import directory
+from tests.spark.fleets import snapshot_directory
 
 
-def names(tmp_path: Path, *places: str, name: str | None = None) -> list[str]:
-    return [source.cluster for source in find_sources([str(tmp_path / place) for place in places], name)]
+def names(tmp_path: Path, *patterns: str, name: str | None = None) -> list[str]:
+    return [source.cluster for source in find_sources([str(tmp_path / pattern) for pattern in patterns], name)]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("places,name,expected", [
+@pytest.mark.parametrize("patterns,name,expected", [
     (["mon"], None, ["east", "west"]),
     (["mon", "snap"], None, ["east", "west", "snap"]),
     (["*/east*"], "{parent}@{stem}", ["mon@east", "tue@east"]),
@@ -39,12 +39,12 @@ def files(tmp_path: Path) -> Path:
     (["mon", "mon/west.kcat.json"], None, ["east", "west"]),
 ])  # fmt: skip
 def test_clusters_are_named_by_their_files(
-    files: Path, places: list[str], name: str | None, expected: list[str]
+    files: Path, patterns: list[str], name: str | None, expected: list[str]
 ) -> None:
-    assert names(files, *places, name=name) == expected
+    assert names(files, *patterns, name=name) == expected
 
 
-@pytest.mark.parametrize("places,name,says", [
+@pytest.mark.parametrize("patterns,name,says", [
     (["mon", "tue"], None, r"tue/east.jsonl: found cluster east again, which is also in .*mon/east.zookeeper.jsonl.gz"),
     (["mon"], "one", "name: found 'one' for 2 sources"),
     (["mon"], "{day}", "name: found '{day}'"),
@@ -52,9 +52,9 @@ def test_clusters_are_named_by_their_files(
     (["mon/west.kcat.json"], "a/b", "cluster name 'a/b'"),
     (["mon/west.kcat.json"], "_w", "cluster name '_w'"),
 ])  # fmt: skip
-def test_what_cannot_be_named_is_refused(files: Path, places: list[str], name: str | None, says: str) -> None:
+def test_what_cannot_be_named_is_refused(files: Path, patterns: list[str], name: str | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        names(files, *places, name=name)
+        names(files, *patterns, name=name)
 
 
 FILTERS: list[tuple[Any, Condition | None]] = [
@@ -70,9 +70,9 @@ FILTERS: list[tuple[Any, Condition | None]] = [
 ]
 
 
-@pytest.mark.parametrize("found,expected", FILTERS, ids=[repr(found) for found, _ in FILTERS])
-def test_filters_are_taken_over_or_given_back(found: Any, expected: Condition | None) -> None:
-    assert condition(found, PARTITIONS.schema) == expected
+@pytest.mark.parametrize("spark_filter,expected", FILTERS, ids=[repr(spark_filter) for spark_filter, _ in FILTERS])
+def test_filters_are_taken_over_or_given_back(spark_filter: Any, expected: Condition | None) -> None:
+    assert condition(spark_filter, PARTITIONS.schema) == expected
 
 
 CONDITIONS: list[tuple[str, list[Condition], int]] = [
@@ -91,20 +91,20 @@ CONDITIONS: list[tuple[str, list[Condition], int]] = [
 ]
 
 
-@pytest.mark.parametrize("conditions,groups", [one[1:] for one in CONDITIONS], ids=[one[0] for one in CONDITIONS])
+@pytest.mark.parametrize("conditions,groups", [case[1:] for case in CONDITIONS], ids=[case[0] for case in CONDITIONS])
 def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path, conditions: list[Condition], groups: int) -> None:
     snapshot = generate(1_000, 5, 3, topics=10)
     renamed = [f"t-{number:07}" for number in range(10)]
     object.__setattr__(snapshot.topics, "names", tuple(renamed))
-    source = Source(str(directory(tmp_path / "big", snapshot, 100)), "big")
-    found = pieces([source], Question(PARTITIONS, tuple(conditions)), 3)
-    assert sum(len(piece.groups or ()) for piece in found) == groups
-    assert all(len(piece.groups or ()) <= 3 for piece in found)
+    source = Source(str(snapshot_directory(tmp_path / "big", snapshot, 100)), "big")
+    pieces_ = pieces([source], Question(PARTITIONS, tuple(conditions)), 3)
+    assert sum(len(piece.groups or ()) for piece in pieces_) == groups
+    assert all(len(piece.groups or ()) <= 3 for piece in pieces_)
     question = Question(PARTITIONS, tuple(conditions))
-    wanted = [row for batch in read_piece(Piece(source), question) for row in batch.to_pylist()]
-    assert [row for piece in found for batch in read_piece(piece, question) for row in batch.to_pylist()] == wanted
+    expected = [row for batch in read_piece(Piece(source), question) for row in batch.to_pylist()]
+    assert [row for piece in pieces_ for batch in read_piece(piece, question) for row in batch.to_pylist()] == expected
 
 
 def test_a_tolerant_reading_takes_a_directory_whole(tmp_path: Path) -> None:
-    source = Source(str(directory(tmp_path / "big", generate(1_000, 5, 3), 100)), "big")
+    source = Source(str(snapshot_directory(tmp_path / "big", generate(1_000, 5, 3), 100)), "big")
     assert pieces([source], Question(PARTITIONS, (), tolerant=True)) == [Piece(source)]

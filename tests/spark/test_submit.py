@@ -14,7 +14,7 @@ from pyarrow import parquet
 from kframe.snapshot.generate import generate
 from tests.snapshot.samples import ROOT
 from tests.spark.cutting import alone, scenario
-from tests.spark.fleets import directory
+from tests.spark.fleets import snapshot_directory
 from tests.spark.processes import BIN, LOCAL, environment, server, settings
 
 CLASSES = "org.apache.spark.deploy"
@@ -39,7 +39,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 def test_a_fleet_on_two_workers_by_spark_submit(master: str, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     for name, snapshot in FLEET.items():
-        directory(tmp_path / "fleet" / name, snapshot)
+        snapshot_directory(tmp_path / "fleet" / name, snapshot)
     out = tmp_path / "out"
     conf = {**LOCAL, "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.executor.cores": 1,
             "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
@@ -50,8 +50,8 @@ def test_a_fleet_on_two_workers_by_spark_submit(master: str, tmp_path: Path) -> 
         env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # it mixes both streams
-    assert [row["cluster"] for row in told] == list(FLEET)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # it mixes both streams
+    assert [row["cluster"] for row in rows] == list(FLEET)
     changes = parquet.read_table(out / "changes").to_pylist()
     for name, snapshot in FLEET.items():
         expected = alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)["changes"]

@@ -28,12 +28,12 @@ HEALTHY = generate(20, 3, racks=2)
 def alone(snapshot: Snapshot, how: Sweeping, cluster: str = "east") -> Rows:
     """What one machine says, in the rows of a fleet."""
     swept = sweep(snapshot, how.config, depth=how.depth, racks=how.racks)
-    places: dict[str, int] = {}
-    found = []
+    ranks: dict[str, int] = {}
+    rows = []
     for rank, row in enumerate(failures_table(swept, swept.ranked(how.by)).to_pylist(), 1):
-        places[row["kind"]] = places.get(row["kind"], 0) + 1
-        found.append({"cluster": cluster, "rank": rank, "rank_of_kind": places[row["kind"]], **row, "problem": None})
-    return found
+        ranks[row["kind"]] = ranks.get(row["kind"], 0) + 1
+        rows.append({"cluster": cluster, "rank": rank, "rank_of_kind": ranks[row["kind"]], **row, "problem": None})
+    return rows
 
 
 def together(snapshot: Snapshot, how: Sweeping, parts: Iterable[pa.RecordBatch], *, summed: bool) -> Rows:
@@ -44,15 +44,15 @@ def together(snapshot: Snapshot, how: Sweeping, parts: Iterable[pa.RecordBatch],
         sums = counts.group_by(list(COUNTS.key)).aggregate([("count", "sum")])
         counts = sums.rename_columns({"count_sum": "count"})
     facts = pa.Table.from_batches(given_rows[:1])
-    found = ranked(counts, facts, how)
-    assert found.schema == FAILURES.schema
-    listed: Rows = found.to_pylist()
+    table = ranked(counts, facts, how)
+    assert table.schema == FAILURES.schema
+    listed: Rows = table.to_pylist()
     return listed
 
 
 @settings(max_examples=60)
 @given(st.data())
-def test_shards_rank_what_one_machine_ranks(data: st.DataObject) -> None:
+def test_sweep_of_shards_equals_one_machine(data: st.DataObject) -> None:
     snapshot = data.draw(clusters())
     config: Mapping[str, object] = data.draw(st.sampled_from([{}, {"unclean.leader.election.enable": "true"}]))
     how = Sweeping(config, data.draw(st.sampled_from([2, 2, 1])), data.draw(st.booleans()),
@@ -60,41 +60,39 @@ def test_shards_rank_what_one_machine_ranks(data: st.DataObject) -> None:
     whole = table(snapshot)
     owners = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=7))
     parts = cut(whole, owners, data.draw(st.permutations(range(whole.num_rows))))
-    found = together(snapshot, how, data.draw(st.permutations(parts)), summed=data.draw(st.booleans()))
-    assert found == alone(snapshot, how)
+    actual = together(snapshot, how, data.draw(st.permutations(parts)), summed=data.draw(st.booleans()))
+    assert actual == alone(snapshot, how)
 
 
-def test_spark_ranks_what_one_machine_ranks(spark: Any) -> None:
-    """A real cluster, a generated one and one without settings, cut small; and one that cannot be swept."""
+def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
+    """A real cluster, a generated one, one without settings and one with a problem, cut into small shards."""
     listed = read_snapshot(example("healthy", "kcat"))
     made = generate(2000, 9, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2))
     fleet = {"real": read_snapshot(example("healthy", "zookeeper")), "made": made, "unknown": listed, "odd": made}
     partitions, brokers, known = frames(spark, fleet)
     how = Sweeping({"min.insync.replicas": "2"}, by=SortBy.UNDER_MIN_ISR)
     swept = sweeping.sweep(partitions, brokers, known.where("cluster != 'odd'"), how.config, by=how.by, target=300)
-    found: dict[str, Rows] = {}
+    actual: dict[str, Rows] = {}
     for row in rows(swept.orderBy("cluster", "rank")):
-        found.setdefault(row["cluster"], []).append(row)
-    odd = found.pop("odd")
-    assert [(row["problem"], row["rank"]) for row in odd] == [
+        actual.setdefault(row["cluster"], []).append(row)
+    failed = actual.pop("odd")
+    assert [(row["problem"], row["rank"]) for row in failed] == [
         ("partitions of cluster odd, which the clusters table lacks", None)
     ]
-    assert found == {name: alone(fleet[name], how, name) for name in found}
-    assert {row["under_min_isr"] for row in found["unknown"]} == {None}
-    assert found.keys() == {"real", "made", "unknown"}
+    assert actual == {name: alone(fleet[name], how, name) for name in actual}
+    assert {row["under_min_isr"] for row in actual["unknown"]} == {None}
+    assert actual.keys() == {"real", "made", "unknown"}
 
 
 @given(clusters(), st.sampled_from([1, 2]), st.booleans(), st.sampled_from(list(SortBy)))
-def test_a_cluster_held_whole_is_swept_as_on_one_machine(
-    snapshot: Snapshot, depth: int, racks: bool, by: SortBy
-) -> None:
+def test_whole_cluster_sweep_equals_one_machine(snapshot: Snapshot, depth: int, racks: bool, by: SortBy) -> None:
     how = Sweeping(depth=depth, racks=racks, by=by)
-    found = sweep_whole("east", snapshot, how)
-    assert found.schema == FAILURES.schema
-    assert found.to_pylist() == alone(snapshot, how)
+    table = sweep_whole("east", snapshot, how)
+    assert table.schema == FAILURES.schema
+    assert table.to_pylist() == alone(snapshot, how)
 
 
-def test_a_cluster_held_whole_without_leaders_is_told() -> None:
+def test_unknown_leaders_are_a_problem() -> None:
     bare = replace(HEALTHY, partitions=replace(HEALTHY.partitions, leader=None, isr=None))
     (row,) = sweep_whole("east", bare, Sweeping()).to_pylist()
     assert row["cluster"] == "east"

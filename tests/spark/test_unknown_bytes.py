@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import event, given
@@ -17,29 +17,31 @@ from kframe.whatif import WhatIf
 from kframe.whatif.document import API_COLUMNS, broker_records
 from tests.spark.cutting import clusters, scenario, scenarios, table, together, try_alone
 
+#: Requests and bytes by broker id and API; bytes are None where unknown.
+Traffic: TypeAlias = dict[tuple[int, str], tuple[int, int | None]]
 HEALTHY = generate(80, 6, 2, racks=2, seed=4, health=Health(off_preferred=0.3))
 
 
 def without_endpoints(snapshot: Snapshot, *brokers: int) -> Snapshot:
-    facts = (replace(one, endpoints=None) if one.broker_id in brokers else one for one in snapshot.brokers)
+    facts = (replace(broker, endpoints=None) if broker.broker_id in brokers else broker for broker in snapshot.brokers)
     return replace(snapshot, brokers=tuple(facts))
 
 
-def of_one_machine(snapshot: Snapshot, one: dict[str, Any]) -> dict[tuple[int, str], tuple[int, int | None]]:
+def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traffic:
     """Requests and bytes of each broker and kind, where any are sent, as ``kframe whatif`` tells them."""
     whatif = WhatIf(snapshot)
-    act = {"fail": whatif.fail, "shutdown": whatif.shutdown}[one["verb"]]
-    records = list(broker_records(act(one["brokers"], together=one["together"])))
+    act = {"fail": whatif.fail, "shutdown": whatif.shutdown}[scenario_row["verb"]]
+    records = list(broker_records(act(scenario_row["brokers"], together=scenario_row["together"])))
     return {
         (record["broker_id"], api.value): (record[f"{column}_requests"], record[f"{column}_bytes"])
         for record in records for api, column in API_COLUMNS.items() if record[f"{column}_requests"]
     }  # fmt: skip
 
 
-def of_a_fleet(snapshot: Snapshot, one: dict[str, Any], target: int) -> dict[tuple[int, str], tuple[int, int | None]]:
+def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any], target: int) -> Traffic:
     """The same, summed over the rows of REQUESTS; null if any is."""
     sums: dict[tuple[int, str], list[tuple[int, int | None]]] = defaultdict(list)
-    for row in together(snapshot, one, list(pack(table(snapshot).to_batches(), target)))["requests"]:
+    for row in together(snapshot, scenario_row, list(pack(table(snapshot).to_batches(), target)))["requests"]:
         sums[row["broker_id"], row["api"]].append((row["requests"], row["bytes"]))
     return {
         key: (sum(requests for requests, _ in rows),
@@ -50,11 +52,11 @@ def of_a_fleet(snapshot: Snapshot, one: dict[str, Any], target: int) -> dict[tup
 
 @pytest.mark.parametrize("unknown", [(), (5,), (1, 5), tuple(range(6))])
 @pytest.mark.parametrize("together", [True, False])
-def test_a_fleet_says_the_bytes_that_one_machine_says(unknown: tuple[int, ...], together: bool) -> None:
+def test_fleet_bytes_equal_single_machine(unknown: tuple[int, ...], together: bool) -> None:
     snapshot = without_endpoints(HEALTHY, *unknown)
-    for one in (scenario(brokers=[0, 2], together=together), scenario("shutdown", [5, 3], together=together)):
-        expected = of_one_machine(snapshot, one)
-        assert of_a_fleet(snapshot, one, 30) == expected
+    for scenario_row in (scenario(brokers=[0, 2], together=together), scenario("shutdown", [5, 3], together=together)):
+        expected = of_single_machine(snapshot, scenario_row)
+        assert of_a_fleet(snapshot, scenario_row, 30) == expected
         sizes = {size for _, size in expected.values()}
         assert (None in sizes) is bool(unknown)
 
@@ -79,13 +81,13 @@ def test_sizes_are_known_again_once_the_broker_is_gone() -> None:
 @given(st.data())
 def test_any_cluster_says_the_same_bytes(data: st.DataObject) -> None:
     snapshot = data.draw(clusters(least=1))
-    one = data.draw(scenarios(snapshot))
-    if one["verb"] == "elect" or isinstance(try_alone(snapshot, one), str):
+    scenario_row = data.draw(scenarios(snapshot))
+    if scenario_row["verb"] == "elect" or isinstance(try_alone(snapshot, scenario_row), str):
         return
     unknown = data.draw(st.lists(st.sampled_from([broker.broker_id for broker in snapshot.brokers]), max_size=2))
     bare = without_endpoints(snapshot, *unknown)
-    expected = of_one_machine(bare, one)
+    expected = of_single_machine(bare, scenario_row)
     event("some unknown" if any(size is None for _, size in expected.values()) else "all known")
     deleting = snapshot.topics.deleting
     target = 3 if deleting is None or not deleting.any() else 1000
-    assert of_a_fleet(bare, one, target) == expected
+    assert of_a_fleet(bare, scenario_row, target) == expected

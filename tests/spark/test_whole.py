@@ -18,7 +18,7 @@ from kframe.spark.session import _local_settings
 from kframe.spark.stages import FAILOVER
 from kframe.spark.whole import Output, Unit, opened, play_units, units_of
 from tests.spark.cutting import alone, scenario
-from tests.spark.fleets import directory
+from tests.spark.fleets import snapshot_directory
 
 MARK = Mark("how", "of what")
 
@@ -34,7 +34,7 @@ def test_the_largest_cluster_comes_first() -> None:
     assert units(("a", 10, 1), ("b", 30, 1), ("c", None, 1), ("d", 20, 1)) == [("b", 1), ("d", 1), ("a", 1), ("c", 1)]
 
 
-def test_scenarios_of_one_cluster_keep_several_cores_busy() -> None:
+def test_scenarios_of_a_cluster_use_several_cores() -> None:
     assert units(("a", 10, 3)) == [("a", 1)] * 3
     assert units(("a", 10, 200)) == [("a", 3)] * 66 + [("a", 2)]
     assert {count for _, count in units(("a", 10, 10_000))} == {16}
@@ -42,10 +42,10 @@ def test_scenarios_of_one_cluster_keep_several_cores_busy() -> None:
 
 @pytest.fixture
 def east(tmp_path: Path) -> ClusterInput:
-    return ClusterInput("east", str(directory(tmp_path / "east", generate(60, 4, racks=2, seed=3))), False, 60)
+    return ClusterInput("east", str(snapshot_directory(tmp_path / "east", generate(60, 4, racks=2, seed=3))), False, 60)
 
 
-def test_what_is_played_is_written_and_marked_one_by_one(east: ClusterInput, tmp_path: Path) -> None:
+def test_each_scenario_is_written_and_marked(east: ClusterInput, tmp_path: Path) -> None:
     out = tmp_path / "out"
     some = tuple((scenario(brokers=[broker], name=f"b{broker}"), MARK) for broker in (1, 9, 2))
     output = Output(tuple(FAILOVER.makers), IMPACTS, out=str(out), staged=str(out / "_staged"))
