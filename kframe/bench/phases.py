@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -84,13 +84,10 @@ class TimedSelection(Selection):
         super().__init__(selectors)
         self._watch = watch
 
-    def choose(
-        self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8,
-        builtin: Callable[[Int32], Int32],
-    ) -> Int32:  # fmt: skip
+    def choose(self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """See Selection."""
         start = time.perf_counter()
-        leader = super().choose(cluster, kind, rows, unclean_allowed, builtin)
+        leader = super().choose(cluster, kind, rows, unclean_allowed)
         self._watch.phases.choose_seconds += time.perf_counter() - start
         return leader
 

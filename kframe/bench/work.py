@@ -169,5 +169,5 @@ def state_bytes(context: Context) -> int:
     columns = (topics.ids, topics.first_row, topics.block_length, topics.partition_count, topics.unclean,
                topics.min_insync, topics.deleting)  # fmt: skip
     names = sum(len(name) + 49 for name in topics.names)
-    kept = context.hosts.nbytes + context.gauges.nbytes
+    kept = context.replica_index.nbytes + context.gauges.nbytes
     return cluster.partitions.nbytes + sum(column.nbytes for column in columns) + names + kept

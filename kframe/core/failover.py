@@ -44,7 +44,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from topic_deletion.resume(context)
     yield from elect_leaders.elect_stored(context)
     yield from leader_rebalance.start(context)
-    context.hosts.catch_up()  # brokers wait for nothing now
+    context.replica_index.catch_up()  # brokers wait for nothing now
 
 
 def _report_cluster(context: Context) -> None:

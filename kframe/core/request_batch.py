@@ -55,8 +55,8 @@ class RequestBatch:
         if len(rows):
             self._metadata.append(rows.astype(np.int32, copy=False))
 
-    def close(self, controller_id: int, controller_epoch: int) -> ControlRequests:
-        """The requests of this batch, for brokers that are registered now."""
+    def close(self, controller_id: int, controller_epoch: int, number: int = 0) -> ControlRequests:
+        """The requests of this batch, as batch ``number``, for brokers that are registered now."""
         leading, is_new, _ = self._by_broker(
             [(brokers, rows, np.full(len(rows), new, np.uint8), None) for brokers, rows, new in self._leading]
         )
@@ -75,6 +75,7 @@ class RequestBatch:
             stop_leader_epoch=leader_epoch,
             stop_delete=delete,
             occasion=self._occasion,
+            batch=number,
         )
 
     def _metadata_rows(self) -> Int32:

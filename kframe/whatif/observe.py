@@ -122,16 +122,9 @@ class WatchedSelection(Selection):
         super().__init__(selectors)
         self._watch = watch
 
-    def choose(
-        self,
-        cluster: ClusterState,
-        kind: ElectionKind,
-        rows: Int32,
-        unclean_allowed: UInt8,
-        builtin: Callable[[Int32], Int32],
-    ) -> Int32:
+    def choose(self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """See Selection."""
-        leader = super().choose(cluster, kind, rows, unclean_allowed, builtin)
+        leader = super().choose(cluster, kind, rows, unclean_allowed)
         if len(rows):
             self._watch(cluster, kind, rows, unclean_allowed, leader)
         return leader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state_machines import partition_state_machine
@@ -23,17 +23,10 @@ class Overheard(Selection):
         super().__init__({})
         self.heard: list[tuple[ElectionKind, list[str], list[int]]] = []
 
-    def choose(
-        self,
-        cluster: ClusterState,
-        kind: ElectionKind,
-        rows: Int32,
-        unclean_allowed: UInt8,
-        builtin: Callable[[Int32], Int32],
-    ) -> Int32:
+    def choose(self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         if len(rows):
             self.heard.append((kind, [cluster.name(row) for row in rows.tolist()], unclean_allowed.tolist()))
-        return super().choose(cluster, kind, rows, unclean_allowed, builtin)
+        return super().choose(cluster, kind, rows, unclean_allowed)
 
 
 def world(

@@ -57,7 +57,7 @@ def request(driver: Driver, event: Any) -> None:
 
 def answer(driver: Driver, *brokers: int, batch: int | None = None, error: ErrorCode = NONE, epoch: int = 1) -> None:
     """Brokers answer UpdateMetadata, by default that of the newest batch."""
-    newest = driver.context.acknowledgements.next_batch - 1
+    newest = driver.context.term.acknowledgements.next_batch - 1
     for broker in brokers:
         driver.handle(UpdateMetadataAnswered(broker, error, epoch, newest if batch is None else batch))
         driver.follow()
@@ -119,13 +119,13 @@ def test_broker_that_dies_is_waited_for_no_longer(driver: Driver, event: Any, to
 def test_broker_that_registers_anew_answers_with_all_metadata(driver: Driver) -> None:
     """What was queued for the earlier registration is dropped, and a later batch announces everything."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
-    created = driver.context.acknowledgements.next_batch - 1
+    created = driver.context.term.acknowledgements.next_batch - 1
     answer(driver, 1, 2)
     answer(driver, 3, error=ErrorCode.STALE_BROKER_EPOCH)
     driver.ensemble.unregister_brokers([3])
     driver.start_broker(3)
     request(driver, BrokersChanged())
-    assert driver.context.acknowledgements.next_batch - 1 > created
+    assert driver.context.term.acknowledgements.next_batch - 1 > created
     assert codes(driver) is None
     answer(driver, 3)
     assert codes(driver) == {"new": NONE}
@@ -134,7 +134,7 @@ def test_broker_that_registers_anew_answers_with_all_metadata(driver: Driver) ->
 def test_request_is_answered_by_a_later_merged_batch(driver: Driver) -> None:
     """A transport may merge requests: the answer names the newest batch that it contains."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
-    first = driver.context.acknowledgements.next_batch - 1
+    first = driver.context.term.acknowledgements.next_batch - 1
     request(driver, CreateTopicsRequested((NewTopic("newer", 1, 1),), 0, token=2))
     answer(driver, 1, 2, batch=first)
     assert codes(driver) is None
@@ -156,7 +156,7 @@ def test_answer_of_an_earlier_term_proves_nothing(driver: Driver) -> None:
 
 def test_broker_that_refuses_metadata_is_not_believed_later(driver: Driver) -> None:
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
-    refused = driver.context.acknowledgements.next_batch - 1
+    refused = driver.context.term.acknowledgements.next_batch - 1
     answer(driver, 1, 2)
     answer(driver, 3, batch=refused, error=ErrorCode.UNKNOWN_SERVER_ERROR)
     request(driver, CreateTopicsRequested((NewTopic("newer", 1, 1),), 0, token=2))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.state.replica_index import NOTES_MAX, Hosts
+from kframe.core.state.replica_index import NOTES_MAX, ReplicaIndex
 from kframe.core.topics.replica_assignment import Assignments, assign
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
@@ -31,7 +31,7 @@ def mask(*brokers: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return chosen
 
 
-def give(cluster: ClusterState, hosts: Hosts, row: int, replicas: list[int]) -> None:
+def give(cluster: ClusterState, hosts: ReplicaIndex, row: int, replicas: list[int]) -> None:
     lists = Ragged.of([replicas])
     assign(cluster.partitions, np.array([row], np.int32), Assignments(lists, np.zeros(len(replicas), np.uint8)))
     hosts.note(np.array([row], np.int32))
@@ -40,7 +40,7 @@ def give(cluster: ClusterState, hosts: Hosts, row: int, replicas: list[int]) -> 
 @given(st.data())
 def test_no_row_is_missed(data: st.DataObject) -> None:
     cluster = cluster_with(data.draw(st.integers(1, 40)))
-    hosts = Hosts(cluster)
+    hosts = ReplicaIndex(cluster)
     lists = st.lists(st.integers(0, BROKERS - 1), unique=True, max_size=4)
     for _ in range(data.draw(st.integers(1, 12))):
         match data.draw(st.sampled_from(["ask", "give", "grow", "drop"])):
@@ -60,7 +60,7 @@ def test_no_row_is_missed(data: st.DataObject) -> None:
 
 def test_one_broker_costs_what_it_hosts() -> None:
     cluster = cluster_with(6_000)
-    hosts = Hosts(cluster)
+    hosts = ReplicaIndex(cluster)
     for broker in range(BROKERS):
         assert len(hosts.rows_on(mask(broker))) == 2_000
     give(cluster, hosts, 0, [5])
@@ -70,7 +70,7 @@ def test_one_broker_costs_what_it_hosts() -> None:
 @pytest.mark.parametrize("notes", [NOTES_MAX, 10 * NOTES_MAX])
 def test_notes_do_not_pile_up(notes: int) -> None:
     cluster = cluster_with(6_000)
-    hosts = Hosts(cluster)
+    hosts = ReplicaIndex(cluster)
     hosts.rows_on(mask(0))
     for note in range(notes):
         give(cluster, hosts, note % 7, [note % BROKERS])

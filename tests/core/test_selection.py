@@ -17,7 +17,7 @@ from kframe.errors import ShapeError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
-from kframe.model.elections import ElectionBatch
+from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 from kframe.registry.trials import random_cluster, random_election
 
@@ -53,9 +53,14 @@ ROWS = np.arange(4, dtype=np.int32)
 NONE_UNCLEAN = np.zeros(4, np.uint8)
 
 
+def electing(selectors: dict[ElectionKind, LeaderSelector], fallback: int = 0) -> Selection:
+    """A selection whose fallback elects the broker of index ``fallback``."""
+    return Selection(selectors, lambda cluster, kind, rows, allowed: np.full(len(rows), fallback, np.int32))
+
+
 def choose(selection: Selection, kind: ElectionKind = OFFLINE, unclean: UInt8 = NONE_UNCLEAN) -> list[int]:
-    """The leaders of the small cluster; the built-in rule is always for broker index 0."""
-    leader = selection.choose(small_cluster(), kind, ROWS, unclean, lambda rows: np.zeros(len(rows), np.int32))
+    """The leaders of the small cluster."""
+    leader = selection.choose(small_cluster(), kind, ROWS, unclean)
     return [int(one) for one in leader]
 
 
@@ -137,7 +142,7 @@ def test_a_batch_is_read_while_its_election_lasts() -> None:
 
 def test_a_selector_that_keeps_its_batch_can_read_no_more_of_it() -> None:
     kept: list[ElectionBatch] = []
-    selection = Selection({OFFLINE: Sly(lambda batch, leader: kept.append(batch))})
+    selection = electing({OFFLINE: Sly(lambda batch, leader: kept.append(batch))})
     assert choose(selection) == [NO_LEADER] * 4
     assert kept[0].candidates[0].tolist() == [0, 1, 2]
     with pytest.raises(AttributeError, match="the election is over"):
@@ -206,26 +211,26 @@ def test_equal_batches_have_equal_seeds_and_others_have_others() -> None:
 def test_without_a_selector_the_built_in_rule_gets_the_rows_as_they_are() -> None:
     asked: list[Int32] = []
 
-    def builtin(rows: Int32) -> Int32:
+    def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
         asked.append(rows)
         return rows
 
-    selection = Selection({ElectionKind.PREFERRED: FirstInSync("x")})
-    assert selection.choose(small_cluster(), OFFLINE, ROWS, NONE_UNCLEAN, builtin) is ROWS
+    selection = Selection({ElectionKind.PREFERRED: FirstInSync("x")}, fallback)
+    assert selection.choose(small_cluster(), OFFLINE, ROWS, NONE_UNCLEAN) is ROWS
     assert asked == [ROWS]
 
 
 def test_a_selector_is_not_asked_about_nothing() -> None:
-    selection = Selection({OFFLINE: Sly(lambda batch, leader: pytest.fail("asked"))})
+    selection = electing({OFFLINE: Sly(lambda batch, leader: pytest.fail("asked"))})
     empty = np.empty(0, np.int32)
-    assert len(selection.choose(small_cluster(), OFFLINE, empty, np.empty(0, np.uint8), lambda rows: rows)) == 0
+    assert len(selection.choose(small_cluster(), OFFLINE, empty, np.empty(0, np.uint8))) == 0
 
 
 def test_a_lawful_choice_stands() -> None:
     def second(batch: ElectionBatch, leader: Int32) -> None:
         leader[:] = [1, NO_LEADER, 1, 0]
 
-    selection = Selection({OFFLINE: Sly(second)})
+    selection = electing({OFFLINE: Sly(second)})
     assert choose(selection) == [1, NO_LEADER, 1, 0]
     assert not selection.faults
     assert selection.last_fault is None
@@ -234,9 +239,9 @@ def test_a_lawful_choice_stands() -> None:
 def test_an_out_of_sync_choice_stands_where_it_is_allowed() -> None:
     cluster = small_cluster()
     cluster.partitions.isr_count[:] = 0
-    selection = Selection({OFFLINE: Sly(lambda batch, leader: leader.fill(2))})
+    selection = electing({OFFLINE: Sly(lambda batch, leader: leader.fill(2))}, NO_LEADER)
     unclean = np.array([1, 0, 1, 0], np.uint8)
-    leader = selection.choose(cluster, OFFLINE, ROWS, unclean, lambda rows: np.full(len(rows), NO_LEADER, np.int32))
+    leader = selection.choose(cluster, OFFLINE, ROWS, unclean)
     assert leader.tolist() == [2, NO_LEADER, 2, NO_LEADER]
     assert selection.faults == {("sly", FaultKind.NOT_IN_SYNC): 2}
 
@@ -265,7 +270,7 @@ def test_only_unlawful_choices_are_replaced(
     def write(batch: ElectionBatch, leader: Int32) -> None:
         leader[:] = written
 
-    selection = Selection({kind: Sly(write)})
+    selection = electing({kind: Sly(write)})
     assert choose(selection, kind) == leaders
     assert selection.faults == {("sly", fault): count for fault, count in faults.items()}
 
@@ -281,8 +286,8 @@ def test_a_broker_that_may_not_lead_does_not(kind: ElectionKind, trouble: str) -
     else:
         for row in range(4):
             cluster.flag_replicas(row, np.array([0]), ReplicaFlag.OFFLINE_DIR)
-    selection = Selection({kind: Sly(lambda batch, leader: leader.fill(0))})
-    leader = selection.choose(cluster, kind, ROWS, NONE_UNCLEAN, lambda rows: np.full(len(rows), 1, np.int32))
+    selection = electing({kind: Sly(lambda batch, leader: leader.fill(0))}, 1)
+    leader = selection.choose(cluster, kind, ROWS, NONE_UNCLEAN)
     assert leader.tolist() == [1, 1, 1, 1]
     assert selection.faults == {("sly", FaultKind.NOT_ELIGIBLE): 4}
 
@@ -333,7 +338,7 @@ def write_to_the_batch(batch: ElectionBatch, leader: Int32) -> None:
 def test_a_selector_that_fails_is_named_and_the_built_in_rule_decides_everything(
     act: Callable[[ElectionBatch, Int32], Any], fault: FaultKind, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    selection = Selection({OFFLINE: Sly(act)})
+    selection = electing({OFFLINE: Sly(act)})
     assert choose(selection) == [0, 0, 0, 0]
     assert selection.faults == {("sly", fault): 4}
     (record,) = caplog.records
@@ -345,7 +350,7 @@ def test_a_selector_that_fails_is_named_and_the_built_in_rule_decides_everything
 
 
 def test_a_fault_is_logged_once_a_batch_with_a_few_names(caplog: pytest.LogCaptureFixture) -> None:
-    selection = Selection({OFFLINE: Sly(lambda batch, leader: leader.fill(2))})
+    selection = electing({OFFLINE: Sly(lambda batch, leader: leader.fill(2))})
     choose(selection)
     (record,) = caplog.records
     assert record.message == (
@@ -364,8 +369,8 @@ def test_what_a_selector_writes_later_counts_for_nothing() -> None:
         leader[:] = 1
         kept.append(leader)
 
-    cluster, selection = small_cluster(), Selection({OFFLINE: Sly(keep)})
-    leader = selection.choose(cluster, OFFLINE, ROWS, NONE_UNCLEAN, lambda rows: rows)
+    cluster, selection = small_cluster(), electing({OFFLINE: Sly(keep)})
+    leader = selection.choose(cluster, OFFLINE, ROWS, NONE_UNCLEAN)
     kept[0][:] = 2
     assert leader.tolist() == [1, 1, 1, 1]
 
@@ -383,7 +388,7 @@ def test_the_columns_are_out_of_reach() -> None:
 
 def test_rows_and_permissions_must_match() -> None:
     with pytest.raises(ShapeError, match="4 rows, 3 unclean_allowed"):
-        Selection({}).choose(small_cluster(), OFFLINE, ROWS, np.zeros(3, np.uint8), lambda rows: rows)
+        electing({}).choose(small_cluster(), OFFLINE, ROWS, np.zeros(3, np.uint8))
 
 
 def test_faults_name_the_first_rule_broken() -> None:

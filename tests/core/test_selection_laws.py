@@ -140,14 +140,14 @@ written = st.lists(st.one_of(st.integers(-2, BROKERS), st.sampled_from([-(2**31)
 
 def chosen(world: World, selector: LeaderSelector) -> list[int]:
     """What a Selection makes of a selector; the built-in rule is Kafka's in plain loops."""
-    selection = Selection({world.kind: selector})
 
-    def builtin(rows: Int32) -> Int32:
+    def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
         return np.array([world.kafka_choice(row) for row in rows.tolist()], np.int32)
 
+    selection = Selection({world.kind: selector}, fallback)
     rows = np.arange(len(world), dtype=np.int32)
     unclean_allowed = np.array(world.unclean_allowed, np.uint8)
-    return [int(one) for one in selection.choose(world.cluster, world.kind, rows, unclean_allowed, builtin)]
+    return [int(one) for one in selection.choose(world.cluster, world.kind, rows, unclean_allowed)]
 
 
 @given(worlds(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))

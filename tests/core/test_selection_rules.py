@@ -135,10 +135,10 @@ def test_who_leads(line: Line) -> None:
 @pytest.mark.parametrize("line", lines(TRUTH) + lines(MORE), ids=lambda line: f"row-{line.number}")
 def test_the_safety_rules_accept_every_row_but_the_dead_leader_of_0_8_2(line: Line) -> None:
     cluster = cluster_of(line)
-    selection = Selection({line.kind: SELECTORS[line.selector][0]})
     six = cluster.brokers.index_of([6])
+    selection = Selection({line.kind: SELECTORS[line.selector][0]}, lambda cluster, kind, rows, allowed: six)
     rows, unclean_allowed = np.array([0], np.int32), np.array([line.unclean], np.uint8)
-    leader = selection.choose(cluster, line.kind, rows, unclean_allowed, lambda rows: six)
+    leader = selection.choose(cluster, line.kind, rows, unclean_allowed)
     refused = line.number == "27"
     assert named(cluster, leader) == ("6" if refused else line.leader)
     assert selection.faults.total() == refused

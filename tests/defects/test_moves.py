@@ -243,9 +243,9 @@ def test_r63_every_index_holds_all_of_the_others_and_nothing_of_the_deleted() ->
     assert [name in topics for name in ("a", "b", "c")] == [True, False, True]
     assert [topics.find_id(ids[name]) is None for name in ("a", "b", "c")] == [False, True, False]
     assert [driver.cluster.row(name, 1) is None for name in ("a", "b", "c")] == [False, True, False]
-    told = {driver.cluster.name(row) for row in driver.context.told_rows().tolist()}
+    told = {driver.cluster.name(row) for row in driver.context.announced_rows().tolist()}
     assert told == {"a-0", "a-1", "c-0", "c-1"}
-    hosted = driver.context.hosts.rows_on(driver.context.mask(driver.cluster.brokers.index_of([1])))
+    hosted = driver.context.replica_index.rows_on(driver.context.mask(driver.cluster.brokers.index_of([1])))
     p = driver.cluster.partitions
     assert len([row for row in hosted.tolist() if p.topic[row] >= 0 and p.replica_count[row]]) == 4
 

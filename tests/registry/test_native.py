@@ -14,7 +14,8 @@ from kframe.core.selectors.lazy_view import election_batch
 from kframe.core.selectors.leader_selection import FaultKind, Selection, choose_natively, find_faults
 from kframe.errors import PluginError, ShapeError
 from kframe.kernels import _selectors
-from kframe.model.columns import Int32, Ragged
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, normal_signature
@@ -97,8 +98,11 @@ def test_choosing_on_the_columns_equals_choosing_for_a_batch(
     for short_cut in (True, False):
         cluster, untouched = random_cluster(seed), random_cluster(seed)
         native = NativeSelector("x", compiled.function(name))
-        selection = Selection({kind: native if short_cut else ByBatch(native)})
-        leader = selection.choose(cluster, kind, rows, allowed, lambda some: np.full(len(some), -7, np.int32))
+        selection = Selection(
+            {kind: native if short_cut else ByBatch(native)},
+            lambda cluster, kind, rows, allowed: np.full(len(rows), -7, np.int32),
+        )
+        leader = selection.choose(cluster, kind, rows, allowed)
         found.append((leader.tolist(), dict(selection.faults)))
         for column in ("replica", "isr", "replica_flags", "leader", "isr_count"):
             assert np.array_equal(getattr(cluster.partitions, column), getattr(untouched.partitions, column))
@@ -270,24 +274,25 @@ def test_lists_that_contradict_themselves_never_reach_c(compiled: Compiled, whic
         chosen(NativeSelector("x", compiled.function("crash")), replace(batch, **odd))
 
 
+def elect_none(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
+    return np.full(len(rows), NO_LEADER, np.int32)
+
+
 def test_an_answer_out_of_range_is_a_fault_and_the_built_in_rule_decides(compiled: Compiled) -> None:
     cluster, rows = random_cluster(8), np.arange(200, dtype=np.int32)
-    selection = Selection({ElectionKind.OFFLINE: NativeSelector("wild", compiled.function("always_out_of_range"))})
-    nobody = np.full(200, NO_LEADER, np.int32)
-    leader = selection.choose(cluster, ElectionKind.OFFLINE, rows, np.zeros(200, np.uint8), lambda rows: nobody)
-    assert leader.tolist() == nobody.tolist()
+    selector = NativeSelector("wild", compiled.function("always_out_of_range"))
+    selection = Selection({ElectionKind.OFFLINE: selector}, elect_none)
+    leader = selection.choose(cluster, ElectionKind.OFFLINE, rows, np.zeros(200, np.uint8))
+    assert leader.tolist() == [NO_LEADER] * 200
     assert selection.faults == {("wild", FaultKind.NOT_A_CANDIDATE): 200}
 
 
 def test_a_function_that_writes_through_const_cannot_make_its_choice_lawful(compiled: Compiled) -> None:
     cluster, rows = random_cluster(8), np.arange(200, dtype=np.int32)
     before = copy.deepcopy(cluster)
-    selection = Selection({ElectionKind.OFFLINE: NativeSelector("vandal", compiled.function("vandal"))})
-    nobody = np.full(200, NO_LEADER, np.int32)
+    selection = Selection({ElectionKind.OFFLINE: NativeSelector("vandal", compiled.function("vandal"))}, elect_none)
     batch = random_election(8, ElectionKind.OFFLINE)
-    leader = selection.choose(
-        cluster, ElectionKind.OFFLINE, rows, batch.unclean_allowed, lambda faulty: nobody[: len(faulty)]
-    )
+    leader = selection.choose(cluster, ElectionKind.OFFLINE, rows, batch.unclean_allowed)
     assert selection.faults.total() > 0
     assert find_faults(batch, leader) == {}
     assert np.array_equal(before.partitions.replica, cluster.partitions.replica)

@@ -269,9 +269,10 @@ def test_selectors_by_the_kinds_that_they_are_for() -> None:
 
 def test_what_the_registry_makes_is_what_a_selection_takes() -> None:
     cluster, rows = random_cluster(3), np.arange(200, dtype=np.int32)
-    selection = Selection(build().selectors_for(["first-in-sync", "preferred"]))
+    selectors = build().selectors_for(["first-in-sync", "preferred"])
+    selection = Selection(selectors, lambda *election: pytest.fail("not needed"))
     unclean = np.ones(200, np.uint8)
-    leader = selection.choose(cluster, ElectionKind.OFFLINE, rows, unclean, lambda rows: pytest.fail("not needed"))
+    leader = selection.choose(cluster, ElectionKind.OFFLINE, rows, unclean)
     expected = np.full(200, -1, np.int32)
     FirstInSync("x").elect(election_batch(cluster, ElectionKind.OFFLINE, rows, unclean), expected)
     assert leader.tolist() == expected.tolist()

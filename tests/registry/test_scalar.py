@@ -90,10 +90,10 @@ def test_an_answer_that_is_no_broker_id_is_an_error_that_names_the_partition(ans
 def test_an_unknown_broker_is_a_fault_of_that_partition_alone() -> None:
     cluster, rows = random_cluster(13), np.arange(200, dtype=np.int32)
     selector = ScalarSelector("half", lambda election: 123_456 if election.partition % 2 else None)
-    selection = Selection({OFFLINE: selector})
-    leader = selection.choose(
-        cluster, OFFLINE, rows, np.zeros(200, np.uint8), lambda faulty: np.full(len(faulty), NO_LEADER, np.int32)
+    selection = Selection(
+        {OFFLINE: selector}, lambda cluster, kind, rows, allowed: np.full(len(rows), NO_LEADER, np.int32)
     )
+    leader = selection.choose(cluster, OFFLINE, rows, np.zeros(200, np.uint8))
     assert selection.faults == {("half", FaultKind.NOT_A_CANDIDATE): 100}
     assert UNKNOWN_BROKER not in leader
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from kframe.core import context, controller, failover, operations
 from kframe.core.brokers import alter_partition, controlled_shutdown, membership
 from kframe.core.reassignment import partition_reassignment
+from kframe.core.selectors import builtin
 from kframe.core.state_machines import leader_election, replica_state_machine
 from kframe.core.topics import replica_assignment
 from tests.search import brokers
@@ -86,7 +87,7 @@ MUTANTS: dict[str, Mutant] = {
         replace(TWO, isr=(1,)),
     ),
     "the preferred replica is elected, alive or not": Mutant(
-        context.Context.built_in, (("return leader", "return p.preferred_of(rows)"),), "I4", 2
+        builtin.elect_builtin, (("return leader", "return p.preferred_of(rows)"),), "I4", 2
     ),
     "who is not in sync is elected": Mutant(
         leader_election._unclean_permitted,
@@ -120,11 +121,11 @@ MUTANTS: dict[str, Mutant] = {
         failover.take_over, (("yield from context.announce(registered)", "pass"),), "I14", 4
     ),
     "a new broker is told nothing before LeaderAndIsr": Mutant(
-        membership._register, (("yield from context.announce(indexes, context.told_rows())", "pass"),), "I14", 4
+        membership._register, (("yield from context.announce(indexes, context.announced_rows())", "pass"),), "I14", 4
     ),
     "what storage accepted is not remembered": Mutant(
         context.Context.write,
-        (("stored.apply(self.cluster, change, result.partition_epoch)", "pass"),),
+        (("stored_states.apply(self.cluster, change, result.partition_epoch)", "pass"),),
         "I9",
         2,
     ),

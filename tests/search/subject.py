@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,13 +49,8 @@ CONTROLLER_HAS: Final = {
     "controller_id", "config", "selection", "active_controller", "counters", "failures", "_context", "_operation",
     "_event", "_claimed", "log",
 }  # fmt: skip
-KEPT: Final = {
-    "cluster", "controller_id", "controller_epoch", "moves", "lost_dirs", "unsaved", "unread_marked", "waiters",
-    "unclean_by_default", "went_in_order", "unvouched", "foreseen",
-}  # fmt: skip
-LEFT_OUT: Final = {
-    "config", "selection", "counters", "doomed", "gauges", "hosts", "waiters_seen", "acknowledgements", "log",
-}  # fmt: skip
+KEPT: Final = {"cluster", "controller_id", "controller_epoch", "term"}
+LEFT_OUT: Final = {"config", "selection", "counters", "gauges", "replica_index", "log"}
 
 #: Controllers in the middle of an operation that are kept for their next step, which they can take once.
 AT_WORK_MOST: Final = 5_000
@@ -168,10 +164,8 @@ def twin(controller: Controller) -> Controller:
     if controller._context is not None:
         has, cluster = controller._context, controller._context.cluster.copy()
         copy._context = Context(cluster, has.config, has.selection, has.controller_id, has.controller_epoch)
-        copy._context.moves, copy._context.lost_dirs = dict(has.moves), set(has.lost_dirs)
-        copy._context.unsaved, copy._context.unread_marked = set(has.unsaved), set(has.unread_marked)
-        copy._context.unclean_by_default = has.unclean_by_default
-        assert not has.waiters, "nobody in this world waits for an answer that comes later"
+        copy._context.term = deepcopy(has.term)
+        assert not has.term.delayed_replies, "no request of these simulations has a delayed reply"
     return copy
 
 
@@ -183,9 +177,10 @@ def identity(controller: Controller) -> tuple[Any, ...]:
     p, topics = has.cluster.partitions, has.cluster.topics
     slots = p.slots_of(np.array([0]))
     return (
-        controller.active_controller, controller._claimed, has.controller_id, has.unclean_by_default,
-        frozenset(has.moves.items()), frozenset(has.lost_dirs), frozenset(has.unsaved),
-        frozenset(has.unread_marked), p.replica[slots].tobytes(), p.replica_flags[slots].tobytes(),
+        controller.active_controller, controller._claimed, has.controller_id,
+        has.term.unclean_by_default, frozenset(has.term.legacy_reassignments.items()),
+        frozenset(has.term.offline_log_dirs), frozenset(has.term.unsaved_topics),
+        frozenset(has.term.unreadable_deletions), p.replica[slots].tobytes(), p.replica_flags[slots].tobytes(),
         p.reassigning.tobytes(), has.cluster.brokers.broker_epoch.tobytes(), topics.deleting.tobytes(),
         topics.deletion_started.tobytes(), topics.deletion_halted.tobytes(),
     )  # fmt: skip

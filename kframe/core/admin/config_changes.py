@@ -70,9 +70,9 @@ def topic_settings_changed(context: Context, name: str) -> Operation[None]:
 def broker_defaults_changed(context: Context) -> Operation[None]:
     """The settings of all brokers were written; if they allow unclean elections now, try what has no leader."""
     config = yield from ask(ReadConfigs(None))
-    before = context.unclean_by_default
-    context.unclean_by_default = config.get(UNCLEAN, str(context.config[UNCLEAN])).lower() == "true"
-    if context.unclean_by_default and not before:
+    before = context.term.unclean_by_default
+    context.term.unclean_by_default = config.get(UNCLEAN, str(context.config[UNCLEAN])).lower() == "true"
+    if context.term.unclean_by_default and not before:
         context.log.add(Message.UNCLEAN_BY_DEFAULT)
         yield from partition_state_machine.trigger_online(context)
 

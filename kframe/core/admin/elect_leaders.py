@@ -113,7 +113,7 @@ def _resolve(
     All partitions are those that brokers know: with a state, and not of a topic under deletion.
     """
     if request.partitions is None:
-        return context.told_rows(), ()
+        return context.announced_rows(), ()
     found = {name: context.cluster.row(*name) for name in request.partitions}
     unknown = tuple((name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name, row in found.items() if row is None)
     return np.array(sorted({row for row in found.values() if row is not None}), np.int32), unknown

@@ -12,6 +12,7 @@ import numpy as np
 from kframe.core.admin.elect_leaders import AUTOMATIC, report_preferred
 from kframe.core.context import Context, Operation
 from kframe.core.event_log import names_of
+from kframe.core.selectors.builtin import elect_builtin
 from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.core.state_machines.scala_hash_order import scala_hash_order
 from kframe.model.columns import Int32
@@ -60,5 +61,5 @@ def rebalance(context: Context) -> Operation[None]:
 
 def _able_to_move(context: Context, rows: Int32) -> Int32:
     """Those whose preferred replica is online and in the ISR: an election of the others would be futile."""
-    leader = context.built_in(ElectionKind.PREFERRED, rows, np.zeros(len(rows), np.uint8))
+    leader = elect_builtin(context.cluster, ElectionKind.PREFERRED, rows, np.zeros(len(rows), np.uint8))
     return rows[leader >= 0]

@@ -56,14 +56,14 @@ class Waiter:
         """Whether all topics are announced and known to all live brokers. The cheap check comes first, because this is
         called after every answer of every broker."""
         live = context.cluster.brokers.live
-        context.acknowledgements.drop_answered(self.missing, live)
+        context.term.acknowledgements.drop_answered(self.missing, live)
         if self.missing:
             return False
         pending = self.pending(context, self.names)
         announced, self.unannounced = self.unannounced - pending, pending
         self.unconfirmed = announced
         if announced:
-            self.missing = context.acknowledgements.missing(live)
+            self.missing = context.term.acknowledgements.missing(live)
         return not pending and not self.missing
 
     def late(self, context: Context) -> set[str]:
@@ -71,7 +71,7 @@ class Waiter:
         if self.done(context):
             return set()
         late = self.unannounced | self.pending(context, self.names)
-        known = context.acknowledgements.any_answered(self.missing, context.cluster.brokers.live)
+        known = context.term.acknowledgements.any_answered(self.missing, context.cluster.brokers.live)
         return late if known else late | self.unconfirmed
 
 
@@ -97,23 +97,23 @@ def answer_or_wait(
     if waiter.done(context):
         yield Reply(event.token, response)
         return
-    number = context.waiters_seen = context.waiters_seen + 1
-    context.waiters[number] = waiter
+    number = context.term.last_delayed_reply = context.term.last_delayed_reply + 1
+    context.term.delayed_replies[number] = waiter
     yield SetTimer(_timer(number), event.timeout_ms - waiter.rest_ms, ReplyDue(number))
 
 
 def check(context: Context) -> Operation[None]:
     """Answer the waiters whose topics are done; called after every event."""
-    for number, waiter in list(context.waiters.items()):
+    for number, waiter in list(context.term.delayed_replies.items()):
         if waiter.done(context):
-            del context.waiters[number]
+            del context.term.delayed_replies[number]
             yield CancelTimer(_timer(number))
             yield Reply(waiter.token, waiter.response(set()))
 
 
 def time_out(context: Context, event: ReplyDue) -> Operation[None]:
     """The time of one waiter is up, or the part of it in which it waits for all brokers."""
-    waiter, timer = context.waiters.get(event.waiter), _timer(event.waiter)
+    waiter, timer = context.term.delayed_replies.get(event.waiter), _timer(event.waiter)
     if waiter is None:
         return
     late = waiter.late(context)
@@ -121,7 +121,7 @@ def time_out(context: Context, event: ReplyDue) -> Operation[None]:
         yield SetTimer(timer, waiter.rest_ms, event)
         waiter.rest_ms = 0
         return
-    del context.waiters[event.waiter]
+    del context.term.delayed_replies[event.waiter]
     yield CancelTimer(timer)
     yield Reply(waiter.token, waiter.response(late))
 
@@ -136,16 +136,16 @@ def metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> None:
     if broker is None or answer.error is ErrorCode.STALE_BROKER_EPOCH:
         return
     if answer.error is ErrorCode.NONE:
-        context.acknowledgements.answered(broker, answer.batch)
+        context.term.acknowledgements.answered(broker, answer.batch)
         return
-    for waiter in context.waiters.values():
-        waiter.missing = context.acknowledgements.refused(waiter.missing, broker, answer.batch)
+    for waiter in context.term.delayed_replies.values():
+        waiter.missing = context.term.acknowledgements.refused(waiter.missing, broker, answer.batch)
 
 
 def dismiss(context: Context) -> list[Reply]:
     """Answers for all waiters when the controller resigns."""
-    waiters = list(context.waiters.values())
-    context.waiters.clear()
+    waiters = list(context.term.delayed_replies.values())
+    context.term.delayed_replies.clear()
     return [
         Reply(one.token, TopicsResponse(dict.fromkeys(one.result.codes, ErrorCode.NOT_CONTROLLER))) for one in waiters
     ]

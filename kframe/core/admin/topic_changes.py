@@ -48,7 +48,7 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
     table = yield from ask(ReadTopics((name,)))
     if len(table):
         yield from _add(context, table)
-        yield from _look_at_marks(context, frozenset(context.unread_marked))
+        yield from _look_at_marks(context, frozenset(context.term.unreadable_deletions))
 
 
 def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> Operation[None]:
@@ -99,7 +99,9 @@ def _take_over(context: Context, rows: Int32) -> Operation[None]:
 
 def _look_at_marks(context: Context, names: frozenset[str]) -> Operation[None]:
     """Of topics that were marked for deletion while they could not be read, some are known now, or gone."""
-    settled = {name for name in context.unread_marked if name in context.cluster.topics or name not in names}
+    settled = {
+        name for name in context.term.unreadable_deletions if name in context.cluster.topics or name not in names
+    }
     if settled:
-        context.unread_marked -= settled
+        context.term.unreadable_deletions -= settled
         yield Enqueue(DeletionsMarked())

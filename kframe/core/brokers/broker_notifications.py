@@ -94,7 +94,7 @@ def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: 
     """Replicas answered for without any error are not on a dead log directory."""
     p = context.cluster.partitions
     flagged = bool((p.replica_flags & _OFFLINE).any())
-    if not (flagged or context.lost_dirs):
+    if not (flagged or context.term.offline_log_dirs):
         return  # nearly always, and a broker may answer for a hundred thousand replicas
     well = np.setdiff1d(answered, in_error).astype(np.int32)
     offline_log_dirs.healed(context, broker, well)

@@ -71,7 +71,7 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
 def _still_led(context: Context, broker: int) -> Int32:
     """Rows that the broker leads, although they have other replicas; it need not be assigned to them."""
     p = context.cluster.partitions
-    rows = context.told_rows()
+    rows = context.announced_rows()
     led: Int32 = rows[(p.leader[rows] == broker) & (p.replica_count[rows] > 1)]
     return led
 

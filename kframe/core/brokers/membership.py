@@ -112,9 +112,8 @@ def replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
     doomed = cluster.doomed(replicas.rows)
     kept = replicas.where(~doomed)
     yield from partition_state_machine.move(context, _leaderless(context), PartitionState.OFFLINE)
-    context.foreseen = replica_state_machine.foresee_offline(context, kept)
-    moves = yield from partition_state_machine.trigger_online(context)
-    context.foreseen = None  # nothing was elected: it is written by itself
+    removals = replica_state_machine.plan_first_removals(context, kept)
+    moves = yield from partition_state_machine.trigger_online(context, following=removals)
     yield from replica_state_machine.move(context, kept, ReplicaState.OFFLINE)
     if doomed.any():
         yield from topic_deletion.fail_replicas(context, replicas.where(doomed))
@@ -145,7 +144,7 @@ def _register(context: Context, registrations: tuple[Registration, ...]) -> Oper
     replicas = _forget_offline_dirs(context, new)
     others = np.flatnonzero((cluster.brokers.registered != 0) & (new == 0)).astype(np.int32)
     yield from context.announce(others)
-    yield from context.announce(indexes, context.told_rows())
+    yield from context.announce(indexes, context.announced_rows())
     yield from replica_state_machine.move(context, replicas, ReplicaState.ONLINE)
     begun = yield from partition_state_machine.trigger_online(context)
     yield from partition_reassignment.begin_led(context, begun.initialised)

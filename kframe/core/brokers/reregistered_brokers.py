@@ -25,7 +25,7 @@ def expel_all(context: Context) -> Operation[None]:
     written_at, cluster.written_at = cluster.written_at, None
     if written_at is None or not context.config[CHECK_AT_FAILOVER]:
         return
-    epochs, live, rows = cluster.brokers.broker_epoch, cluster.brokers.live, context.told_rows()
+    epochs, live, rows = cluster.brokers.broker_epoch, cluster.brokers.live, context.announced_rows()
     rows = rows[written_at[rows] < epochs.max(initial=-1)]
     isr = p.lists("isr", rows)
     known = epochs[isr.values] <= written_at[rows][isr.owners]

@@ -20,27 +20,29 @@ def note(context: Context, departed: Replicas) -> None:
     """Remember which of these replicas, about to lose their slots, are on dead log directories."""
     p = context.cluster.partitions
     dead = departed.where((p.replica_flags[departed.slots(p)] & _DEAD) != 0)
-    context.lost_dirs.update(zip(dead.rows.tolist(), p.replica[dead.slots(p)].tolist(), strict=True))
+    context.term.offline_log_dirs.update(zip(dead.rows.tolist(), p.replica[dead.slots(p)].tolist(), strict=True))
 
 
 def recall(context: Context, rows: Int32) -> None:
     """Flag those replicas of ``rows`` that are known to be on dead log directories from an earlier assignment."""
-    if not context.lost_dirs:
+    if not context.term.offline_log_dirs:
         return
     p = context.cluster.partitions
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
     for slot, row, broker in zip(slots.tolist(), owner.tolist(), p.replica[slots].tolist(), strict=True):
-        if (row, broker) in context.lost_dirs:
+        if (row, broker) in context.term.offline_log_dirs:
             p.replica_flags[slot] |= _DEAD
 
 
 def forget(context: Context, brokers: Int32) -> None:
     """What was known of these brokers (indexes) belongs to an earlier registration."""
-    if context.lost_dirs:
+    if context.term.offline_log_dirs:
         gone = set(brokers.tolist())
-        context.lost_dirs = {(row, broker) for row, broker in context.lost_dirs if broker not in gone}
+        context.term.offline_log_dirs = {
+            (row, broker) for row, broker in context.term.offline_log_dirs if broker not in gone
+        }
 
 
 def healed(context: Context, broker: int, rows: Int32) -> None:
     """A broker answered for these rows without error."""
-    context.lost_dirs.difference_update((row, broker) for row in rows.tolist())
+    context.term.offline_log_dirs.difference_update((row, broker) for row in rows.tolist())

@@ -68,7 +68,7 @@ def submit_stored(context: Context) -> Operation[Int32]:
 def _start(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
     """Steps 1 to 3, and all others for those of ``rows`` whose RAR is in sync already."""
     yield from _begin(context, rows, targets)
-    done = [row for row in rows.tolist() if row in context.moves and _in_sync(context, row)]
+    done = [row for row in rows.tolist() if row in context.term.legacy_reassignments and _in_sync(context, row)]
     yield from complete(context, np.array(done, np.int32))
 
 
@@ -76,11 +76,13 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     """Steps 5 to 12, for those of ``rows`` that move and whose RAR is in sync."""
     cluster = context.cluster
     p, brokers = cluster.partitions, cluster.brokers
-    ready = [row for row in np.unique(rows).tolist() if row in context.moves and _in_sync(context, row)]
+    ready = [
+        row for row in np.unique(rows).tolist() if row in context.term.legacy_reassignments and _in_sync(context, row)
+    ]
     if not ready:
         return
     chosen = np.array(ready, np.int32)
-    reached = Ragged.of([brokers.index_of(context.moves[row]).tolist() for row in ready])
+    reached = Ragged.of([brokers.index_of(context.term.legacy_reassignments[row]).tolist() for row in ready])
     target = members(p.lists("replica", chosen), reached)
     arrived = replica_state_machine.of_rows(context, chosen).where(target)
     yield from replica_state_machine.move(context, arrived, ReplicaState.ONLINE)
@@ -90,7 +92,7 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     yield from topic_metadata.store(context, chosen)
     yield from forget_stored(context, chosen, only_if_reached=False)
     for row in ready:
-        del context.moves[row]
+        del context.term.legacy_reassignments[row]
     p.reassigning[chosen] = 0
     yield from context.announce(context.registered(), chosen)
 
@@ -115,7 +117,7 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
         return
     give(context, rows, wanted)
     for i, row in enumerate(rows.tolist()):
-        context.moves[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
+        context.term.legacy_reassignments[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
     p.reassigning[rows] = 1
     yield from raise_epochs(context, rows, before)
     replicas = replica_state_machine.of_rows(context, rows)
@@ -132,12 +134,12 @@ def _refused(context: Context, rows: Int32, targets: Ragged) -> Bool:
 
 
 def _moving(context: Context, rows: Int32) -> Bool:
-    return np.array([row in context.moves for row in rows.tolist()], np.bool_)
+    return np.array([row in context.term.legacy_reassignments for row in rows.tolist()], np.bool_)
 
 
 def _in_sync(context: Context, row: int) -> bool:
     cluster = context.cluster
-    return set(context.moves[row]) <= set(cluster.brokers.ids_of(cluster.partitions.isr_of(row)))
+    return set(context.term.legacy_reassignments[row]) <= set(cluster.brokers.ids_of(cluster.partitions.isr_of(row)))
 
 
 def _as_targets(context: Context, rows: Int32, targets: Ragged) -> Targets:

@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from kframe.core.selectors.builtin import ElectionRule, elect_builtin
 from kframe.core.selectors.lazy_view import election_batch, lend
 from kframe.errors import SelectorFault, ShapeError
 from kframe.kernels import _selectors
@@ -57,7 +58,11 @@ class BatchFault(SelectorFault):
 class Selection:
     """Chooses leaders by the selectors set for some kinds of election, and by the built-in rule for all else."""
 
-    def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector]) -> None:
+    def __init__(
+        self, selectors: Mapping[ElectionKind, LeaderSelector], fallback: ElectionRule = elect_builtin
+    ) -> None:
+        """``fallback`` decides where no selector is set, and where a selector failed."""
+        self._fallback = fallback
         self._selectors = {
             kind: (selector.name, selector, _native_call(selector)) for kind, selector in selectors.items()
         }
@@ -65,24 +70,16 @@ class Selection:
         """Partitions that the built-in rule decided instead, by selector name and fault."""
         self.last_fault: SelectorFault | None = None
 
-    def choose(
-        self,
-        cluster: ClusterState,
-        kind: ElectionKind,
-        rows: Int32,
-        unclean_allowed: UInt8,
-        builtin: Callable[[Int32], Int32],
-    ) -> Int32:
+    def choose(self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         """Choose a leader (broker index or NO_LEADER) for each of ``rows`` (k,); return them as a new array (k,).
 
-        ``unclean_allowed`` (k,) is 1 where an out-of-sync leader is permitted. ``builtin`` is Kafka's rule for this
-        kind: given a part of ``rows`` it returns their leaders. It is called where no selector is set and where the
-        selector failed, at most once. Raises ShapeError if ``rows`` and ``unclean_allowed`` differ in length.
+        ``unclean_allowed`` (k,) is 1 where an out-of-sync leader is permitted. The fallback is called at most once.
+        Raises ShapeError if ``rows`` and ``unclean_allowed`` differ in length.
         """
         if len(rows) != len(unclean_allowed):
             raise ShapeError(f"{len(rows)} rows, {len(unclean_allowed)} unclean_allowed")
         if kind not in self._selectors or not len(rows):
-            return builtin(rows)
+            return self._fallback(cluster, kind, rows, unclean_allowed)
         name, selector, call = self._selectors[kind]
         if call is not None:
             leader = np.empty(len(rows), np.int32)
@@ -95,7 +92,7 @@ class Selection:
             leader = run_selector(name, selector, batch)
         except BatchFault as fault:
             self._note(fault, {fault.fault_kind: len(rows)})
-            return builtin(rows)
+            return self._fallback(cluster, kind, rows, unclean_allowed)
         finally:
             batch.close()
         if _selectors.count_violations(int(kind), rows, cluster.partitions, live, unclean_allowed, first, leader):
@@ -104,7 +101,7 @@ class Selection:
             problem = _describe(cluster, ours, leader, faulty)
             self._note(SelectorFault(name, problem), {one: len(positions) for one, positions in faulty.items()})
             replaced = np.sort(np.concatenate(list(faulty.values())))
-            leader[replaced] = builtin(rows[replaced])
+            leader[replaced] = self._fallback(cluster, kind, rows[replaced], unclean_allowed[replaced])
         return leader
 
     def _note(self, fault: SelectorFault, counts: Mapping[FaultKind, int]) -> None:

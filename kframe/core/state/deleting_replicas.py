@@ -19,7 +19,7 @@ from kframe.model.ids import ReplicaState
 _STATES: Final = max(ReplicaState) + 1
 
 
-class Doomed:
+class DeletingReplicas:
     """Replica counts of queued topics; of others it knows nothing."""
 
     def __init__(self, cluster: ClusterState) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.core.state.deleting_replicas import Doomed
+from kframe.core.state.deleting_replicas import DeletingReplicas
 from kframe.core.state.incremental_counts import Entries, Tally, Touched
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
@@ -84,9 +84,9 @@ class RowTally:
 class Gauges:
     """The gauges of one controller in office."""
 
-    def __init__(self, cluster: ClusterState, doomed: Doomed) -> None:
-        """``doomed`` is kept up with what is touched, too."""
-        self._cluster, self._doomed = cluster, doomed
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self.deleting_replicas = DeletingReplicas(cluster)
         self.rows = RowTally(cluster)
         self.topics = Tally(np.int32, len(TOPIC_GAUGES), lambda: len(cluster.topics))
         self._deleting = True
@@ -95,17 +95,17 @@ class Gauges:
     @property
     def nbytes(self) -> int:
         """Bytes held for single rows and topics."""
-        return self.rows.nbytes + self.topics.nbytes + self._doomed.nbytes
+        return self.rows.nbytes + self.topics.nbytes + self.deleting_replicas.nbytes
 
     def touch(self, rows: NDArray[Any]) -> None:
         """State, leadership or assignment of these rows has changed."""
         self.rows.touch(rows)
-        self._doomed.recount(self._touch_queued(rows))
+        self.deleting_replicas.recount(self._touch_queued(rows))
 
     def replicas_moved(self, rows: Int32, before: UInt8, after: UInt8) -> None:
         """Replicas of these rows, each named any number of times, have left one replica state for another."""
         if len(self._touch_queued(rows)):
-            self._doomed.moved(rows, before, after)
+            self.deleting_replicas.moved(rows, before, after)
 
     def _touch_queued(self, rows: NDArray[Any]) -> Int32:
         """Count anew those topics of ``rows`` that are queued for deletion, and return them."""
@@ -122,7 +122,7 @@ class Gauges:
         touched = np.array(list(indexes), np.int32)
         self._deleting = True
         self.topics.touch(touched)
-        self._doomed.recount(touched)
+        self.deleting_replicas.recount(touched)
         self.rows.touch(self._cluster.topics.rows_of_all(touched))
 
     def touch_everything(self) -> None:
@@ -152,7 +152,9 @@ class Gauges:
         counts[0], counts[1] = deleting, columns.deletion_halted[topics]
         queued = np.flatnonzero(deleting)
         if len(queued):
-            replicas = self._doomed.of((queued if isinstance(topics, slice) else topics[queued]).astype(np.int32))
+            replicas = self.deleting_replicas.of(
+                (queued if isinstance(topics, slice) else topics[queued]).astype(np.int32)
+            )
             counts[2, queued] = replicas.sum(axis=1) - replicas[:, ReplicaState.DELETION_SUCCESSFUL]
             counts[3, queued] = replicas[:, ReplicaState.DELETION_INELIGIBLE]
         return counts

@@ -17,7 +17,7 @@ JOINED_SHARE = 8
 NOTES_MAX = 64
 
 
-class Hosts:
+class ReplicaIndex:
     """The rows of each broker as they stood when the index was made, and the rows that were assigned since.
 
     It may name too many rows, never too few: a row that has left a broker is found out by who asks. The rows stand as

@@ -24,10 +24,10 @@ def take_over(context: Context) -> None:
     if not context.config[HOLD_LAST]:
         return
     cluster, p = context.cluster, context.cluster.partitions
-    rows = context.told_rows()
+    rows = context.announced_rows()
     rows = rows[(p.leader[rows] == NO_LEADER) & (p.isr_count[rows] == 1)]
     last = p.isr[p.slot_start[rows]]
-    context.unvouched.update(last[cluster.brokers.live[last] != 0].tolist())
+    context.term.unverified_logs.update(last[cluster.brokers.live[last] != 0].tolist())
 
 
 def shutdown_answered(context: Context, broker: int, granted: bool) -> None:
@@ -35,26 +35,26 @@ def shutdown_answered(context: Context, broker: int, granted: bool) -> None:
     has other replicas. A broker that is refused asks again; if it stops or crashes instead, Kafka calls that an unclean
     shutdown (Kafka 3.9 ``KafkaServer.controlledShutdown``)."""
     if granted:
-        context.granted_shutdowns.add(broker)
+        context.term.granted_shutdowns.add(broker)
     else:
-        context.granted_shutdowns.discard(broker)
+        context.term.granted_shutdowns.discard(broker)
 
 
 def departed(context: Context, brokers: Int32) -> None:
     """These brokers (indexes) are about to be unregistered. Those whose controlled shutdown was granted go in order."""
     leaving = set(brokers.tolist())
-    granted = leaving & context.granted_shutdowns
-    context.granted_shutdowns -= leaving
+    granted = leaving & context.term.granted_shutdowns
+    context.term.granted_shutdowns -= leaving
     if context.config[HOLD_LAST]:
-        context.went_in_order -= leaving
-        context.went_in_order |= granted
+        context.term.clean_shutdowns -= leaving
+        context.term.clean_shutdowns |= granted
 
 
 def arrived(context: Context, brokers: Int32) -> None:
     """These brokers (indexes) have registered."""
     if context.config[HOLD_LAST]:
-        context.unvouched.difference_update(brokers.tolist())
-        context.unvouched.update(set(brokers.tolist()) - context.went_in_order)
+        context.term.unverified_logs.difference_update(brokers.tolist())
+        context.term.unverified_logs.update(set(brokers.tolist()) - context.term.clean_shutdowns)
 
 
 def without_doubtful(context: Context, rows: Int32, leader: Int32, unclean_permitted: UInt8) -> Int32:
@@ -67,7 +67,7 @@ def without_doubtful(context: Context, rows: Int32, leader: Int32, unclean_permi
     alone = (p.isr_count[rows] == 1) & (live[p.leader[rows]] == 0) & (unclean_permitted == 0)
     last = np.full(len(rows), NO_LEADER, np.int32)
     last[alone] = p.isr[p.slot_start[rows[alone]]]
-    held = (leader == last) & np.isin(leader, list(context.unvouched))
+    held = (leader == last) & np.isin(leader, list(context.term.unverified_logs))
     context.log_refused(
         "Partition", rows[held],
         "held back: the last replica in sync came back from a crash, perhaps; an unclean election lets it lead",

@@ -53,7 +53,7 @@ def initialise(context: Context, rows: Int32, batch: RequestBatch) -> Operation[
     """
     if len(rows) == 0:
         return rows
-    leader = context.choose(ElectionKind.INITIAL, rows, np.zeros(len(rows), np.uint8))
+    leader = context.selection.choose(context.cluster, ElectionKind.INITIAL, rows, np.zeros(len(rows), np.uint8))
     led = leader != NO_LEADER
     context.log_failed(rows[~led], PartitionState.ONLINE, "no replica is online")
     change, _ = _plan(context, ElectionKind.INITIAL, *_where(led, rows, leader))
@@ -65,7 +65,9 @@ def initialise(context: Context, rows: Int32, batch: RequestBatch) -> Operation[
     return started
 
 
-def elect(context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch) -> Operation[tuple[Int32, Int32]]:
+def elect(
+    context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch, following: StateChange | None = None
+) -> Operation[tuple[Int32, Int32]]:
     """Elect leaders for partitions that have a state; return the rows with a new leader, and those that found none.
 
     A row that somebody else wrote meanwhile is read again and elected anew. A row for which nobody can be elected is
@@ -78,13 +80,15 @@ def elect(context: Context, rows: Int32, strategy: Strategy, batch: RequestBatch
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break
-        leader = context.choose(strategy.kind, remaining, unclean_allowed(context, remaining, strategy))
-        if context.unvouched:
+        allowed = unclean_allowed(context, remaining, strategy)
+        leader = context.selection.choose(context.cluster, strategy.kind, remaining, allowed)
+        if context.term.unverified_logs:
             permitted = _unclean_permitted(context, remaining, strategy)
             leader = last_replica_hold.without_doubtful(context, remaining, leader, permitted)
         led = leader != NO_LEADER
         change, unclean = _plan(context, strategy.kind, *_where(led, remaining, leader))
-        result = yield from context.write(change)
+        result = yield from context.write(change, following)
+        following = None
         context.counters["UncleanLeaderElectionsPerSec"] += unclean
         accepted = result.accepted
         won = change.rows if accepted.all() else change.rows[accepted]
@@ -124,7 +128,7 @@ def _unclean_permitted(context: Context, rows: Int32, strategy: Strategy) -> UIn
         return np.ones(len(rows), np.uint8)
     topics = context.cluster.topics
     setting = topics.unclean[context.cluster.partitions.topic[rows]]
-    return np.where(setting == UNSET, context.unclean_by_default, setting == 1).astype(np.uint8)
+    return np.where(setting == UNSET, context.term.unclean_by_default, setting == 1).astype(np.uint8)
 
 
 def tell(context: Context, batch: RequestBatch, kind: ElectionKind, rows: Int32) -> None:

@@ -15,6 +15,7 @@ from kframe.core.context import Context, Operation
 from kframe.core.state_machines import leader_election
 from kframe.core.state_machines.leader_election import Strategy
 from kframe.core.state_machines.transitions import PARTITION_MOVES, bits, leaves
+from kframe.model.changes import StateChange
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
 from kframe.model.log_entries import Message
@@ -48,13 +49,15 @@ def startup(context: Context) -> Operation[None]:
     yield from trigger_online(context)
 
 
-def trigger_online(context: Context, topic: int | None = None) -> Operation[PartitionMoves]:
+def trigger_online(
+    context: Context, topic: int | None = None, following: StateChange | None = None
+) -> Operation[PartitionMoves]:
     """Try to bring every New or Offline partition online, or those of one topic; topics queued for deletion are left
     out."""
     rows = _waiting(context)
     if topic is not None:
         rows = rows[context.cluster.partitions.topic[rows] == topic]
-    moves = yield from move(context, rows, PartitionState.ONLINE, leader_election.OFFLINE)
+    moves = yield from move(context, rows, PartitionState.ONLINE, leader_election.OFFLINE, following)
     return moves
 
 
@@ -66,7 +69,11 @@ def _waiting(context: Context) -> Int32:
 
 
 def move(
-    context: Context, rows: Int32, target: PartitionState, strategy: Strategy | None = None
+    context: Context,
+    rows: Int32,
+    target: PartitionState,
+    strategy: Strategy = leader_election.OFFLINE,
+    following: StateChange | None = None,
 ) -> Operation[PartitionMoves]:
     """Move ``rows`` (unique, ascending) to ``target``; ``strategy`` elects those that come online and had a leader.
 
@@ -82,7 +89,7 @@ def move(
         rows, invalid = rows[legal != 0], rows[legal == 0]
         context.log_failed(invalid, target, "this is no legal transition")
     if target is PartitionState.ONLINE:
-        moves = yield from _bring_online(context, rows, strategy or leader_election.OFFLINE, invalid)
+        moves = yield from _bring_online(context, rows, strategy, invalid, following)
         return moves
     if target is PartitionState.NEW:
         context.log.add_partitions(Message.PARTITION_NEW, context.cluster, rows)
@@ -91,7 +98,9 @@ def move(
     return PartitionMoves(invalid=invalid)
 
 
-def _bring_online(context: Context, rows: Int32, strategy: Strategy, invalid: Int32) -> Operation[PartitionMoves]:
+def _bring_online(
+    context: Context, rows: Int32, strategy: Strategy, invalid: Int32, following: StateChange | None
+) -> Operation[PartitionMoves]:
     """New partitions first, then elections; requests of both go out in one batch."""
     state = context.cluster.partitions.state
     batch = context.batch(Occasion.ELECTION)
@@ -99,7 +108,7 @@ def _bring_online(context: Context, rows: Int32, strategy: Strategy, invalid: In
     initialised = yield from leader_election.initialise(context, rows[fresh], batch)
     context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)
     state[initialised] = PartitionState.ONLINE
-    elected, failed = yield from leader_election.elect(context, rows[~fresh], strategy, batch)
+    elected, failed = yield from leader_election.elect(context, rows[~fresh], strategy, batch, following)
     context.log.add_partitions(Message.LEADER_ELECTED, context.cluster, elected)
     state[elected] = PartitionState.ONLINE
     context.gauges.touch(initialised)

@@ -56,7 +56,7 @@ class Replicas:
 def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
     """All replicas on the brokers (by index) that the mask chooses."""
     p = context.cluster.partitions
-    rows = context.hosts.rows_on(broker_mask)
+    rows = context.replica_index.rows_on(broker_mask)
     most = int(p.replica_count[rows].sum())
     hosted, places = np.empty(most, np.int32), np.empty(most, np.int32)
     count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, hosted, places)
@@ -216,10 +216,11 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
     p.replica_state[gone.slots(p)] = ReplicaState.OFFLINE
 
 
-def foresee_offline(context: Context, replicas: Replicas) -> StateChange | None:
-    """What ``move`` to OFFLINE will write first, as far as no election before it can change that: None for nothing.
+def plan_first_removals(context: Context, replicas: Replicas) -> StateChange | None:
+    """The part of the first write of a transition to OFFLINE that no election before it can change, or None.
 
-    Elections try what is New or Offline. Where leaders write ISRs themselves states are read before they are written.
+    The store sends it behind the elections without waiting for their answer. Elections change only partitions that are
+    New or Offline. Before inter-broker protocol 2.7-IV2 leaders write ISRs, so states are read before they are written.
     """
     cluster, p = context.cluster, context.cluster.partitions
     slots = replicas.slots(p)

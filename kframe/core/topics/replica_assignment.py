@@ -71,7 +71,7 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
 
 def give(context: Context, rows: Int32, assignments: Assignments) -> Int32:
     """``assign`` in the controller's own columns."""
-    context.hosts.note(rows)
+    context.replica_index.note(rows)
     return assign(context.cluster.partitions, rows, assignments)
 
 

@@ -79,7 +79,7 @@ def _gone(context: Context, marked: frozenset[str]) -> Operation[tuple[str, ...]
     that they are to be deleted."""
     unknown = frozenset(name for name in marked if name not in context.cluster.topics)
     there = (yield from ask(ReadTopicNames())) if unknown else unknown
-    context.unread_marked |= unknown & there
+    context.term.unreadable_deletions |= unknown & there
     return tuple(sorted(unknown - there))
 
 
@@ -170,7 +170,7 @@ def resume(context: Context) -> Operation[None]:
     if len(queued) == 0:
         return
     context.log.add(Message.DELETIONS_HANDLED, topics=_names(context, queued))
-    having = context.doomed.of(queued)
+    having = context.gauges.deleting_replicas.of(queued)
     done = having[:, ReplicaState.DELETION_SUCCESSFUL] == having.sum(axis=1)
     idle = ~done & (having[:, ReplicaState.DELETION_STARTED] == 0)
     retry = queued[idle & (having[:, ReplicaState.DELETION_INELIGIBLE] > 0)]

@@ -96,7 +96,7 @@ def store(context: Context, rows: Int32, wanted: Assignments | None = None) -> O
         remaining = np.setdiff1d(remaining, unread).astype(np.int32)
     refused = np.concatenate([refused, remaining])
     if wanted is None:
-        context.unsaved.update(cluster.topics.names[index] for index in refused.tolist())
+        context.term.unsaved_topics.update(cluster.topics.names[index] for index in refused.tolist())
     failed = rows[np.isin(cluster.partitions.topic[rows], refused)]
     context.log_refused("Assignment of", failed, "is not stored: its topic is gone, or cannot be read")
     return failed
@@ -124,8 +124,8 @@ def topic_modified(context: Context, name: str) -> Operation[bool]:
         yield from keep_to_brokers(context, rows)
         context.log.add(Message.PARTITIONS_ADDED, assignments=sample_of(cluster, rows, NAMES_LOGGED))
         yield from bring_up(context, rows)
-    if name in context.unsaved:
-        context.unsaved.discard(name)
+    if name in context.term.unsaved_topics:
+        context.term.unsaved_topics.discard(name)
         yield from store(context, cluster.topics.rows_of(topic))
     return True
 

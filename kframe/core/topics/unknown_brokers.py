@@ -43,7 +43,7 @@ def held(context: Context) -> tuple[Int32, Int32]:
     if len(strangers) == 0:
         return strangers, strangers
     p, topics = context.cluster.partitions, context.cluster.topics
-    rows = context.hosts.rows_on(context.mask(strangers))
+    rows = context.replica_index.rows_on(context.mask(strangers))
     rows = rows[np.append(topics.deleting, 1)[p.topic[rows]] == 0]
     rows = rows[_holds(current(p, rows), strangers)]
     bare = p.partition_epoch[rows] == NO_STATE

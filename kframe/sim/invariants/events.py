@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from kframe.core.state.deleting_replicas import Doomed
 from kframe.core.state.metrics import Gauges
 from kframe.errors import ErrorCode
 from kframe.model.events import (
@@ -48,7 +47,7 @@ def gauges_are_recounts(watch: Watch, ended: Ended) -> str | None:
     counted = digest(cluster)
     known, recount = watch.recounts.get(ended.process.controller_id, (b"", {}))
     if known != counted:
-        recount = Gauges(cluster, Doomed(cluster)).values()
+        recount = Gauges(cluster).values()
         watch.recounts[ended.process.controller_id] = counted, recount
     wrong = {name: (gauges[name], value) for name, value in recount.items() if gauges[name] != value}
     return f"gauges (shown, recounted): {wrong}" if wrong else None

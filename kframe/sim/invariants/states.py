@@ -82,7 +82,7 @@ def unclean_allowed(written: StateWritten) -> bool:
     topics = written.cluster.topics
     index = topics.find(written.key[0])
     own = UNSET if index is None else int(topics.unclean[index])
-    return bool(written.process.loop.controller.context.unclean_by_default if own == UNSET else own)
+    return bool(written.process.loop.controller.context.term.unclean_by_default if own == UNSET else own)
 
 
 def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
