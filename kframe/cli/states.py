@@ -24,11 +24,11 @@ def command(dot: bool, output: str) -> None:
 
 
 def _rows() -> Iterator[dict[str, Any]]:
-    from kframe.core.state_machines.transitions import PARTITION_MOVES, REPLICA_MOVES
+    from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
 
-    for state, targets in PARTITION_MOVES.items():
+    for state, targets in PARTITION_TRANSITIONS.items():
         yield _row("partition", state.name, state, [target.name for target in sorted(targets)])
-    for kind, kinds in REPLICA_MOVES.items():
+    for kind, kinds in REPLICA_TRANSITIONS.items():
         yield _row("replica", kind.name, kind, [target.name for target in sorted(kinds)])
 
 

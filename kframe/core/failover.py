@@ -33,7 +33,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from topic_metadata.keep_to_brokers(context, unknown_brokers.held(context)[0])
     context.log.add(Message.SENDING_METADATA)
     yield from context.announce(registered)
-    last_replica_hold.take_over(context)
+    last_replica_hold.initialise(context)
     yield from unassigned_isr_members.expel_all(context)
     yield from reregistered_brokers.expel_all(context)
     yield from replica_state_machine.startup(context)

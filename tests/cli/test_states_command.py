@@ -7,7 +7,7 @@ import json
 from click.testing import CliRunner
 
 from kframe.cli.app import cli
-from kframe.core.state_machines.transitions import PARTITION_MOVES, REPLICA_MOVES, to_dot
+from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, to_dot
 
 
 def output(*arguments: str) -> str:
@@ -23,10 +23,10 @@ def test_dot_is_the_engines() -> None:
 def test_json_has_every_move() -> None:
     rows = json.loads(output("-o", "json"))["rows"]
     found = {(row["machine"], row["state"]): set(row["moves_to"]) for row in rows}
-    wanted = {("partition", state.name): {one.name for one in moves} for state, moves in PARTITION_MOVES.items()}
-    wanted |= {("replica", kind.name): {one.name for one in kinds} for kind, kinds in REPLICA_MOVES.items()}
+    wanted = {("partition", state.name): {one.name for one in moves} for state, moves in PARTITION_TRANSITIONS.items()}
+    wanted |= {("replica", kind.name): {one.name for one in kinds} for kind, kinds in REPLICA_TRANSITIONS.items()}
     assert found == wanted
 
 
 def test_the_table_has_a_line_a_state() -> None:
-    assert len(output().splitlines()) == 1 + len(PARTITION_MOVES) + len(REPLICA_MOVES)
+    assert len(output().splitlines()) == 1 + len(PARTITION_TRANSITIONS) + len(REPLICA_TRANSITIONS)

@@ -44,4 +44,4 @@ def world(
 
 def elect(driver: Driver, strategy: Strategy) -> None:
     rows = driver.rows("t-0")
-    driver.run(partition_state_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
+    driver.run(partition_state_machine.transition(driver.context, rows, PartitionState.ONLINE, strategy))

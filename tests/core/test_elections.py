@@ -104,7 +104,7 @@ def test_no_election_is_unclean_while_an_isr_member_is_online(strategy: Strategy
     spec, dead = PartitionSpec((1, 2, 3), 3, (3, 2)), PartitionSpec((1, 9), 9, (9,))
     driver = world(spec, dead, live=(1, 2), config=UNCLEAN, selection=overheard)
     rows = driver.rows("t-0", "t-1")
-    driver.run(partition_state_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
+    driver.run(partition_state_machine.transition(driver.context, rows, PartitionState.ONLINE, strategy))
     assert overheard.heard == [(ElectionKind.OFFLINE, ["t-0", "t-1"], [0, 1])]
     assert state_of(driver.stored("t-0")) == (2, (2,), 1)
     assert state_of(driver.stored("t-1")) == (1, (1,), 1)

@@ -47,7 +47,7 @@ def reordered(context: Context) -> Operation[object]:
 
 def test_partitions_that_go_offline() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
-    move = partition_state_machine.move(driver.context, driver.rows("t-0"), PartitionState.OFFLINE)
+    move = partition_state_machine.transition(driver.context, driver.rows("t-0"), PartitionState.OFFLINE)
     assert changed(driver, lambda: driver.run(move)) == {"OfflinePartitionsCount": 1}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kframe.core.context import ATTEMPTS_MAX
 from kframe.core.state_machines import leader_election, partition_state_machine
-from kframe.core.state_machines.partition_state_machine import PartitionMoves
+from kframe.core.state_machines.partition_state_machine import PartitionTransitions
 from kframe.embedded import Api
 from kframe.errors import StoreError
 from kframe.model.asks import ReadStates, WriteStates
@@ -34,9 +34,9 @@ def world(*specs: PartitionSpec, live: tuple[int, ...] = (2, 3), config: dict[st
 
 def bring_online(
     driver: Driver, *names: str, strategy: leader_election.Strategy = leader_election.OFFLINE
-) -> PartitionMoves:
+) -> PartitionTransitions:
     rows = driver.rows(*names)
-    return driver.run(partition_state_machine.move(driver.context, rows, PartitionState.ONLINE, strategy))
+    return driver.run(partition_state_machine.transition(driver.context, rows, PartitionState.ONLINE, strategy))
 
 
 # -- 2.1 the bulk call
@@ -291,7 +291,7 @@ def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
 def test_offline_partitions_keep_what_is_stored_of_them() -> None:
     """state-machines 2: Offline writes and sends nothing."""
     driver = world(healthy(2, 3))
-    driver.run(partition_state_machine.move(driver.context, driver.rows("t-0"), PartitionState.OFFLINE))
+    driver.run(partition_state_machine.transition(driver.context, driver.rows("t-0"), PartitionState.OFFLINE))
     assert driver.effects == []
     assert state_of(driver.stored("t-0")) == (2, (2, 3), 0)
 

@@ -34,7 +34,7 @@ def move(driver: Driver, target: ReplicaState, *names: str, given: ReplicaState 
     replicas = driver.replicas(*names)
     if given is not None:
         driver.cluster.partitions.replica_state[replicas.slots(driver.cluster.partitions)] = given
-    return driver.run(replica_state_machine.move(driver.context, replicas, target))
+    return driver.run(replica_state_machine.transition(driver.context, replicas, target))
 
 
 def take_offline(driver: Driver, *names: str) -> Replicas:
@@ -388,7 +388,7 @@ def test_an_isr_that_outgrows_its_slots_in_between_takes_the_replicas_along(targ
     replicas = driver.replicas("t-0@1", "t-0@2")
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(2, 3, 4, 1)))
     for state in dict.fromkeys((ReplicaState.OFFLINE, target)):
-        driver.run(replica_state_machine.move(driver.context, replicas, state))
+        driver.run(replica_state_machine.transition(driver.context, replicas, state))
     assert driver.cluster.partitions.slot_start.tolist() != before
     assert driver.stored("t-0").isr == (3, 4)
     assert [replica_state(driver, name) for name in ("t-0@1", "t-0@2")] == [target] * 2

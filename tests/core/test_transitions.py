@@ -43,7 +43,7 @@ def test_partition_moves(state: P, target: P, caplog: pytest.LogCaptureFixture) 
     rows = driver.adopt().cluster.partitions
     rows.state[0] = state
     driver.forget()
-    moves = driver.run(partition_state_machine.move(driver.context, driver.rows("t-0"), target))
+    moves = driver.run(partition_state_machine.transition(driver.context, driver.rows("t-0"), target))
     legal = state in PARTITION[target]
     assert driver.known("t-0").state is (target if legal else state)
     assert moves.invalid.tolist() == ([] if legal else [0])
@@ -63,7 +63,7 @@ def test_replica_moves(state: R, target: R, caplog: pytest.LogCaptureFixture) ->
     replica = driver.replicas("t-0@2")
     driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)] = state
     driver.forget()
-    refused = driver.run(replica_state_machine.move(driver.context, replica, target))
+    refused = driver.run(replica_state_machine.transition(driver.context, replica, target))
     legal = state in REPLICA[target]
     if legal and target is R.NON_EXISTENT:
         assert driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)].tolist() == [
@@ -73,7 +73,7 @@ def test_replica_moves(state: R, target: R, caplog: pytest.LogCaptureFixture) ->
         assert driver.cluster.partitions.replica_state[replica.slots(driver.cluster.partitions)].tolist() == [
             target if legal else state
         ]
-    assert refused.places.tolist() == ([] if legal else replica.places.tolist())
+    assert refused.positions.tolist() == ([] if legal else replica.positions.tolist())
     assert len(refusals(caplog)) == (0 if legal else 1)
     if not legal:
         assert driver.effects == []

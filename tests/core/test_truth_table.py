@@ -119,7 +119,9 @@ def hold(driver: Driver, strategy: str) -> None:
         case "reassign":
             rows = driver.rows("t-0")
             driver.run(
-                partition_state_machine.move(driver.context, rows, PartitionState.ONLINE, leader_election.REASSIGN)
+                partition_state_machine.transition(
+                    driver.context, rows, PartitionState.ONLINE, leader_election.REASSIGN
+                )
             )
 
 

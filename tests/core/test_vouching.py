@@ -117,7 +117,7 @@ def test_last_answer_decides_whether_a_controlled_shutdown_was_granted(answers: 
     context = driver.controller.context
     (broker,) = context.cluster.brokers.index_of([1])
     for granted in answers:
-        last_replica_hold.shutdown_answered(context, int(broker), granted)
+        last_replica_hold.on_shutdown_answered(context, int(broker), granted)
     crash(driver, 1)
     start(driver, 1)
     assert leader(driver) == (1 if answers[-1] else NO_LEADER)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kframe.core.state_machines.transitions import PARTITION_MOVES, REPLICA_MOVES
+from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
 from kframe.model.ids import PartitionState
 from tests.search.subject import Node
 from tests.search.values import BROKERS, NOBODY, Broker, Message, Seat, Stored
@@ -129,11 +129,11 @@ def moved(before: Node, after: Node) -> Iterator[str]:
     if not (before.active and after.active and before.moves):
         return
     (partition, replicas), (partition_now, replicas_now) = before.moves, after.moves
-    if partition != PartitionState.NON_EXISTENT and not _may(PARTITION_MOVES, partition, partition_now):
+    if partition != PartitionState.NON_EXISTENT and not _may(PARTITION_TRANSITIONS, partition, partition_now):
         yield f"I25: the partition goes from {partition.name} to {partition_now.name}"
     for broker, one in replicas:
         now = dict(replicas_now).get(broker)
-        if now is not None and one.name != "NON_EXISTENT" and not _may(REPLICA_MOVES, one, now):
+        if now is not None and one.name != "NON_EXISTENT" and not _may(REPLICA_TRANSITIONS, one, now):
             yield f"I25: the replica on {broker} goes from {one.name} to {now.name}"
 
 

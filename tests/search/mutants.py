@@ -72,10 +72,10 @@ MUTANTS: dict[str, Mutant] = {
         leader_election._plan, (("isr = Ragged(isr.offsets,", "leader_epoch -= 1; isr = Ragged(isr.offsets,"),), "I8", 2
     ),
     "leaving the ISR raises no leader epoch": Mutant(
-        replica_state_machine._plan_removal, (("leader_epoch[:count]", "p.leader_epoch[changed[:count]]"),), "I8", 2
+        replica_state_machine._plan_removals, (("leader_epoch[:count]", "p.leader_epoch[changed[:count]]"),), "I8", 2
     ),
     "the last member leaves the ISR": Mutant(
-        replica_state_machine._plan_removal,
+        replica_state_machine._plan_removals,
         (
             (
                 "isr = Ragged(offsets[: count + 1], values[: offsets[count]])",
@@ -111,17 +111,20 @@ MUTANTS: dict[str, Mutant] = {
         ALONE,
     ),
     "a bounced broker is not noticed": Mutant(
-        membership.Difference.between,
-        (("if one.broker_epoch > known.get(one.broker_id, one.broker_epoch)", "if False"),),
+        membership.BrokerChanges.between,
+        (("if broker.broker_epoch > known.get(broker.broker_id, broker.broker_epoch)", "if False"),),
         "L6",
         3,
     ),
-    "the dead stay registered": Mutant(membership.brokers_changed, (("if found.dead:", "if False:"),), "L6", 2),
+    "the dead stay registered": Mutant(membership.brokers_changed, (("if changes.dead:", "if False:"),), "L6", 2),
     "a new controller tells nobody who is alive": Mutant(
         failover.take_over, (("yield from context.announce(registered)", "pass"),), "I14", 4
     ),
     "a new broker is told nothing before LeaderAndIsr": Mutant(
-        membership._register, (("yield from context.announce(indexes, context.announced_rows())", "pass"),), "I14", 4
+        membership.on_broker_startup,
+        (("yield from context.announce(indexes, context.announced_rows())", "pass"),),
+        "I14",
+        4,
     ),
     "what storage accepted is not remembered": Mutant(
         context.Context.write,
@@ -130,7 +133,7 @@ MUTANTS: dict[str, Mutant] = {
         2,
     ),
     "a new leader is told nothing": Mutant(
-        leader_election.tell, (("tell_replicas(", "(lambda *a, **b: None)("),), "I12", 2
+        leader_election.queue_election, (("queue_leader_and_isr(", "(lambda *a, **b: None)("),), "I12", 2
     ),
     "a request is not answered": Mutant(operations.operate, (("elif token != NOBODY:", "elif False:"),), "I26", 2),
     "who has lost the role goes on": Mutant(
@@ -148,7 +151,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "the end of a reassignment is not stored": Mutant(
         partition_reassignment._complete,
-        (("yield from topics.store(context, rows)", "pass"),),
+        (("yield from topic_metadata.store(context, rows)", "pass"),),
         "I9",
         9,
         MOVES,

@@ -10,7 +10,7 @@ import numpy as np
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import names_of
 from kframe.core.state_machines import leader_election, partition_state_machine
-from kframe.core.state_machines.partition_state_machine import PartitionMoves
+from kframe.core.state_machines.partition_state_machine import PartitionTransitions
 from kframe.errors import ErrorCode
 from kframe.model.asks import DropPreferredElection, ReadPreferredElection
 from kframe.model.columns import Int16, Int32
@@ -67,7 +67,7 @@ def elect_leaders(
     strategy = leader_election.PREFERRED if request.election_type is ElectionType.PREFERRED else leader_election.UNCLEAN
     names = names_of(context.cluster, electable)
     context.log.add(Message.ELECTION_STARTED, type=request.election_type.name, partitions=names, trigger=trigger)
-    moves = yield from partition_state_machine.move(context, electable, PartitionState.ONLINE, strategy)
+    moves = yield from partition_state_machine.transition(context, electable, PartitionState.ONLINE, strategy)
     if trigger != ADMIN_CLIENT:
         report_preferred(context, moves)
     codes[np.isin(rows, moves.failed)] = _NOBODY_FOUND[request.election_type]
@@ -78,7 +78,7 @@ def elect_leaders(
     return ElectionResponse(rows, codes, unknown)
 
 
-def report_preferred(context: Context, moves: PartitionMoves) -> None:
+def report_preferred(context: Context, moves: PartitionTransitions) -> None:
     """Report what became of an election that no client waits for (Kafka 3.9
     ``removePartitionsFromPreferredReplicaElection``)."""
     context.log.add_partitions(Message.PREFERRED_COMPLETED, context.cluster, moves.elected)

@@ -53,7 +53,9 @@ def rebalance(context: Context) -> Operation[None]:
         rows = _able_to_move(context, kept[mine].astype(np.int32))
         names = names_of(cluster, rows)
         context.log.add(Message.ELECTION_STARTED, type="PREFERRED", partitions=names, trigger=AUTOMATIC)
-        moves = yield from partition_state_machine.move(context, rows, PartitionState.ONLINE, leader_election.PREFERRED)
+        moves = yield from partition_state_machine.transition(
+            context, rows, PartitionState.ONLINE, leader_election.PREFERRED
+        )
         report_preferred(context, moves)
     interval_ms = context.config["leader.imbalance.check.interval.seconds"] * 1000.0
     yield SetTimer(TIMER, interval_ms, RebalanceLeaders())

@@ -82,17 +82,19 @@ def _take_over(context: Context, rows: Int32) -> Operation[None]:
     if len(rows) == 0:
         return
     p = context.cluster.partitions
-    replicas = replica_state_machine.of_rows(context, rows)
+    replicas = replica_state_machine.replicas_of(context, rows)
     hosts, brokers = p.replica[replicas.slots(p)], context.cluster.brokers
     online = replica_state_machine.are_online(context, replicas)
     led = partition_reassignment.led_by_target(context, rows)
     p.state[rows] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
     context.gauges.touch(rows)
     # Whoever is shutting down hears of all that it hosts, too, before it is stopped there.
-    yield from replica_state_machine.move(context, replicas.where(brokers.registered[hosts] != 0), ReplicaState.ONLINE)
-    yield from replica_state_machine.move(context, replicas.where(~online), ReplicaState.OFFLINE)
+    yield from replica_state_machine.transition(
+        context, replicas.where(brokers.registered[hosts] != 0), ReplicaState.ONLINE
+    )
+    yield from replica_state_machine.transition(context, replicas.where(~online), ReplicaState.OFFLINE)
     yield from partition_reassignment.announce(context, rows[led])
-    yield from partition_state_machine.move(context, rows[~led], PartitionState.ONLINE, leader_election.OFFLINE)
+    yield from partition_state_machine.transition(context, rows[~led], PartitionState.ONLINE, leader_election.OFFLINE)
     if not protocol_08.enabled(context):
         yield from partition_reassignment.resume(context, rows[p.reassigning[rows] != 0])
 

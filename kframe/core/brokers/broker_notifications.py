@@ -49,8 +49,8 @@ def log_dir_events(context: Context) -> Operation[None]:
     brokers = [index for broker_id in left.items if (index := cluster.brokers.find(broker_id)) is not None]
     context.log.add(Message.LOG_DIR_FAILURE, brokers=tuple(left.items))
     chosen = context.mask(np.array(brokers, np.int32))
-    yield from replica_state_machine.move(
-        context, replica_state_machine.hosted_by(context, chosen), ReplicaState.ONLINE
+    yield from replica_state_machine.transition(
+        context, replica_state_machine.replicas_on(context, chosen), ReplicaState.ONLINE
     )
     yield from ask(DropNotifications(left.paths))
 
@@ -72,13 +72,13 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
     if len(dead) == 0:
         return
     p = cluster.partitions
-    replicas = replica_state_machine.on_broker(context, broker, dead)
+    replicas = replica_state_machine.replicas_of_broker(context, broker, dead)
     fresh = replicas.where((p.replica_flags[replicas.slots(p)] & _OFFLINE) == 0)
     p.replica_flags[fresh.slots(p)] |= _OFFLINE
     if len(fresh):
         names = names_of(cluster, fresh.rows)
         context.log.add(Message.REPLICAS_OFFLINE, partitions=names, broker=answer.broker_id)
-        yield from membership.replicas_offline(context, fresh)
+        yield from membership.on_replicas_offline(context, fresh)
 
 
 def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> Operation[None]:
@@ -100,7 +100,7 @@ def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: 
     offline_log_dirs.healed(context, broker, well)
     if not flagged:
         return
-    replicas: Replicas = replica_state_machine.on_broker(context, broker, well)
+    replicas: Replicas = replica_state_machine.replicas_of_broker(context, broker, well)
     p.replica_flags[replicas.slots(p)] &= ~_OFFLINE
 
 

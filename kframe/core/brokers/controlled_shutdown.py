@@ -50,21 +50,21 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
         return refused(error)
     context.log.add(Message.BROKER_SHUTDOWN, broker=request.broker_id)
     brokers.shutting_down[broker] = 1
-    hosted = replica_state_machine.hosted_by(context, context.mask(np.array([broker], np.int32)))
+    hosted = replica_state_machine.replicas_on(context, context.mask(np.array([broker], np.int32)))
     rows = hosted.rows
     acted = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.doomed(rows)
     hosted = hosted.where(acted)
     led = p.leader[hosted.rows] == broker
     followed = hosted.where(~led)
-    yield from partition_state_machine.move(
+    yield from partition_state_machine.transition(
         context, hosted.where(led).rows, PartitionState.ONLINE, leader_election.CONTROLLED_SHUTDOWN
     )
     batch = context.batch(Occasion.STOP)
     batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)
     yield from context.send(batch)
-    yield from replica_state_machine.move(context, followed, ReplicaState.OFFLINE)
+    yield from replica_state_machine.transition(context, followed, ReplicaState.OFFLINE)
     remaining = _still_led(context, broker)
-    last_replica_hold.shutdown_answered(context, broker, granted=len(remaining) == 0)
+    last_replica_hold.on_shutdown_answered(context, broker, granted=len(remaining) == 0)
     return ControlledShutdownResponse(ErrorCode.NONE, remaining)
 
 

@@ -68,4 +68,6 @@ def take_out(context: Context, rows: Int32, isr: Ragged, sound: Bool, why: str) 
     context.log_refused("Partition", rows[kept], f"keeps in its ISR who {why}: nobody else could lead")
     leaving = ~sound & ~kept[isr.owners]
     for broker in np.unique(isr.values[leaving]).tolist():
-        yield from replica_state_machine.leave_isrs(context, broker, rows[isr.owners[leaving & (isr.values == broker)]])
+        yield from replica_state_machine.remove_from_isrs(
+            context, broker, rows[isr.owners[leaving & (isr.values == broker)]]
+        )

@@ -12,7 +12,7 @@ import numpy as np
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.reassignment import offline_log_dirs
 from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
-from kframe.core.state_machines.leader_election import tell_replicas
+from kframe.core.state_machines.leader_election import queue_leader_and_isr
 from kframe.core.state_machines.replica_state_machine import Replicas
 from kframe.core.topics import topic_deletion, topic_metadata, unknown_brokers
 from kframe.core.topics.replica_assignment import (
@@ -111,7 +111,7 @@ def _lead_first(context: Context, rows: Int32) -> Operation[None]:
     tries that when next a broker comes or goes."""
     p = context.cluster.partitions
     fresh = rows[(p.partition_epoch[rows] == NO_STATE) & (p.state[rows] == PartitionState.NEW)]
-    begun = yield from partition_state_machine.move(context, fresh, PartitionState.ONLINE)
+    begun = yield from partition_state_machine.transition(context, fresh, PartitionState.ONLINE)
     yield from begin_led(context, begun.initialised)
 
 
@@ -121,8 +121,8 @@ def begin_led(context: Context, rows: Int32) -> Operation[None]:
     moves go on that wait for a broker: to these, replicas that nobody has begun are none that could come online."""
     moving = rows[context.cluster.partitions.reassigning[rows] != 0]
     if len(moving) and context.config[STRICT_MOVES]:
-        replica_state_machine.call_new(context, _fresh(context, moving))
-        yield from replica_state_machine.move(
+        replica_state_machine.set_new(context, _fresh(context, moving))
+        yield from replica_state_machine.transition(
             context, _flagged(context, moving, ReplicaFlag.ADDING), ReplicaState.ONLINE
         )
         yield from complete_where_in_sync(context, moving)
@@ -187,8 +187,10 @@ def _lead_the_bereft(context: Context, rows: Int32) -> Operation[None]:
     takes it for Online, so that no event but a failover would ever give it one."""
     p = context.cluster.partitions
     bereft = rows[(p.state[rows] == PartitionState.ONLINE) & (p.leader[rows] == NO_LEADER)]
-    moves = yield from partition_state_machine.move(context, bereft, PartitionState.ONLINE, leader_election.OFFLINE)
-    yield from partition_state_machine.move(context, moves.failed, PartitionState.OFFLINE)
+    moves = yield from partition_state_machine.transition(
+        context, bereft, PartitionState.ONLINE, leader_election.OFFLINE
+    )
+    yield from partition_state_machine.transition(context, moves.failed, PartitionState.OFFLINE)
 
 
 def behind(context: Context, rows: Int32, departed: Int32) -> Replicas:
@@ -205,7 +207,7 @@ def stop(context: Context, replicas: Replicas) -> Operation[None]:
         ReplicaState.DELETION_SUCCESSFUL,
         ReplicaState.NON_EXISTENT,
     ):
-        yield from replica_state_machine.move(context, replicas, target)
+        yield from replica_state_machine.transition(context, replicas, target)
 
 
 def _begin(context: Context, rows: Int32) -> Operation[Int32]:
@@ -213,7 +215,7 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
     if len(rows) == 0:
         return rows
     raised = yield from announce(context, rows)
-    yield from replica_state_machine.move(context, _fresh(context, raised), ReplicaState.NEW)
+    yield from replica_state_machine.transition(context, _fresh(context, raised), ReplicaState.NEW)
     return np.setdiff1d(rows, raised).astype(np.int32)
 
 
@@ -233,7 +235,9 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
         return emptied
     cluster = context.cluster
     p = cluster.partitions
-    yield from replica_state_machine.move(context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE)
+    yield from replica_state_machine.transition(
+        context, _flagged(context, rows, ReplicaFlag.ADDING), ReplicaState.ONLINE
+    )
     if context.config[STRICT_MOVES]:
         yield from _hand_over(context, rows)
         rows = yield from _unstuck(context, rows)
@@ -265,11 +269,11 @@ def _hand_over(context: Context, rows: Int32) -> Operation[None]:
     p = context.cluster.partitions
     rows = rows[p.partition_epoch[rows] != NO_STATE]
     waiting = rows[~led_by_target(context, rows, _UNFIT)]
-    yield from partition_state_machine.move(context, waiting, PartitionState.ONLINE, leader_election.REASSIGN)
+    yield from partition_state_machine.transition(context, waiting, PartitionState.ONLINE, leader_election.REASSIGN)
     leaving = _flagged(context, rows[led_by_target(context, rows, _UNFIT)], ReplicaFlag.REMOVING)
     brokers = p.hosts_of(leaving.slots(p))
     for broker in np.unique(brokers).tolist():
-        yield from replica_state_machine.leave_isrs(context, broker, leaving.rows[brokers == broker])
+        yield from replica_state_machine.remove_from_isrs(context, broker, leaving.rows[brokers == broker])
 
 
 def _unstuck(context: Context, rows: Int32) -> Operation[Int32]:
@@ -292,7 +296,7 @@ def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
     """
     rows = rows[context.cluster.partitions.partition_epoch[rows] != NO_STATE]
     settled = led_by_target(context, rows)
-    moves = yield from partition_state_machine.move(
+    moves = yield from partition_state_machine.transition(
         context, rows[~settled], PartitionState.ONLINE, leader_election.REASSIGN
     )
     untold = moves.failed if context.config[STRICT_MOVES] else _NONE
@@ -317,7 +321,7 @@ def announce(context: Context, rows: Int32) -> Operation[Int32]:
         return raised
     batch = context.batch()
     adding = int(ReplicaFlag.ADDING)
-    tell_replicas(context, batch, raised, context.cluster.brokers.registered, adding, is_new=False)
+    queue_leader_and_isr(context, batch, raised, context.cluster.brokers.registered, adding, is_new=False)
     arriving = _flagged(context, raised, ReplicaFlag.ADDING)
     brokers = p.hosts_of(arriving.slots(p))
     batch.add_leader_and_isr(brokers, arriving.rows, np.unique(arriving.rows), is_new=True)
@@ -376,5 +380,5 @@ def _fresh(context: Context, rows: Int32) -> Replicas:
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> Replicas:
     p = context.cluster.partitions
-    replicas = replica_state_machine.of_rows(context, rows)
+    replicas = replica_state_machine.replicas_of(context, rows)
     return replicas.where((p.replica_flags[replicas.slots(p)] & np.uint8(flag)) != 0)

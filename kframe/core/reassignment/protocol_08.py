@@ -84,8 +84,8 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     chosen = np.array(ready, np.int32)
     reached = Ragged.of([brokers.index_of(context.term.legacy_reassignments[row]).tolist() for row in ready])
     target = members(p.lists("replica", chosen), reached)
-    arrived = replica_state_machine.of_rows(context, chosen).where(target)
-    yield from replica_state_machine.move(context, arrived, ReplicaState.ONLINE)
+    arrived = replica_state_machine.replicas_of(context, chosen).where(target)
+    yield from replica_state_machine.transition(context, arrived, ReplicaState.ONLINE)
     departed = give(context, chosen, Assignments(reached, np.zeros(len(reached.values), np.uint8)))
     yield from lead_by_target(context, chosen)
     yield from stop(context, behind(context, chosen, departed))
@@ -120,9 +120,9 @@ def _begin(context: Context, rows: Int32, targets: Ragged) -> Operation[None]:
         context.term.legacy_reassignments[row] = tuple(context.cluster.brokers.ids_of(targets[i]))
     p.reassigning[rows] = 1
     yield from raise_epochs(context, rows, before)
-    replicas = replica_state_machine.of_rows(context, rows)
+    replicas = replica_state_machine.replicas_of(context, rows)
     fresh = p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT
-    yield from replica_state_machine.move(context, replicas.where(fresh), ReplicaState.NEW)
+    yield from replica_state_machine.transition(context, replicas.where(fresh), ReplicaState.NEW)
 
 
 def _refused(context: Context, rows: Int32, targets: Ragged) -> Bool:

@@ -102,7 +102,7 @@ class Gauges:
         self.rows.touch(rows)
         self.deleting_replicas.recount(self._touch_queued(rows))
 
-    def replicas_moved(self, rows: Int32, before: UInt8, after: UInt8) -> None:
+    def replica_states_changed(self, rows: Int32, before: UInt8, after: UInt8) -> None:
         """Replicas of these rows, each named any number of times, have left one replica state for another."""
         if len(self._touch_queued(rows)):
             self.deleting_replicas.moved(rows, before, after)

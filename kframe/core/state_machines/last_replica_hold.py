@@ -1,11 +1,11 @@
-"""Whose logs nobody vouches for, and which elections are held back on that account.
+"""Hold back the election of a last in-sync replica that may have lost records (``HOLD_LAST``).
 
-The last replica in sync may come back with less than it had: with an empty disk, or without what it had not flushed. No
-controller can tell (KIP-966, which Kafka has without ZooKeeper only), and Kafka's elects it. With ``HOLD_LAST`` such a
-partition stays without a leader until an operator holds an unclean election of it, or its topic allows them anyway.
+The last in-sync replica may come back with an empty disk or without records that it had not flushed. No ZooKeeper-mode
+controller can tell (KIP-966), and Kafka's elects it. With ``HOLD_LAST`` its partition stays without a leader until an
+operator holds an unclean election, or the topic allows unclean elections.
 
-A broker whose controlled shutdown was granted flushes its logs before it goes. Any other broker that registers in this
-time in office is not vouched for, nor is one that an earlier controller left a partition to without electing it.
+A broker flushes its logs after a granted controlled shutdown. Any other registration in this term leaves them
+unverified. So does a partition that an earlier controller left without a leader although its last replica is online.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from kframe.model.config import HOLD_LAST
 from kframe.model.ids import NO_LEADER
 
 
-def take_over(context: Context) -> None:
-    """At failover, before anything is elected or leaves an ISR: whoever lives, is alone in an ISR and does not lead was
-    away when nobody else was left."""
+def initialise(context: Context) -> None:
+    """At failover, before elections: mark online brokers that are the whole ISR of a partition without a leader."""
     if not context.config[HOLD_LAST]:
         return
     cluster, p = context.cluster, context.cluster.partitions
@@ -30,46 +29,48 @@ def take_over(context: Context) -> None:
     context.term.unverified_logs.update(last[cluster.brokers.live[last] != 0].tolist())
 
 
-def shutdown_answered(context: Context, broker: int, granted: bool) -> None:
-    """Remember whether the last controlled shutdown request of a broker (index) was granted: it leads nothing more that
-    has other replicas. A broker that is refused asks again; if it stops or crashes instead, Kafka calls that an unclean
-    shutdown (Kafka 3.9 ``KafkaServer.controlledShutdown``)."""
+def on_shutdown_answered(context: Context, broker: int, granted: bool) -> None:
+    """Record whether the last controlled shutdown request of a broker (index) was granted.
+
+    A broker whose request is refused retries. If it stops or crashes instead, Kafka calls that an unclean shutdown
+    (Kafka 3.9 ``KafkaServer.controlledShutdown``).
+    """
     if granted:
         context.term.granted_shutdowns.add(broker)
     else:
         context.term.granted_shutdowns.discard(broker)
 
 
-def departed(context: Context, brokers: Int32) -> None:
-    """These brokers (indexes) are about to be unregistered. Those whose controlled shutdown was granted go in order."""
-    leaving = set(brokers.tolist())
-    granted = leaving & context.term.granted_shutdowns
-    context.term.granted_shutdowns -= leaving
+def on_broker_failure(context: Context, brokers: Int32) -> None:
+    """These brokers (indexes) are about to be unregistered, cleanly if their controlled shutdown was granted."""
+    failed = set(brokers.tolist())
+    granted = failed & context.term.granted_shutdowns
+    context.term.granted_shutdowns -= failed
     if context.config[HOLD_LAST]:
-        context.term.clean_shutdowns -= leaving
+        context.term.clean_shutdowns -= failed
         context.term.clean_shutdowns |= granted
 
 
-def arrived(context: Context, brokers: Int32) -> None:
-    """These brokers (indexes) have registered."""
+def on_broker_startup(context: Context, brokers: Int32) -> None:
+    """These brokers (indexes) have registered: verified after a controlled shutdown, else not."""
     if context.config[HOLD_LAST]:
         context.term.unverified_logs.difference_update(brokers.tolist())
         context.term.unverified_logs.update(set(brokers.tolist()) - context.term.clean_shutdowns)
 
 
-def without_doubtful(context: Context, rows: Int32, leader: Int32, unclean_permitted: UInt8) -> Int32:
-    """The ``leader`` (k,) chosen for each of ``rows`` (k,), NO_LEADER where the election is held back.
+def hold_unverified(context: Context, rows: Int32, leader: Int32, unclean_permitted: UInt8) -> Int32:
+    """The ``leader`` (k,) chosen for each of ``rows`` (k,), or NO_LEADER where the election is held back.
 
-    That is where nobody leads, the one chosen is alone in the ISR and not vouched for, and ``unclean_permitted`` (k,)
-    is 0.
+    An election is held back if no live broker leads, the chosen replica is the whole ISR and unverified, and
+    ``unclean_permitted`` (k,) is 0.
     """
     p, live = context.cluster.partitions, np.append(context.cluster.brokers.live, 0)
     alone = (p.isr_count[rows] == 1) & (live[p.leader[rows]] == 0) & (unclean_permitted == 0)
     last = np.full(len(rows), NO_LEADER, np.int32)
     last[alone] = p.isr[p.slot_start[rows[alone]]]
-    held = (leader == last) & np.isin(leader, list(context.term.unverified_logs))
+    held_back = (leader == last) & np.isin(leader, list(context.term.unverified_logs))
     context.log_refused(
-        "Partition", rows[held],
+        "Partition", rows[held_back],
         "held back: the last replica in sync came back from a crash, perhaps; an unclean election lets it lead",
     )  # fmt: skip
-    return np.where(held, NO_LEADER, leader).astype(np.int32)
+    return np.where(held_back, NO_LEADER, leader).astype(np.int32)

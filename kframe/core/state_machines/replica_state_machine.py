@@ -1,7 +1,4 @@
-"""The replica state machine: bulk moves between the seven replica states (Kafka 3.9 ``ZkReplicaStateMachine``).
-
-A replica is named by its row and its place in the row's slots; both arrays go together through every function here.
-"""
+"""The replica state machine, in bulk: seven replica states (Kafka 3.9 ``ZkReplicaStateMachine``)."""
 
 from __future__ import annotations
 
@@ -14,105 +11,108 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.core.request_batch import RequestBatch
-from kframe.core.state_machines.leader_election import tell_replicas
+from kframe.core.state_machines.leader_election import queue_leader_and_isr
 from kframe.core.state_machines.scala_hash_order import scala_hash_order
-from kframe.core.state_machines.transitions import REPLICA_MOVES, leaves
+from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, source_states
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.log_entries import Message
 from kframe.model.requests import Occasion
 
-_NOBODY = np.empty(0, np.int32)
+_NO_ROWS = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicas:
-    """Replicas as (row, place) pairs. They stay the same ones when a row moves to other slots, as any read of a state
-    may make it do; a row that is assigned anew has others."""
+    """Replicas as (row, position in the row's list) pairs.
+
+    They stay valid when a row gets other slots, as reading a state may cause. A new assignment invalidates them.
+    """
 
     rows: Int32
-    places: Int32
+    positions: Int32
 
     @staticmethod
     def at(p: Partitions, rows: Int32, slots: NDArray[Any]) -> Replicas:
-        """The replicas of ``rows`` that stand in these slots now."""
+        """The replicas of ``rows`` in these slots."""
         return Replicas(rows, (slots - p.slot_start[rows]).astype(np.int32, copy=False))
 
     def slots(self, p: Partitions) -> Int32:
-        """Where they stand now."""
-        slots: Int32 = p.slot_start[self.rows] + self.places
+        """Their slots at present."""
+        slots: Int32 = p.slot_start[self.rows] + self.positions
         return slots
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def where(self, mask: UInt8 | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Replicas:
-        """Those that a mask chooses."""
+        """The replicas that a mask selects."""
         chosen = mask.astype(np.bool_, copy=False)
-        return self if chosen.all() else Replicas(self.rows[chosen], self.places[chosen])
+        return self if chosen.all() else Replicas(self.rows[chosen], self.positions[chosen])
 
 
-def hosted_by(context: Context, broker_mask: UInt8) -> Replicas:
-    """All replicas on the brokers (by index) that the mask chooses."""
+def replicas_on(context: Context, broker_mask: UInt8) -> Replicas:
+    """All replicas on the brokers (by index) that the mask selects."""
     p = context.cluster.partitions
     rows = context.replica_index.rows_on(broker_mask)
-    most = int(p.replica_count[rows].sum())
-    hosted, places = np.empty(most, np.int32), np.empty(most, np.int32)
-    count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, hosted, places)
-    return Replicas(hosted[:count], places[:count])
+    capacity = int(p.replica_count[rows].sum())
+    owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+    count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, owners, positions)
+    return Replicas(owners[:count], positions[:count])
 
 
-def of_rows(context: Context, rows: Int32) -> Replicas:
+def replicas_of(context: Context, rows: Int32) -> Replicas:
     """All assigned replicas of ``rows``."""
     p = context.cluster.partitions
     return Replicas.at(p, np.repeat(rows, p.replica_count[rows]), p.slots_of(rows))
 
 
-def on_broker(context: Context, broker: int, rows: Int32) -> Replicas:
-    """The replicas of ``rows`` on one broker (index); rows without one there are left out."""
+def replicas_of_broker(context: Context, broker: int, rows: Int32) -> Replicas:
+    """The replicas of ``rows`` on one broker (index)."""
     p = context.cluster.partitions
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
-    here = p.replica[slots] == broker
-    return Replicas.at(p, owner[here].astype(np.int32), slots[here])
+    on_broker = p.replica[slots] == broker
+    return Replicas.at(p, owner[on_broker].astype(np.int32), slots[on_broker])
 
 
 def are_online(context: Context, replicas: Replicas) -> Bool:
-    """Whether each is on a broker that lives, and not on a dead log directory (Kafka 3.9 ``isReplicaOnline``)."""
+    """Whether each is on a live broker and on no offline log directory (Kafka 3.9 ``isReplicaOnline``)."""
     p, slots = context.cluster.partitions, replicas.slots(context.cluster.partitions)
-    whole = (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
-    online: Bool = whole & (context.cluster.brokers.live[p.replica[slots]] != 0)
+    log_dir_online = (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
+    online: Bool = log_dir_online & (context.cluster.brokers.live[p.replica[slots]] != 0)
     return online
 
 
 def startup(context: Context) -> Operation[None]:
-    """Derive every replica's state from its broker, tell brokers all that they host, and drop the dead from ISRs."""
+    """Derive the state of every replica, send brokers the states they host, and remove dead brokers from ISRs."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
     context.log.add(Message.INITIALIZING_REPLICAS)
     kernels.initialize_replica_states(
         p.slot_start, p.replica_count, p.replica, p.replica_flags, brokers.live, p.replica_state
     )
-    everywhere = hosted_by(context, np.ones(len(brokers), np.uint8))
-    online = p.replica_state[everywhere.slots(p)] == ReplicaState.ONLINE
+    replicas = replicas_on(context, np.ones(len(brokers), np.uint8))
+    online = p.replica_state[replicas.slots(p)] == ReplicaState.ONLINE
     context.log.add(Message.ONLINE_REPLICAS)
-    yield from move(context, everywhere.where(online), ReplicaState.ONLINE)
+    yield from transition(context, replicas.where(online), ReplicaState.ONLINE)
     context.log.add(Message.OFFLINE_REPLICAS)
-    yield from move(context, everywhere.where(~online), ReplicaState.OFFLINE)
+    yield from transition(context, replicas.where(~online), ReplicaState.OFFLINE)
 
 
-def move(
+def transition(
     context: Context, replicas: Replicas, target: ReplicaState, occasion: Occasion = Occasion.REPLICAS
 ) -> Operation[Replicas]:
-    """Move replicas to ``target`` with the effects of ``spec/state-machines.md`` section 3.2; return the refused ones.
+    """Change replicas to ``target``, with the requests that the transition requires; return the refused replicas.
 
-    Illegal moves change nothing and are logged. One batch is sent at the end.
+    Illegal transitions are logged and change nothing. One batch of requests is sent at the end.
     """
-    refused = Replicas(_NOBODY, _NOBODY)
+    refused = Replicas(_NO_ROWS, _NO_ROWS)
     if len(replicas) == 0:
         return refused
     p, legal = context.cluster.partitions, np.empty(len(replicas), np.uint8)
     slots = replicas.slots(p)
-    if kernels.check_transitions(slots, p.replica_state, leaves(REPLICA_MOVES, target), legal) < len(replicas):
+    legal_count = kernels.check_transitions(slots, p.replica_state, source_states(REPLICA_TRANSITIONS, target), legal)
+    if legal_count < len(replicas):
         refused, replicas, slots = replicas.where(legal == 0), replicas.where(legal), slots[legal != 0]
         context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
     counted = bool(context.cluster.topics.deleting.any())
@@ -120,7 +120,7 @@ def move(
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, slots, batch)
     elif target is ReplicaState.NEW:
-        _welcome(context, replicas, batch)
+        _create(context, replicas, batch)
     elif target is ReplicaState.ONLINE:
         _bring_online(context, replicas, slots, batch)
     else:
@@ -128,17 +128,17 @@ def move(
         if target is ReplicaState.DELETION_STARTED:
             batch.add_stop_replica(_brokers(context, replicas), replicas.rows, delete=True)
     if before is not None:
-        context.gauges.replicas_moved(replicas.rows, before, p.replica_state[replicas.slots(p)])
+        context.gauges.replica_states_changed(replicas.rows, before, p.replica_state[replicas.slots(p)])
     yield from context.send(batch)
     return refused
 
 
-def call_new(context: Context, replicas: Replicas) -> None:
-    """Replicas that the controller knows nothing of are New from now on; nobody is told."""
+def set_new(context: Context, replicas: Replicas) -> None:
+    """Set replicas without a state to New. No broker is notified."""
     p = context.cluster.partitions
     before = p.replica_state[replicas.slots(p)]
     p.replica_state[replicas.slots(p)] = ReplicaState.NEW
-    context.gauges.replicas_moved(replicas.rows, before, p.replica_state[replicas.slots(p)])
+    context.gauges.replica_states_changed(replicas.rows, before, p.replica_state[replicas.slots(p)])
 
 
 def _brokers(context: Context, replicas: Replicas) -> Int32:
@@ -146,10 +146,10 @@ def _brokers(context: Context, replicas: Replicas) -> Int32:
     return p.hosts_of(replicas.slots(p))
 
 
-def _tell_each(
+def _queue_states(
     context: Context, batch: RequestBatch, replicas: Replicas, brokers: Int32, is_new: bool
 ) -> None:  # fmt: skip
-    """Queue for each replica's broker, as far as the partition has a state, that state; metadata for everybody."""
+    """Add LeaderAndIsr for the broker of each replica whose partition has a state, and metadata for all brokers."""
     stated = context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE
     rows, brokers = (replicas.rows, brokers) if stated.all() else (replicas.rows[stated], brokers[stated])
     if len(rows):
@@ -158,29 +158,29 @@ def _tell_each(
         batch.add_leader_and_isr(brokers, rows, changed, is_new)
 
 
-def _welcome(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
-    """NonExistent → New. A replica that leads its partition already cannot be new: it is refused and logged."""
+def _create(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
+    """NonExistent → New. A replica that leads its partition cannot be New: it is refused and logged."""
     p = context.cluster.partitions
     brokers = _brokers(context, replicas)
     leads = p.leader[replicas.rows] == brokers
     leads &= p.partition_epoch[replicas.rows] != NO_STATE
     context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
     replicas = replicas.where(~leads)
-    _tell_each(context, batch, replicas, brokers[~leads], is_new=True)
+    _queue_states(context, batch, replicas, brokers[~leads], is_new=True)
     p.replica_state[replicas.slots(p)] = ReplicaState.NEW
 
 
 def _bring_online(context: Context, replicas: Replicas, slots: Int32, batch: RequestBatch) -> None:
-    """New replicas were told already; all others, ``slots`` beside them, learn the state of their partition."""
+    """Send the partition's state to all but New replicas, which have it; ``slots`` are those of ``replicas``."""
     p = context.cluster.partitions
     known = p.replica_state[slots] != ReplicaState.NEW
-    told, where = (replicas, slots) if known.all() else (replicas.where(known), slots[known])
-    _tell_each(context, batch, told, p.hosts_of(where), is_new=False)
+    notified, notified_slots = (replicas, slots) if known.all() else (replicas.where(known), slots[known])
+    _queue_states(context, batch, notified, p.hosts_of(notified_slots), is_new=False)
     p.replica_state[slots] = ReplicaState.ONLINE
 
 
 def _take_offline(context: Context, replicas: Replicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
-    """Stop the replicas, ``slots`` beside them, and take them out of their ISRs, broker by broker in Kafka's order."""
+    """Stop the replicas and remove them from ISRs, broker by broker in Kafka's order; ``slots`` are theirs."""
     brokers, hosts = context.cluster.brokers, context.cluster.partitions.hosts_of(slots)
     if len(hosts) and bool((hosts == hosts[0]).all()):
         yield from _take_broker_offline(context, int(hosts[0]), replicas, batch)
@@ -192,8 +192,8 @@ def _take_offline(context: Context, replicas: Replicas, slots: Int32, batch: Req
         broker = brokers.find(broker_id)
         assert broker is not None, "a broker index without a broker id"
         part = slice(offsets[broker], offsets[broker + 1])
-        on_it = Replicas(rows[part], replicas.places[origin[part]])
-        yield from _take_broker_offline(context, broker, on_it, batch)
+        of_broker = Replicas(rows[part], replicas.positions[origin[part]])
+        yield from _take_broker_offline(context, broker, of_broker, batch)
 
 
 def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batch: RequestBatch) -> Operation[None]:
@@ -202,18 +202,18 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
     if cluster.brokers.registered[broker]:
         batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
     stated = p.partition_epoch[replicas.rows] != NO_STATE
-    left = yield from leave_isrs(context, broker, replicas.where(stated).rows)
+    removed = yield from remove_from_isrs(context, broker, replicas.where(stated).rows)
     replica = int(cluster.brokers.ids[broker])
-    context.log.add_partitions(Message.ISR_SHRUNK, cluster, left, replica=replica)
-    kept = ~cluster.doomed(left)
-    told = left if kept.all() else left[kept]
+    context.log.add_partitions(Message.ISR_SHRUNK, cluster, removed, replica=replica)
+    remaining = ~cluster.doomed(removed)
+    notified = removed if remaining.all() else removed[remaining]
     others = cluster.brokers.registered.copy()
     others[broker] = 0
-    tell_replicas(context, batch, told, others, skip_flags=0, is_new=False)
+    queue_leader_and_isr(context, batch, notified, others, skip_flags=0, is_new=False)
     if not stated.all():
-        batch.add_metadata(np.flatnonzero(cluster.brokers.registered), _NOBODY)
-    gone = replicas if len(left) == len(replicas) else replicas.where(~stated | np.isin(replicas.rows, left))
-    p.replica_state[gone.slots(p)] = ReplicaState.OFFLINE
+        batch.add_metadata(np.flatnonzero(cluster.brokers.registered), _NO_ROWS)
+    offline = replicas if len(removed) == len(replicas) else replicas.where(~stated | np.isin(replicas.rows, removed))
+    p.replica_state[offline.slots(p)] = ReplicaState.OFFLINE
 
 
 def plan_first_removals(context: Context, replicas: Replicas) -> StateChange | None:
@@ -231,25 +231,25 @@ def plan_first_removals(context: Context, replicas: Replicas) -> StateChange | N
     hosts = p.hosts_of(slots)
     broker = cluster.brokers.find(scala_hash_order(cluster.brokers.ids[np.flatnonzero(np.bincount(hosts))].tolist())[0])
     assert broker is not None, "a broker index without a broker id"
-    change = _plan_removal(context, broker, replicas.rows[certain & (hosts == broker)])
+    change = _plan_removals(context, broker, replicas.rows[certain & (hosts == broker)])
     return change if len(change) else None
 
 
-def leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
-    """Take ``broker`` out of the ISRs of ``rows``; return those rows whose ISR lacks it now (or keeps it as the last).
+def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
+    """Remove ``broker`` from the ISRs of ``rows``; return the rows that it has left, or of which it is the last member.
 
-    Rows that it had left before cost no write and no leader epoch; they too are remembered under our controller epoch,
-    although storage keeps the old one (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion whose
-    state is gone are passed over silently. Where leaders write ISRs themselves, rows are read first: the broker may
-    have joined one since, and nothing would refuse the write that is not made.
+    A row that it had left before costs no write and no leader epoch. The controller still records its own epoch for
+    it, although storage keeps the old one (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion
+    without a state are skipped silently. Where leaders write ISRs, rows are read first: the broker may have joined one
+    since, and no refused write would show it.
     """
-    kept: list[Int32] = []
+    unchanged: list[Int32] = []
     remaining = rows
     if not context.config.protocol.alter_partition:
         remaining, _ = yield from context.refresh(rows)
-        kept.append(np.setdiff1d(rows, remaining).astype(np.int32))
+        unchanged.append(np.setdiff1d(rows, remaining).astype(np.int32))
     for _ in range(ATTEMPTS_MAX):
-        change = _plan_removal(context, broker, remaining)
+        change = _plan_removals(context, broker, remaining)
         result = yield from context.write(change)
         if result.accepted.all():
             remaining = remaining[:0]
@@ -262,16 +262,16 @@ def leave_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
         remaining, _ = yield from context.refresh(raced)
         unreadable = np.setdiff1d(raced, remaining).astype(np.int32)
         context.log_refused("Replica of", unreadable, "stays as it is: its partition's state is gone or another's")
-        kept += [lost, unreadable]
+        unchanged += [lost, unreadable]
     context.log_refused("Replica of", remaining, "stays as it is: its partition's state keeps changing")
-    kept.append(remaining)
-    stay = np.concatenate(kept)
-    left = np.setdiff1d(rows, stay, assume_unique=True) if len(stay) else rows
-    context.cluster.partitions.controller_epoch[left] = context.controller_epoch
-    return left
+    unchanged.append(remaining)
+    failed = np.concatenate(unchanged)
+    removed = np.setdiff1d(rows, failed, assume_unique=True) if len(failed) else rows
+    context.cluster.partitions.controller_epoch[removed] = context.controller_epoch
+    return removed
 
 
-def _plan_removal(context: Context, broker: int, rows: Int32) -> StateChange:
+def _plan_removals(context: Context, broker: int, rows: Int32) -> StateChange:
     p = context.cluster.partitions
     changed, leader, leader_epoch, expected = (np.empty(len(rows), np.int32) for _ in range(4))
     recovery = np.empty(len(rows), np.uint8)

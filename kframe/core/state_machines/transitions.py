@@ -1,6 +1,6 @@
-"""The legal moves of partitions and replicas, as data.
+"""The legal state transitions of partitions and replicas.
 
-Read by the state machines, by ``kframe states --dot``, by the documentation, and by a test of every pair
+The state machines, ``kframe states`` and the tests read these tables
 (Kafka 3.9 ``PartitionState.validPreviousStates`` and ``ReplicaState.validPreviousStates``).
 """
 
@@ -14,16 +14,16 @@ from kframe.model.ids import PartitionState, ReplicaState
 
 State = TypeVar("State", bound=IntEnum)
 
-#: Where a partition may go from each state.
-PARTITION_MOVES: Final[Mapping[PartitionState, frozenset[PartitionState]]] = {
+#: The states that may follow each partition state.
+PARTITION_TRANSITIONS: Final[Mapping[PartitionState, frozenset[PartitionState]]] = {
     PartitionState.NON_EXISTENT: frozenset({PartitionState.NEW}),
     PartitionState.NEW: frozenset({PartitionState.ONLINE, PartitionState.OFFLINE}),
     PartitionState.ONLINE: frozenset({PartitionState.ONLINE, PartitionState.OFFLINE}),
     PartitionState.OFFLINE: frozenset({PartitionState.ONLINE, PartitionState.OFFLINE, PartitionState.NON_EXISTENT}),
 }
 
-#: Where a replica may go from each state.
-REPLICA_MOVES: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = {
+#: The states that may follow each replica state.
+REPLICA_TRANSITIONS: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = {
     ReplicaState.NON_EXISTENT: frozenset({ReplicaState.NEW}),
     ReplicaState.NEW: frozenset({ReplicaState.ONLINE, ReplicaState.OFFLINE}),
     ReplicaState.ONLINE: frozenset({ReplicaState.ONLINE, ReplicaState.OFFLINE}),
@@ -42,24 +42,24 @@ REPLICA_MOVES: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = {
 
 
 def bits(states: Iterable[IntEnum]) -> int:
-    """One bit a state, ``1 << code``: the form in which kernels take sets of states."""
+    """The states as one bit each, ``1 << code``, as kernels take them."""
     return sum(1 << state for state in set(states))
 
 
-def leaves(moves: Mapping[State, frozenset[State]], target: State) -> int:
-    """Bits of the states that may be left for ``target``."""
-    return bits(state for state, targets in moves.items() if target in targets)
+def source_states(transitions: Mapping[State, frozenset[State]], target: State) -> int:
+    """Bits of the states from which ``target`` may follow."""
+    return bits(state for state, targets in transitions.items() if target in targets)
 
 
 def to_dot() -> str:
     """Both machines as one Graphviz document."""
     lines = ["digraph kframe {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
-    for name, moves in (("partition", PARTITION_MOVES), ("replica", REPLICA_MOVES)):
+    for name, transitions in (("partition", PARTITION_TRANSITIONS), ("replica", REPLICA_TRANSITIONS)):
         lines += [f"  subgraph cluster_{name} {{", f'    label="{name} states";']
-        lines += [f'    {name}_{state.name} [label="{_title(state)}"];' for state in moves]
+        lines += [f'    {name}_{state.name} [label="{_title(state)}"];' for state in transitions]
         lines += [
             f"    {name}_{state.name} -> {name}_{target.name};"
-            for state, targets in moves.items()
+            for state, targets in transitions.items()
             for target in sorted(targets)
         ]
         lines.append("  }")

@@ -54,7 +54,7 @@ def initialise(context: Context) -> Operation[None]:
             continue
         topics.deleting[index] = 1
         rows = topics.rows_of(index)
-        offline = ~replica_state_machine.are_online(context, replica_state_machine.of_rows(context, rows))
+        offline = ~replica_state_machine.are_online(context, replica_state_machine.replicas_of(context, rows))
         moving = bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_MOVES]
         topics.deletion_halted[index] = moving or bool(offline.any())
         context.gauges.touch_topics([index])
@@ -131,7 +131,7 @@ def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
     """Replicas could not be deleted: their topics wait until something changes."""
     kept = _of_queued(context, replicas)
     if len(kept):
-        yield from replica_state_machine.move(context, kept, ReplicaState.DELETION_INELIGIBLE, _DELETION)
+        yield from replica_state_machine.transition(context, kept, ReplicaState.DELETION_INELIGIBLE, _DELETION)
         halt(context, _topics_of(context, kept), "replica deletion failure")
         yield from resume(context)
 
@@ -150,14 +150,14 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
     rows = answer.rows[(cluster.partitions.topic[answer.rows] >= 0) & started]
     if broker is None or len(rows) == 0:
         return
-    replicas = replica_state_machine.on_broker(context, broker, rows)
+    replicas = replica_state_machine.replicas_of_broker(context, broker, rows)
     failed = np.isin(replicas.rows, _rows_in_error(context, answer))
     if answer.error is not ErrorCode.NONE:
         failed[:] = True
     yield from fail_replicas(context, replicas.where(failed))
     done = replicas.where(~failed)
     if len(done):
-        yield from replica_state_machine.move(
+        yield from replica_state_machine.transition(
             context, _of_queued(context, done), ReplicaState.DELETION_SUCCESSFUL, _DELETION
         )
         yield from resume(context)
@@ -178,9 +178,9 @@ def resume(context: Context) -> Operation[None]:
     if done.any():
         yield from _complete(context, queued[done])
     if len(retry):
-        replicas = replica_state_machine.of_rows(context, _rows(context, retry))
+        replicas = replica_state_machine.replicas_of(context, _rows(context, retry))
         failed = p.replica_state[replicas.slots(p)] == ReplicaState.DELETION_INELIGIBLE
-        yield from replica_state_machine.move(context, replicas.where(failed), ReplicaState.OFFLINE, _DELETION)
+        yield from replica_state_machine.transition(context, replicas.where(failed), ReplicaState.OFFLINE, _DELETION)
     if len(begin):
         yield from _begin(context, begin)
 
@@ -193,22 +193,22 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     fresh = indexes[topics.deletion_started[indexes] == 0]
     if len(fresh):
         rows = _rows(context, fresh)
-        yield from partition_state_machine.move(context, rows, PartitionState.OFFLINE)
-        yield from partition_state_machine.move(context, rows, PartitionState.NON_EXISTENT)
+        yield from partition_state_machine.transition(context, rows, PartitionState.OFFLINE)
+        yield from partition_state_machine.transition(context, rows, PartitionState.NON_EXISTENT)
         topics.deletion_started[fresh] = 1
         context.gauges.touch_topics(fresh)
     everyone = context.registered()
     yield from context.announce(everyone, _rows(context, indexes), _DELETION)
-    replicas = replica_state_machine.of_rows(context, _rows(context, indexes))
+    replicas = replica_state_machine.replicas_of(context, _rows(context, indexes))
     # Replicas of a move that was stored and could not begin, since its partition never had a leader, go like others.
     unborn = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
-    replica_state_machine.call_new(context, unborn)
+    replica_state_machine.set_new(context, unborn)
     online = replica_state_machine.are_online(context, replicas)
     dead = replicas.where(~online)
     alive = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))
-    yield from replica_state_machine.move(context, dead, ReplicaState.DELETION_INELIGIBLE, _DELETION)
-    yield from replica_state_machine.move(context, alive, ReplicaState.OFFLINE, _DELETION)
-    yield from replica_state_machine.move(context, alive, ReplicaState.DELETION_STARTED, _DELETION)
+    yield from replica_state_machine.transition(context, dead, ReplicaState.DELETION_INELIGIBLE, _DELETION)
+    yield from replica_state_machine.transition(context, alive, ReplicaState.OFFLINE, _DELETION)
+    yield from replica_state_machine.transition(context, alive, ReplicaState.DELETION_STARTED, _DELETION)
     halt(context, _topics_of(context, dead), "offline replicas")
 
 
@@ -216,8 +216,8 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
     """All replicas of these topics are gone: forget the topics, in storage first."""
     names = tuple(context.cluster.topics.names[index] for index in indexes.tolist())
     p, rows = context.cluster.partitions, _rows(context, indexes)
-    replicas = replica_state_machine.of_rows(context, rows)
-    yield from replica_state_machine.move(context, replicas, ReplicaState.NON_EXISTENT, _DELETION)
+    replicas = replica_state_machine.replicas_of(context, rows)
+    yield from replica_state_machine.transition(context, replicas, ReplicaState.NON_EXISTENT, _DELETION)
     moving = rows[p.reassigning[rows] != 0]
     if len(moving):  # else what is left of their moves would bar the way to every other, up to the next failover
         yield from forget_stored(context, moving, only_if_reached=False)

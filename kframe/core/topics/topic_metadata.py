@@ -65,11 +65,11 @@ def bring_up(context: Context, rows: Int32) -> Operation[None]:
     """Take new partitions from nothing to Online (``onNewPartitionCreation``): four bulk moves."""
     if len(rows):
         context.log.add(Message.PARTITIONS_CREATED, partitions=names_of(context.cluster, rows))
-    replicas = replica_state_machine.of_rows(context, rows)
-    yield from partition_state_machine.move(context, rows, PartitionState.NEW)
-    yield from replica_state_machine.move(context, replicas, ReplicaState.NEW)
-    yield from partition_state_machine.move(context, rows, PartitionState.ONLINE, leader_election.OFFLINE)
-    yield from replica_state_machine.move(context, replicas, ReplicaState.ONLINE)
+    replicas = replica_state_machine.replicas_of(context, rows)
+    yield from partition_state_machine.transition(context, rows, PartitionState.NEW)
+    yield from replica_state_machine.transition(context, replicas, ReplicaState.NEW)
+    yield from partition_state_machine.transition(context, rows, PartitionState.ONLINE, leader_election.OFFLINE)
+    yield from replica_state_machine.transition(context, replicas, ReplicaState.ONLINE)
 
 
 def store(context: Context, rows: Int32, wanted: Assignments | None = None) -> Operation[Int32]:
