@@ -1,0 +1,133 @@
+"""docs/explanation/life-of-a-broker-failure.md lists exactly the functions that a broker failure passes through."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from kframe_kafka_wire.testing import fake_broker
+from kframe_kafka_wire.testing.fake_broker import FakeBroker
+from kframe_kafka_wire.transport import WireTransport
+from kframe_zookeeper.testing.process import until
+
+from kframe.core.controller import Controller
+from kframe.core.selectors.leader_selection import Selection
+from kframe.embedded import MemoryEnsemble
+from kframe.model.brokers import Registration
+from kframe.model.config import ControllerConfig
+from kframe.runtime.clock import SystemClock
+from kframe.runtime.loop import ControllerLoop
+from kframe.testing.clusters import PartitionSpec, cluster_of, registration
+
+ROOT: Final = Path(__file__).parents[3]
+PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-broker-failure.md"
+ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$", re.MULTILINE)
+#: Functions at which the call stack is recorded; sending on a socket is another such point.
+RECORDED_AT: Final = {
+    "EventQueue.put", "ask", "elect_builtin", "RequestBatch.close", "Encoder.encode", "Channel.add",
+}  # fmt: skip
+#: Code that stands in for ZooKeeper and the brokers, and the tests.
+STAND_INS: Final = ("kframe/embedded/", "plugins/kafka_wire/kframe_kafka_wire/testing/", "plugins/kafka_wire/tests/")
+FAILING, SURVIVING = 1, (2, 3)
+
+
+class CallStacks:
+    """The public functions of this repository on the call stacks at the recorded points, as (file, name)."""
+
+    def __init__(self) -> None:
+        self.functions: set[tuple[str, str]] = set()
+        self._recording = False
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Profile this thread and those that start from here on, but record nothing before ``start``."""
+        before = sys.getprofile()
+        threading.setprofile(self._profile)
+        sys.setprofile(self._profile)
+        try:
+            yield
+        finally:
+            self._recording = False
+            threading.setprofile(None)
+            sys.setprofile(before)
+
+    def start(self) -> None:
+        """Record from here on."""
+        self._recording = True
+
+    def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
+        if not self._recording:
+            return
+        entered = event == "call" and frame.f_code.co_qualname in RECORDED_AT
+        sends = event == "c_call" and isinstance(getattr(argument, "__self__", None), socket.socket)
+        if entered or (sends and argument.__name__ in ("send", "sendall", "sendmsg")):
+            self.functions |= set(_public(frame))
+
+
+def _public(frame: FrameType | None) -> Iterator[tuple[str, str]]:
+    while frame is not None:
+        path, name = Path(frame.f_code.co_filename), frame.f_code.co_qualname
+        if path.is_relative_to(ROOT) and "site-packages" not in path.parts:
+            file = path.relative_to(ROOT).as_posix()
+            private = name.rpartition(".")[2].startswith("_") or "<" in name
+            if not private and not file.startswith(STAND_INS):
+                yield file, name
+        frame = frame.f_back
+
+
+def _registration(broker_id: int, port: int) -> Registration:
+    broker = registration(broker_id, broker_epoch=broker_id)
+    return replace(broker, endpoints=(replace(broker.endpoints[0], port=port),))
+
+
+def functions_of_a_failure() -> set[tuple[str, str]]:
+    """Fail one of three brokers under a running controller, and record until the others have received all requests."""
+    stacks = CallStacks()
+    fakes = {broker_id: FakeBroker() for broker_id in (FAILING, *SURVIVING)}
+    partitions = [PartitionSpec((1, 2, 3)), PartitionSpec((2, 3, 1)), PartitionSpec((3, 1, 2))]
+    registrations = [_registration(broker_id, fake.port) for broker_id, fake in fakes.items()]
+    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": partitions}, registrations))
+    transport = WireTransport(fake_broker.settings())
+    config = ControllerConfig({"auto.leader.rebalance.enable": False})
+    loop = ControllerLoop(Controller(1000, config, Selection({})), ensemble.connect(), transport, SystemClock())
+
+    def received() -> int:
+        return sum(len(fakes[broker_id].requests) for broker_id in SURVIVING)
+
+    def idle() -> bool:
+        return all(channel.idle for channel in transport.channels.values())
+
+    with stacks.installed():
+        loop.open()
+        loop.start()
+        try:
+            assert until(lambda: loop.status().active and idle())
+            before = received()
+            stacks.start()
+            ensemble.unregister_brokers([FAILING])
+            # LeaderAndIsr and UpdateMetadata of the elections and of the ISR removals.
+            assert until(lambda: received() >= before + 4 * len(SURVIVING) and idle())
+        finally:
+            loop.stop()
+            for fake in fakes.values():
+                fake.close()
+    return stacks.functions
+
+
+def test_the_page_lists_exactly_the_functions_of_a_broker_failure() -> None:
+    rows = ROW.findall(PAGE.read_text())
+    listed = [(file, name) for _, name, file, _ in rows]
+    assert [int(step) for step, *_ in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) <= 25
+    assert len(set(listed)) == len(listed)
+    recorded = functions_of_a_failure()
+    assert recorded - set(listed) == set(), "called, but not on the page"
+    assert set(listed) - recorded == set(), "on the page, but not called"
