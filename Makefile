@@ -32,9 +32,10 @@ PY := $(VENV)/bin/python
 # The types must hold for every Python from that of .venv up to this one; libraries' stubs may be too new for older ones.
 NEWEST_PYTHON := 3.14
 
-PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+# The simulator is installed as a plugin is.
+PLUGINS := simulator $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 # Plugins with kernels of their own have a setup.py beside their pyproject.toml, as kframe has.
-COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard plugins/*/setup.py))
+COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard simulator/setup.py plugins/*/setup.py))
 # Plugins' tests may use what other plugins offer for tests.
 PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 # ARGS may pick tests of one kind only; pytest ends with 5 where it has found none.
@@ -61,7 +62,7 @@ DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 
 SANITIZE_LIB := build/sanitize/lib
-SANITIZED := tests/kernels tests/wire tests/fuzz tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
+SANITIZED := tests/kernels tests/wire simulator/tests/fuzz tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
 	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_answers.py plugins/kafka_wire/tests/test_fuzz.py
 SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLOC=malloc KFRAME_FUZZ_CASES=100000 \
 	HYPOTHESIS_PROFILE=brief ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1 \
@@ -119,7 +120,7 @@ sim: setup
 	$(VENV)/bin/kframe sim run --seeds $(SIM_SEEDS) --jobs $(SIM_JOBS) $(ARGS)
 
 search: setup
-	$(PY) -m tests.search $(ARGS)
+	$(PY) -m kframe_simulator.search $(ARGS)
 
 # ARGS: --seed, --cases, --jobs.
 fuzz: setup
@@ -128,7 +129,7 @@ fuzz: setup
 
 # Not a part of "make test": five minutes of CPU or so, and hours with --seeds. ARGS may name mutants.
 mutants: setup
-	$(PY) -m tests.mutants $(ARGS)
+	$(PY) -m kframe_simulator.mutants $(ARGS)
 
 # The checkers and the tests that start nothing keep one core busy each, on either build of the kernels, so two run
 # beside each other, and each says what it has to say when it is done; one that fails lets the other end. What starts

@@ -1,12 +1,20 @@
-"""Which tests need servers, brokers or Spark, for whoever wants the others only: ``-m "not real"``."""
+"""Hypothesis profiles, and the mark ``real`` of tests that need servers, brokers or Spark."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from hypothesis import settings
+
+# Deadlines are wall time, which a shared machine decides; a test that hangs is ended by its timeout instead.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("brief", max_examples=20, derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 #: Fixtures that start them, or what all of them are started from.
 STARTING = {"folder", "spark", "toolbox", "zookeeper"}

@@ -46,7 +46,6 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "plugins": Entry("kframe.cli.plugins", "group", "List, check and start plugins."),
     "reassign": Entry("kframe.cli.reassign", "group", "Move partitions of a live cluster; see and stop what moves."),
     "scenario": Entry("kframe.cli.scenario", "group", "Play scenario files to the controller."),
-    "sim": Entry("kframe.cli.sim", "group", "Simulate whole clusters from seeds, faults and all."),
     "snapshot": Entry("kframe.cli.snapshot", "group", "Read, keep, show and generate snapshots of clusters."),
     "spark": Entry("kframe.cli.spark", "group", "Work on fleets: snapshots of many clusters, on Spark."),
     "states": Entry("kframe.cli.states", "command", "Show the state machines of partitions and replicas."),

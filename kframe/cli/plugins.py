@@ -109,9 +109,9 @@ def show(name: str, plugins: PluginSettings, output: str) -> None:
 def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> None:
     """Hold the selector, store or transport NAME, or all that the plugin NAME offers, to the rules that all keep.
 
-    Selectors are put in charge of simulated clusters; stores and transports do what the embedded ones do in seeded
-    histories of controllers, brokers and operators. A difference is told with its seed and step. Exit code 1 if one
-    breaks a rule. Native selectors run in a process of their own, and are not simulated. What cannot be tried is told.
+    With kframe-simulator installed, selectors are put in charge of simulated clusters, and stores and transports are
+    compared with the embedded ones in seeded histories. A difference names its seed and step. Exit code 1 if one
+    breaks a rule. Native selectors run in a process of their own, and are not simulated.
     """
     registry = plugins.registry()
     plugin = _find(registry, name)
@@ -154,19 +154,18 @@ def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSet
 def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[Finding]:
     from kframe.registry.checks import run_checks
     from kframe.registry.isolated import check_isolated
-    from kframe.registry.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
-    from kframe.sim.trials.offers import try_selector, try_store, try_transport
+    from kframe.registry.specs import PortSpec, SelectorSpec, Tier
 
-    match spec:
-        case SelectorSpec(tier=Tier.NATIVE):
-            yield from check_isolated(spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=spec.row_by_row)
-        case SelectorSpec():
-            yield from run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
-            yield try_selector(spec, lambda: registry.selector(spec.name))
-        case StoreSpec():
-            yield try_store(spec, url or f"{spec.scheme}:")
-        case TransportSpec():
-            yield try_transport(spec, url or f"{spec.scheme}:")
+    if isinstance(spec, SelectorSpec) and spec.tier is Tier.NATIVE:
+        yield from check_isolated(spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=spec.row_by_row)
+        return
+    if isinstance(spec, SelectorSpec):
+        yield from run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
+    elif not registry.checks:
+        raise PluginError("no plugin checks stores and transports; kframe-simulator does")
+    where = url or (f"{spec.scheme}:" if isinstance(spec, PortSpec) else "")
+    for check in registry.checks.values():
+        yield check.run(spec, where)
 
 
 def _kind(spec: Spec) -> str | None:
@@ -203,13 +202,32 @@ def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
 
 
 #: What a plugin may offer, as lists of its record.
-_LISTS: Final = ("selectors", "stores", "transports", "clusters", "admins", "servers", "observers")
+_LISTS: Final = (
+    "selectors",
+    "stores",
+    "transports",
+    "clusters",
+    "admins",
+    "servers",
+    "observers",
+    "checks",
+    "broker_models",
+)
 
 
 def _record(plugin: Plugin) -> dict[str, Any]:
     """All that is known of a plugin."""
     from kframe.registry.loading import KEY
-    from kframe.registry.specs import AdminSpec, ClusterSpec, ObserverSpec, ServerSpec, StoreSpec, TransportSpec
+    from kframe.registry.specs import (
+        AdminSpec,
+        BrokerModelSpec,
+        CheckSpec,
+        ClusterSpec,
+        ObserverSpec,
+        ServerSpec,
+        StoreSpec,
+        TransportSpec,
+    )
 
     def named(kind: type[Spec]) -> list[dict[str, str]]:
         offers = (spec for spec in plugin.offers if isinstance(spec, kind))
@@ -228,6 +246,8 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "admins": named(AdminSpec),
         "servers": named(ServerSpec),
         "observers": named(ObserverSpec),
+        "checks": named(CheckSpec),
+        "broker_models": named(BrokerModelSpec),
         "commands": plugin.register_commands is not None,
     }
 

@@ -73,7 +73,11 @@ def _runner(source: Path, selectors: tuple[str, ...], plugins: PluginSettings) -
     from kframe.scenario.format import read_scenario
     from kframe.scenario.runner import ScenarioRunner
 
-    return ScenarioRunner(read_scenario(source), chosen_selectors(plugins, selectors))
+    scenario = read_scenario(source)
+    models = next(iter(plugins.registry().broker_models.values()), None) if scenario.brokers_replicate else None
+    return ScenarioRunner(
+        scenario, chosen_selectors(plugins, selectors), make_replication=None if models is None else models.make
+    )
 
 
 def _step_row(number: int, step: dict[str, Any]) -> dict[str, Any]:

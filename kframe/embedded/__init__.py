@@ -6,7 +6,6 @@ Nothing in here uses threads, sockets or real time, and equal calls give equal r
 from kframe.embedded.brokers import SILENT, EmbeddedBrokers
 from kframe.embedded.clock import VirtualClock
 from kframe.embedded.ensemble import MemoryEnsemble
-from kframe.embedded.replicating import ReplicatingBrokers
 from kframe.embedded.store import MemoryStore
 from kframe.embedded.transport import Api, CountingTransport, RecordingTransport, Request
 
@@ -18,7 +17,6 @@ __all__ = [
     "MemoryEnsemble",
     "MemoryStore",
     "RecordingTransport",
-    "ReplicatingBrokers",
     "Request",
     "VirtualClock",
 ]

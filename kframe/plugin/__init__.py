@@ -25,6 +25,8 @@ from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, in
 from kframe.registry.scalar import PartitionElection, ScalarSelector
 from kframe.registry.specs import (
     AdminSpec,
+    BrokerModelSpec,
+    CheckSpec,
     ClusterSpec,
     Observer,
     ObserverSpec,
@@ -40,6 +42,8 @@ __all__ = [
     "NO_LEADER",
     "SIGNATURE",
     "AdminSpec",
+    "BrokerModelSpec",
+    "CheckSpec",
     "ClusterSpec",
     "ConfigError",
     "ControllerFenced",

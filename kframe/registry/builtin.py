@@ -15,8 +15,8 @@ from kframe.model.elections import LeaderSelector
 from kframe.registry.hookspecs import hookimpl
 from kframe.registry.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
 
-#: It lives above this layer, and is imported when it is tried.
-_EMBEDDED_FAR_END: Final = "kframe.sim.trials.far_ends:embedded_far_end"
+#: Imported by name when it is chosen, because it lives above this layer.
+_EMBEDDED_FAR_END: Final = "kframe.testing.far_end:embedded_far_end"
 
 
 @hookimpl

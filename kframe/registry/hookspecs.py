@@ -14,6 +14,8 @@ import pluggy
 
 from kframe.registry.specs import (
     AdminSpec,
+    BrokerModelSpec,
+    CheckSpec,
     ClusterSpec,
     ObserverSpec,
     SelectorSpec,
@@ -176,4 +178,37 @@ class KframeHooks:
             @hookimpl
             def kframe_observers():
                 return [ObserverSpec(name="counter", factory=Counter, doc="Counts steps.")]
+        """
+
+    @hookspec
+    def kframe_plugin_checks(self) -> Iterable[CheckSpec]:  # type: ignore[empty-body]
+        """Offer further checks of selectors, stores and transports for ``kframe plugins check``.
+
+        ``check(offer, url)`` returns a ``kframe.registry.checks.Finding``. A complete plugin::
+
+            from kframe.plugin import CheckSpec, hookimpl
+            from kframe.registry.checks import Finding
+
+
+            def documented(offer, url):
+                return Finding("documented", "It says what it is for.", None if offer.doc else "its doc is empty")
+
+
+            @hookimpl
+            def kframe_plugin_checks():
+                return [CheckSpec(name="documented", check=documented, doc="Offers say what they are for.")]
+        """
+
+    @hookspec
+    def kframe_broker_models(self) -> Iterable[BrokerModelSpec]:  # type: ignore[empty-body]
+        """Offer broker models, which scenarios with ``brokers_replicate: true`` run on.
+
+        ``factory(runner, settings, source)`` makes a ``kframe.scenario.replication.Replication``. A complete plugin::
+
+            from kframe.plugin import BrokerModelSpec, hookimpl
+
+
+            @hookimpl
+            def kframe_broker_models():
+                return [BrokerModelSpec(name="tiered", factory="kframe_tiered:Replication", doc="Tiered storage.")]
         """

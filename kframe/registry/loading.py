@@ -19,6 +19,8 @@ from kframe.registry.hookspecs import PROJECT, KframeHooks
 from kframe.registry.sources import Offered, Source
 from kframe.registry.specs import (
     AdminSpec,
+    BrokerModelSpec,
+    CheckSpec,
     ClusterSpec,
     ObserverSpec,
     SelectorSpec,
@@ -32,7 +34,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kframe.plugins")
 
-Spec: TypeAlias = SelectorSpec | StoreSpec | TransportSpec | ClusterSpec | AdminSpec | ServerSpec | ObserverSpec
+Spec: TypeAlias = (
+    SelectorSpec
+    | StoreSpec
+    | TransportSpec
+    | ClusterSpec
+    | AdminSpec
+    | ServerSpec
+    | ObserverSpec
+    | CheckSpec
+    | BrokerModelSpec
+)
 #: Called with one line for each plugin loaded and each hook called.
 Trace: TypeAlias = Callable[[str], None]
 
@@ -45,6 +57,8 @@ OFFERS: Final[Mapping[str, type[Spec]]] = {
     "kframe_admins": AdminSpec,
     "kframe_servers": ServerSpec,
     "kframe_observers": ObserverSpec,
+    "kframe_plugin_checks": CheckSpec,
+    "kframe_broker_models": BrokerModelSpec,
 }
 
 
@@ -123,4 +137,6 @@ KEY: Final[Mapping[type[Spec], str]] = {
     AdminSpec: "scheme",
     ServerSpec: "scheme",
     ObserverSpec: "name",
+    CheckSpec: "name",
+    BrokerModelSpec: "name",
 }

@@ -23,6 +23,8 @@ from kframe.registry.loading import KEY, Plugin, Trace, load_plugin
 from kframe.registry.sources import Offered, Source
 from kframe.registry.specs import (
     AdminSpec,
+    BrokerModelSpec,
+    CheckSpec,
     ClusterSpec,
     Observer,
     ObserverSpec,
@@ -37,7 +39,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kframe.plugins")
 
-_Spec = TypeVar("_Spec", SelectorSpec, StoreSpec, TransportSpec, ClusterSpec, AdminSpec, ServerSpec, ObserverSpec)
+_Spec = TypeVar(
+    "_Spec",
+    SelectorSpec,
+    StoreSpec,
+    TransportSpec,
+    ClusterSpec,
+    AdminSpec,
+    ServerSpec,
+    ObserverSpec,
+    CheckSpec,
+    BrokerModelSpec,
+)
 
 #: kframe's own offers.
 BUILTIN: Final = Offered("builtin", "kframe-controller", Source.BUILTIN, lambda: builtin)
@@ -89,6 +102,8 @@ class Registry:
         self.admins: Final = _by_key(plugins, AdminSpec, "admin API for the URL scheme")
         self.servers: Final = _by_key(plugins, ServerSpec, "server for the URL scheme")
         self.observers: Final = _by_key(plugins, ObserverSpec, "observer")
+        self.checks: Final = _by_key(plugins, CheckSpec, "check")
+        self.broker_models: Final = _by_key(plugins, BrokerModelSpec, "broker model")
 
     @property
     def broken(self) -> tuple[Plugin, ...]:

@@ -129,14 +129,7 @@ class PortSpec:
         return self._imported(self.trials)(url, *further)
 
     def _imported(self, factory: Callable[..., Any] | str) -> Callable[..., Any]:
-        if not isinstance(factory, str):
-            return factory
-        module, _, attribute = factory.partition(":")
-        try:
-            found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise PluginError(f"{self.scheme}: {factory} cannot be imported: {error}") from error
-        return found
+        return _import_factory(self.scheme, factory)
 
 
 class StoreSpec(PortSpec):
@@ -151,7 +144,7 @@ class TransportSpec(PortSpec):
     """A Transport (``kframe.model.ports``) on offer; ``broker.id`` in ``config`` is the controller's own id.
 
     ``trials(url, cluster)`` makes brokers, each at its endpoint in ``cluster``, and a transport that is not open, as
-    ``kframe.sim.trials.FarEnd``; without, a transport is not tried.
+    ``kframe.testing.far_end.FarEnd``; without, a transport is not tried.
     """
 
 
@@ -185,6 +178,59 @@ class ObserverSpec:
 
     def __post_init__(self) -> None:
         _require(self.name, NAME, "observer")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSpec:
+    """Further checks of plugins on offer, for ``kframe plugins check``.
+
+    ``check(offer, url)`` returns the ``kframe.registry.checks.Finding`` for a SelectorSpec, StoreSpec or TransportSpec.
+    ``url`` is where a store or transport is checked. It may raise InputError and PluginError for an offer that it
+    cannot check. Given as ``"module:attribute"`` it is imported on first use.
+    """
+
+    name: str
+    check: Callable[..., Any] | str
+    doc: str
+
+    def __post_init__(self) -> None:
+        _require(self.name, NAME, "check")
+
+    def run(self, offer: object, url: str) -> Any:
+        """The finding for ``offer``. Raises PluginError if the check cannot be imported."""
+        return _import_factory(self.name, self.check)(offer, url)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerModelSpec:
+    """Broker models on offer, for scenarios with ``brokers_replicate: true``.
+
+    ``factory(runner, settings, source)`` makes a ``kframe.scenario.replication.Replication``. Given as
+    ``"module:attribute"`` it is imported on first use.
+    """
+
+    name: str
+    factory: Callable[..., Any] | str
+    doc: str
+
+    def __post_init__(self) -> None:
+        _require(self.name, NAME, "broker model")
+
+    def make(self, *arguments: object) -> Any:
+        """The broker models of a scenario. Raises PluginError if the factory cannot be imported."""
+        return _import_factory(self.name, self.factory)(*arguments)
+
+
+def _import_factory(name: str, factory: Callable[..., Any] | str) -> Callable[..., Any]:
+    """``factory``, imported if it is named as ``"module:attribute"``."""
+    if not isinstance(factory, str):
+        return factory
+    module, _, attribute = factory.partition(":")
+    try:
+        imported: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise PluginError(f"{name}: {factory} cannot be imported: {error}") from error
+    return imported
 
 
 def _require(name: object, pattern: re.Pattern[str], what: str) -> None:

@@ -1,32 +1,14 @@
-"""Scenarios whose brokers replicate: what broker models send is carried to each other, the controller and storage."""
+"""Scenarios with ``brokers_replicate: true``: the step ``produce``, and what a plugin of broker models implements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from kframe.broker.broker import Broker
-from kframe.broker.messages import Produce, ProduceResponse
-from kframe.broker.outgoing import (
-    AlterPartition,
-    AlterPartitionResponse,
-    CloseSession,
-    NotifyIsrChanges,
-    NotifyLogDirFailure,
-    Outgoing,
-    Peer,
-    WriteState,
-    WriteStateResponse,
-)
-from kframe.core.brokers import alter_partition
-from kframe.embedded.orders import alter_partition_event, alter_partition_reply
-from kframe.embedded.replicating import ReplicatingBrokers
-from kframe.errors import ErrorCode, ScenarioError
+from kframe.embedded import EmbeddedBrokers
+from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
-from kframe.model.ids import NO_STATE
-from kframe.model.topics import UNSET
 from kframe.scenario import moment
 from kframe.scenario.format import Fields, topic_partition
 from kframe.scenario.requests import Action
@@ -34,147 +16,39 @@ from kframe.scenario.requests import Action
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
 
-#: So often may brokers and controller answer each other while the clock stands.
-ROUNDS_MAX: Final = 10_000
-#: How long producers of a scenario wait.
-TIMEOUT_MS: Final = 3_000
 _ACKS: Final = {"all": -1, -1: -1, 0: 0, 1: 1}
-_WAKE: Final = "replication/wake"
 
 
-class Replication:
-    """The network of a scenario: it loses nothing and takes no time."""
-
-    def __init__(self, runner: ScenarioRunner, brokers: ReplicatingBrokers) -> None:
-        self._runner = runner
-        self._brokers = brokers
-        self._asked: list[tuple[Broker, int, Future[AlterPartitionResponse]]] = []
-        self._acked: dict[int, ProduceResponse] = {}
-        self._produced = 0
-        self._rounds = 0
-        self._rounds_at = -1.0
+class Replication(Protocol):
+    """The broker models of one scenario and the network between them."""
 
     @property
-    def models(self) -> Mapping[int, Broker]:
-        """Every broker that was ever registered, by id."""
-        return self._brokers.models
+    def brokers(self) -> EmbeddedBrokers:
+        """The controller's transport: brokers that replicate."""
+
+    @property
+    def controller_settings(self) -> dict[str, object]:
+        """The scenario's settings without those that only brokers know."""
 
     def follow(self) -> None:
-        """Take note of registrations and topic settings, after whatever a step has done."""
-        self._brokers.follow(self._runner.storage.registrations())
-        topics = self._runner.storage.stored().topics
-        for name in topics.names:
-            index = topics.find(name)
-            if index is not None:
-                least = int(topics.min_insync[index])
-                for model in self._brokers.models.values():
-                    model.configure_topic(name, None if least == UNSET else least)
+        """Read registrations and topic settings again after a step."""
 
     def carry(self) -> bool:
-        """Carry what brokers send now; returns whether there was anything. Raises ScenarioError if it never ends."""
-        now = self._runner.clock.now_ms()
-        busy = self._bring_answers(now)
-        for model in self._brokers.awake():
-            for out in model.tick(now):
-                busy = True
-                self._deliver(model, out, now)
-        self._count(busy, now)
-        wakes_at = min((model.wakes_at for model in self._brokers.awake()), default=float("inf"))
-        if wakes_at < float("inf"):
-            self._runner.clock.schedule(_WAKE, max(wakes_at - now, 0.0), _nothing)
-        return busy
+        """Deliver what brokers send now; return whether there was any. Raises ScenarioError if they never end."""
 
-    def _count(self, busy: bool, now: float) -> None:
-        self._rounds = self._rounds + 1 if busy and now == self._rounds_at else 0
-        self._rounds_at = now
-        if self._rounds > ROUNDS_MAX:
-            where = f"{self._runner.scenario.source}: at {now:g} ms"
-            raise ScenarioError(where, "brokers and controller that answer each other without end", "rest")
+    def produce(self, partition: TopicPartition, records: int, acks: int) -> str:
+        """Send records one after the other to the leader in storage; return the first error by name, or NONE."""
 
-    def _bring_answers(self, now: float) -> bool:
-        """Bring leaders what the controller has answered by now."""
-        done = [one for one in self._asked if one[2].done()]
-        self._asked = [one for one in self._asked if not one[2].done()]
-        for model, number, future in done:
-            model.answered(number, None if future.exception() else future.result(), now)
-        return bool(done)
 
-    def _deliver(self, model: Broker, out: Outgoing, now: float) -> None:
-        message, storage = out.message, self._runner.storage
-        if out.peer is Peer.BROKER:
-            peer = self._brokers.models.get(out.peer_id)
-            deaf = peer is None or self._brokers.mute(out.peer_id)
-            model.answered(out.number, None if deaf else peer.handle(message, now), now)  # type: ignore[arg-type,union-attr]
-        elif isinstance(message, AlterPartition):
-            self._asked.append((model, out.number, self._ask(message)))
-        elif isinstance(message, WriteState):
-            model.answered(out.number, self._write(message), now)
-        elif isinstance(message, NotifyIsrChanges):
-            storage.notify_isr_changes(message.partitions)
-        elif isinstance(message, NotifyLogDirFailure):
-            storage.notify_log_dir_event(message.broker_id)
-        elif isinstance(message, CloseSession):
-            storage.unregister_brokers([message.broker_id])
-        elif isinstance(message, ProduceResponse):
-            self._acked[out.peer_id] = message
-
-    def _ask(self, message: AlterPartition) -> Future[AlterPartitionResponse]:
-        loop = self._runner.loop
-
-        def read(response: alter_partition.AlterPartitionResponse) -> AlterPartitionResponse:
-            return alter_partition_reply(loop.controller.cluster, message, response)
-
-        return loop.submit(partial(alter_partition_event, message), read)
-
-    def _write(self, message: WriteState) -> WriteStateResponse:
-        """Write a state if it is still the one that the leader knows."""
-        view = self._runner.stored(message.partition)
-        written = view is not None and view.partition_epoch == message.partition_epoch != NO_STATE
-        if written:
-            self._runner.storage.write_state(*message.partition, isr=message.isr)
-            view = self._runner.stored(message.partition)
-        if view is None or view.partition_epoch == NO_STATE:
-            return WriteStateResponse(False, None)
-        leader = -1 if view.leader is None else view.leader
-        stored = WriteState(
-            message.partition, leader, view.leader_epoch, tuple(view.isr), view.controller_epoch, int(view.recovery),
-            view.partition_epoch,
-        )  # fmt: skip
-        return WriteStateResponse(written, stored)
-
-    def produce(self, key: TopicPartition, records: int, acks: int) -> str:
-        """Send records to the leader that storage names, one after the other; the first error, or NONE."""
-        view = self._runner.stored(key)
-        leader = self._brokers.models.get(-1 if view is None or view.leader is None else view.leader)
-        if leader is None:
-            return ErrorCode.LEADER_NOT_AVAILABLE.name
-        for _ in range(records):
-            error = self._produce(leader, key, acks)
-            if error is not ErrorCode.NONE:
-                return error.name
-        return ErrorCode.NONE.name
-
-    def _produce(self, leader: Broker, key: TopicPartition, acks: int) -> ErrorCode:
-        runner, self._produced = self._runner, self._produced + 1
-        number = self._produced
-        if not leader.running or self._brokers.mute(leader.broker_id):
-            return ErrorCode.REQUEST_TIMED_OUT
-        request = Produce(key, number, acks, TIMEOUT_MS, number)
-        response = leader.handle(request, runner.clock.now_ms())
-        runner.rest()
-        if response is None and acks != 0 and number not in self._acked:
-            runner.clock.advance(TIMEOUT_MS / 1_000, runner.rest)
-        answer = response or self._acked.pop(number, None)
-        if acks == 0:
-            return ErrorCode.NONE
-        return answer.error if isinstance(answer, ProduceResponse) else ErrorCode.REQUEST_TIMED_OUT
+#: Makes them from the runner, the scenario's settings, and what an error names as their source.
+ReplicationFactory: TypeAlias = Callable[["ScenarioRunner", Mapping[str, object], str], Replication]
 
 
 def read_produce(where: str, argument: Any) -> Action:
     """Step ``produce``: clients write records, ``{t-0: {records: 3, acks: all}}``."""
-    wanted, partitions = Fields(where, "", argument), {}
+    partitions, named = {}, Fields(where, "", argument)
     for name in argument:
-        fields = Fields(where, str(name), wanted.get(name))
+        fields = Fields(where, str(name), named.get(name))
         fields.allow("records", "acks")
         acks = "all" if fields.get("acks") is None else fields.get("acks")
         fields.expect(not isinstance(acks, bool) and acks in _ACKS, "acks", "all, 1 or 0")
@@ -186,9 +60,5 @@ def _produce(runner: ScenarioRunner, where: str, partitions: dict[TopicPartition
     if runner.replication is None:
         raise ScenarioError(where, "brokers that do not replicate", "brokers_replicate: true")
     moment.require_partitions(runner, where, partitions)
-    produce: Callable[[TopicPartition, int, int], str] = runner.replication.produce
-    return {f"{key[0]}-{key[1]}": produce(key, *how) for key, how in partitions.items()}
-
-
-def _nothing() -> None:
-    """A timer that only makes the clock stop here; whoever moves it carries then."""
+    produce = runner.replication.produce
+    return {f"{topic}-{number}": produce((topic, number), *how) for (topic, number), how in partitions.items()}

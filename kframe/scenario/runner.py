@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import kframe
-from kframe.broker.config import BROKER_ONLY, BrokerConfig
 from kframe.core.controller import Controller
 from kframe.core.selectors.leader_selection import Selection
-from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, ReplicatingBrokers, VirtualClock
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.errors import ScenarioError
 from kframe.model.cluster import PartitionView
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
@@ -21,7 +21,7 @@ from kframe.model.ids import ElectionKind
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario import steps, trace
 from kframe.scenario.format import Scenario, Step
-from kframe.scenario.replication import Replication
+from kframe.scenario.replication import Replication, ReplicationFactory
 from kframe.scenario.requests import Action
 from kframe.scenario.storage import StorageFactory
 from kframe.scenario.world import build_cluster, registration
@@ -42,8 +42,10 @@ class ScenarioRunner:
         scenario: Scenario,
         selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
         make_storage: StorageFactory = MemoryEnsemble.from_cluster,
+        make_replication: ReplicationFactory | None = None,
     ) -> None:
-        """Check every step and build the world; ``make_storage`` is called once, at the end of the checks.
+        """Check every step and build the cluster; ``make_storage`` is called once, at the end of the checks.
+        ``make_replication`` makes the broker models of a scenario with ``brokers_replicate: true``.
 
         Raises ScenarioError, before anything is played, for a step that is malformed or not built yet, and ConfigError
         for a configuration key.
@@ -52,23 +54,21 @@ class ScenarioRunner:
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
         waiting = [steps.build_waiting(scenario.source, one) for one in scenario.waiting]
         where, settings = f"{scenario.source}: config", DEFAULTS | dict(scenario.config)
+        self.clock = VirtualClock()
+        self.replication: Replication | None = None
+        """The broker models of a scenario with ``brokers_replicate: true``, and what carries their messages."""
+        self.brokers = EmbeddedBrokers(self.clock)
         if scenario.brokers_replicate:
-            broker_config = BrokerConfig.of(settings, where)
-            settings = {key: value for key, value in settings.items() if key not in BROKER_ONLY}
+            if make_replication is None:
+                expected = "a plugin with broker models, such as kframe-simulator"
+                raise ScenarioError(scenario.source, "brokers_replicate: true", expected)
+            self.replication = make_replication(self, settings, where)
+            self.brokers, settings = self.replication.brokers, self.replication.controller_settings
         config = ControllerConfig(settings, where)
         self.storage = make_storage(build_cluster(scenario))
         self.storage.register_brokers(registration(broker) for broker in scenario.brokers)
         self.registrations = {one.broker_id: one for one in self.storage.registrations()}
         """The last registration of every broker that was ever registered."""
-        self.clock = VirtualClock()
-        self.replication: Replication | None = None
-        """What carries the messages of brokers that replicate."""
-        if scenario.brokers_replicate:
-            models = ReplicatingBrokers(self.clock, broker_config)
-            self.brokers: EmbeddedBrokers = models
-            self.replication = Replication(self, models)
-        else:
-            self.brokers = EmbeddedBrokers(self.clock)
         controller = Controller(CONTROLLER_ID, config, Selection(selectors or {}))
         self.loop = ControllerLoop(controller, self.storage.connect(), self.brokers, self.clock)
         for action in waiting:

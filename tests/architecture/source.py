@@ -13,9 +13,12 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 #: What is shipped or shown; tests may be as long as their tables.
-PRODUCT: Final = ("kframe", "plugins", "examples", "benchmarks")
+PRODUCT: Final = ("kframe", "simulator", "plugins", "examples", "benchmarks")
 KERNELS: Final = [ROOT / "kframe" / "_core.pyx", *sorted((ROOT / "kframe" / "kernels").glob("_*.pyx"))]
-PLUGIN_KERNELS: Final = sorted((ROOT / "plugins").glob("*/*/_*.pyx"))
+PLUGIN_KERNELS: Final = [
+    *(ROOT / "simulator" / "kframe_simulator").glob("_*.pyx"),
+    *sorted((ROOT / "plugins").glob("*/*/_*.pyx")),
+]
 DECLARATIONS: Final = sorted((ROOT / "kframe" / "kernels").glob("*.pxd"))
 
 #: The first line of a function: a name, a parenthesis, and then the colon or the rest of the arguments on other lines.

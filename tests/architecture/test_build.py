@@ -70,9 +70,11 @@ def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: 
     assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
 
 
-def test_the_wheel_holds_stubs_and_declarations_but_no_kernel_source(tree: Path, tmp_path: Path) -> None:
+def test_the_wheel_has_stubs_and_declarations_but_no_kernel_source_and_no_simulator(tree: Path, tmp_path: Path) -> None:
     library = tmp_path / "library"
     run_setup(tree, "build_py", "--build-lib", str(library))
     held = {path.relative_to(library) for path in library.rglob("*") if path.is_file()}
+    assert {path.parts[0] for path in held} == {"kframe"}
+    assert {path.parts[1] for path in held} & {"broker", "fuzz", "mutants", "search", "sim", "simulation"} == set()
     assert package_files(".py", ".pxd", ".pyi", ".h", ".typed") - held == set()
     assert {path for path in held if path.suffix in {".c", ".pyx", ".so"}} == set()

@@ -31,8 +31,8 @@ from kframe.model.ports import Transport
 from kframe.model.tables import TopicTable
 from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.perform import Performer
-from kframe.sim.ahead import Ahead
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration, rows_of
+from kframe.testing.pipelined_write import PipelinedWrite
 
 Result = TypeVar("Result")
 
@@ -240,7 +240,7 @@ def require_foreseen(effects: Iterable[Effect]) -> None:
     writes = [effect for effect in effects if isinstance(effect, WriteStates)]
     for place, write in enumerate(writes):
         if write.following is not None:
-            ahead = Ahead(write.following, StoreError("nobody has written it"))
+            ahead = PipelinedWrite(write.following, StoreError("nobody has written it"))
             asked = [int(ahead.asked(later.change).sum()) for later in writes[place + 1 :]]
             assert [count for count in asked if count] == [len(write.following)]
 

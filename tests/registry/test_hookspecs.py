@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import kframe.plugin
+from kframe.errors import PluginError
 from kframe.model.ids import ElectionKind
 from kframe.plugin import KframeHooks
 from kframe.registry.checks import run_checks
@@ -53,6 +54,18 @@ def test_kframe_leader_selectors() -> None:
 def test_kframe_stores() -> None:
     spec = registry_of("kframe_stores").stores["etcd"]
     assert (spec.factory, spec.doc) == ("kframe_etcd.store:open_store", "etcd 3.5 and later.")
+
+
+def test_kframe_plugin_checks() -> None:
+    registry = registry_of("kframe_plugin_checks")
+    assert registry.checks["documented"].run(registry.stores["memory"], "memory:").problem is None
+
+
+def test_kframe_broker_models() -> None:
+    spec = registry_of("kframe_broker_models").broker_models["tiered"]
+    assert (spec.factory, spec.doc) == ("kframe_tiered:Replication", "Tiered storage.")
+    with pytest.raises(PluginError, match="tiered: kframe_tiered:Replication cannot be imported"):
+        spec.make()
 
 
 def test_kframe_transports() -> None:

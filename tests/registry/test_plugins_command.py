@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -137,58 +136,41 @@ def test_check_fails(folder: Path) -> None:
 
 
 def test_check_as_json(folder: Path) -> None:
-    result = run("check", "first", "--plugins-dir", folder, "-o", "json")
+    result = run("check", "first", "--no-plugin", "simulator", "--plugins-dir", folder, "-o", "json")
     assert result.exit_code == 1
     document = as_json(result)
     assert document["schema"] == "kframe.plugins.check/v1"
     assert {(row["offer"], row["kind"]) for row in document["rows"]} == {("first", "scalar")}
     assert {row["check"]: row["passed"] for row in document["rows"]} == {
         "is-named": True, "keeps-to-its-array": True, "is-safe": False, "same-batch-same-answer": True,
-        "leaves-the-batch-alone": True, "small-and-odd-batches": False, "simulated-clusters": True,
+        "leaves-the-batch-alone": True, "small-and-odd-batches": False,
     }  # fmt: skip
 
 
-FORGETFUL = """
-from kframe.embedded import MemoryEnsemble, MemoryStore
-from kframe.plugin import StoreSpec, hookimpl
-from kframe.model.cluster import ClusterState
+def test_check_of_a_store_without_a_plugin_that_checks_stores() -> None:
+    result = run("check", "memory", "--no-plugin", "simulator")
+    assert result.exit_code == 2
+    assert "not tried: no plugin checks stores and transports; kframe-simulator does" in result.stderr
 
-class Forgetful(MemoryStore):
-    def write_configs(self, topic, config):
-        pass
 
-ONE = MemoryEnsemble.from_cluster(ClusterState())
+CHECKED = """
+from kframe.plugin import CheckSpec, hookimpl
+from kframe.registry.checks import Finding
 
 @hookimpl
-def kframe_stores():
-    make = lambda url: Forgetful(ONE.records, ONE.states, ONE.topics)
-    return [StoreSpec("forgetful", make, "Keeps no settings.")]
+def kframe_plugin_checks():
+    check = lambda offer, url: Finding("scheme", "Its URL has its scheme.", f"it is {url}")
+    return [CheckSpec("scheme", check, "URLs.")]
 """
 
 
-@pytest.mark.parametrize("name, check", [("memory", "simulated-histories"), ("embedded", "simulated-batches")])
-def test_check_of_a_store_and_of_a_transport(folder: Path, name: str, check: str) -> None:
-    (row,) = as_json(run("check", name, "-o", "json"))["rows"]
-    assert (row["offer"], row["check"], row["passed"], row["problem"]) == (name, check, True, None)
-
-
-def test_check_of_a_store_that_does_otherwise_than_the_embedded_one(folder: Path) -> None:
-    (folder / "forgetful.py").write_text(FORGETFUL)
-    result = run("check", "forgetful", "--plugins-dir", folder, "-o", "json")
+@pytest.mark.parametrize("arguments, url", [((), "memory:"), (("--url", "memory:x"), "memory:x")])
+def test_checks_of_plugins_are_run(folder: Path, arguments: tuple[str, ...], url: str) -> None:
+    (folder / "checked.py").write_text(CHECKED)
+    result = run("check", "memory", *arguments, "--no-plugin", "simulator", "--plugins-dir", folder, "-o", "json")
     assert result.exit_code == 1
     (row,) = as_json(result)["rows"]
-    assert (row["kind"], row["passed"]) == ("store", False)
-    assert re.match(r"seed 1, step \d+: session \d: write_configs\(.* notified once", row["problem"])
-
-
-@pytest.mark.parametrize(
-    "name, why", [("nowhere", "no.such:store cannot be imported"), ("counting", "nothing is offered")]
-)
-def test_check_of_what_cannot_be_tried(folder: Path, name: str, why: str) -> None:
-    result = run("check", name, "--plugins-dir", folder)
-    assert result.exit_code == 2
-    assert "not tried: " in result.stderr
-    assert why in result.stderr
+    assert (row["check"], row["passed"], row["problem"]) == ("scheme", False, f"it is {url}")
 
 
 def test_check_tells_what_of_a_plugin_cannot_be_tried(folder: Path) -> None:

@@ -137,30 +137,9 @@ def test_brokers_replicate_or_not(value: str) -> None:
         parse_scenario(f"{GOOD}brokers_replicate: {value}\n", "s.yaml")
 
 
-@pytest.mark.parametrize(
-    "key, value, said",
-    [("replica.lag.time.max.ms", "0", "found 0"), ("replica.lag.max.ms", "1", "replica.lag.max.ms")],
-)
-def test_a_bad_setting_of_brokers_is_named(key: str, value: str, said: str) -> None:
-    text = GOOD.replace("auto.leader.rebalance.enable: false", f"{key}: {value}")
-    with pytest.raises(ConfigError, match=said):
-        ScenarioRunner(parse_scenario(f"{text}brokers_replicate: true\n", "s.yaml"))
-
-
-@pytest.mark.parametrize(
-    "argument, said",
-    [
-        ("{t-0: {records: 0}}", "records"),
-        ("{t-0: {acks: two}}", "acks"),
-        ("{t-9: {records: 1}}", "partition t-9"),
-        ("{t-0: {records: 1, key: x}}", "an unknown field"),
-        ("[t-0]", "a mapping"),
-    ],
-)
-def test_a_bad_produce_step_is_named(argument: str, said: str) -> None:
-    text = f"{GOOD}  - produce: {argument}\nbrokers_replicate: true\n"
-    with pytest.raises(ScenarioError, match=said):
-        ScenarioRunner(parse_scenario(text, "s.yaml")).play()
+def test_brokers_replicate_needs_a_plugin_with_broker_models() -> None:
+    with pytest.raises(ScenarioError, match="kframe-simulator"):
+        ScenarioRunner(parse_scenario(f"{GOOD}brokers_replicate: true\n", "s.yaml"))
 
 
 def test_brokers_that_keep_no_logs_take_no_records() -> None:

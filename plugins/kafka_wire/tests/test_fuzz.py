@@ -12,7 +12,7 @@ from kframe_kafka_wire.testing.fuzz.targets import CORPUS, targets
 from kframe_kafka_wire.testing.messages import every_version
 
 from kframe.errors import ErrorCode
-from kframe.testing.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, read_corpus, report, run, signature
+from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, read_corpus, report, run, signature
 
 SEED = 20
 TARGETS = {one.name: one for one in targets()}

@@ -10,8 +10,8 @@ from kframe_kafka_wire.testing.far_end import WireFarEnd, open_far_end
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
-from kframe.sim.trials import play_batches
 from kframe.testing.transport_contract import AnsweringContract, AnsweringWorld, Counts, counts_of
+from kframe_simulator.differential import play_batches
 
 
 class WireWorld(WireFarEnd):

@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.fuzz.znodes import DECODERS
 from kframe_zookeeper.znodes import decode_broker
 
 from kframe.errors import StoreError, ZnodeError
-from kframe.testing.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, read_corpus, report, run, signature
+from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, read_corpus, report, run, signature
 
 SEED = 20
 REPLIES = ["multi read", "multi write"]

@@ -6,7 +6,7 @@ import pytest
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.store_world import open_trials
 
-from kframe.sim.trials import play_history
+from kframe_simulator.differential import play_history
 
 
 @pytest.mark.parametrize("seed", range(1, 4))

@@ -22,7 +22,7 @@ def open_far_end(url: str, cluster: ClusterState) -> WireFarEnd:
 
 
 class WireFarEnd:
-    """Implements ``kframe.sim.trials.FarEnd``. Brokers answer until they are told otherwise."""
+    """Implements ``kframe.testing.far_end.FarEnd``. Brokers answer until they are told otherwise."""
 
     def __init__(self, transport: WireTransport, cluster: ClusterState) -> None:
         """Start a broker for each registration of ``cluster``, whose endpoint is changed to where it listens."""

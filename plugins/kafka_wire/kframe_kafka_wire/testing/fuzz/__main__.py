@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from kframe.testing.fuzz import main
 from kframe_kafka_wire.testing.fuzz.targets import CORPUS, targets
+from kframe_simulator.fuzz import main
 
 if __name__ == "__main__":
     sys.exit(main("kframe_kafka_wire.testing.fuzz", targets, CORPUS))

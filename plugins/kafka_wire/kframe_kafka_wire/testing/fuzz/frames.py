@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kframe.testing.fuzz import Base, Batch, Outcome
 from kframe_kafka_wire import codec
+from kframe_simulator.fuzz import Base, Batch, Outcome
 
 #: Every so many cases what was decoded is encoded, and has to be the same when it is decoded again.
 _TWICE: Final = 16

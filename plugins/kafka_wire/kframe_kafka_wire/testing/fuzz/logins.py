@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kframe.testing.fuzz import Batch, Outcome
 from kframe_kafka_wire.answers import WireError
 from kframe_kafka_wire.sasl import authenticate
 from kframe_kafka_wire.sasl_server import PlainExchange, SaslError, ScramExchange, make_credential
 from kframe_kafka_wire.security import Credentials
 from kframe_kafka_wire.testing.fuzz.frames import FrameTarget
+from kframe_simulator.fuzz import Batch, Outcome
 
 _PLAIN: Final = "PLAIN"
 _CREDENTIAL: Final = make_credential("SCRAM-SHA-256", "p", b"salt")

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kframe.testing.fuzz import Base, Target, bases_of, read_corpus
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.testing.fuzz.frames import Replies, Requests
 from kframe_kafka_wire.testing.fuzz.logins import ClientLogins, ServerLogins
 from kframe_kafka_wire.testing.fuzz.used import AdminReplies, ControlReplies
 from kframe_kafka_wire.testing.messages import draw, every_version, request_class, response_class
+from kframe_simulator.fuzz import Base, Target, bases_of, read_corpus
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 #: Pieces that break readers of Kafka's layouts.

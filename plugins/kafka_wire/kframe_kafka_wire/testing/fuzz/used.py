@@ -11,13 +11,13 @@ from kframe.plugin import KframeError
 from kframe.plugin.cluster import ElectionType, Targets
 from kframe.plugin.columns import Ragged
 from kframe.plugin.wire import header_version
-from kframe.testing.fuzz import Batch, Outcome
 from kframe_kafka_wire import _naive_answers, codec, kernels
 from kframe_kafka_wire.answers import Asked, WireError, read_answer
 from kframe_kafka_wire.client import ALTER, ELECT, LIST, METADATA, AdminClient, verdict
 from kframe_kafka_wire.security import ListenerSecurity
 from kframe_kafka_wire.testing.fuzz.frames import FrameTarget
 from kframe_kafka_wire.told import LEADER_AND_ISR, UPDATE_METADATA, Told, TopicNames
+from kframe_simulator.fuzz import Batch, Outcome
 
 #: Partitions that the requests told of.
 _PARTITIONS: Final = 4

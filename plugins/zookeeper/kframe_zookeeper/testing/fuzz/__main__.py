@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from kframe.testing.fuzz import main
+from kframe_simulator.fuzz import main
 from kframe_zookeeper.testing.fuzz.targets import CORPUS, targets
 
 if __name__ == "__main__":

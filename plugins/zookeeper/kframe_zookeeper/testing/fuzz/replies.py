@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from kframe.plugin import StoreError
-from kframe.testing.fuzz import Base, Batch, Outcome
+from kframe_simulator.fuzz import Base, Batch, Outcome
 from kframe_zookeeper import _jute_read, _naive_jute
 from kframe_zookeeper.multiread import Results, names_in
 from kframe_zookeeper.requests import Reply

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kframe.testing.fuzz import Target, bases_of, read_corpus
+from kframe_simulator.fuzz import Target, bases_of, read_corpus
 from kframe_zookeeper.testing.fuzz.replies import MultiReads, MultiWrites
 from kframe_zookeeper.testing.fuzz.znodes import DECODERS, StateZnodes, TopicZnodes, Znodes
 

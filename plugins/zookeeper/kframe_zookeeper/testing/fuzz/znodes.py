@@ -10,7 +10,7 @@ import numpy as np
 
 from kframe.plugin import ZnodeError
 from kframe.plugin.columns import offsets_of
-from kframe.testing.fuzz import Base, Batch, Outcome
+from kframe_simulator.fuzz import Base, Batch, Outcome
 from kframe_zookeeper import _jute_read, _naive_jute, _topic_read, znodes
 from kframe_zookeeper.topicread import TopicColumns
 

@@ -1,6 +1,0 @@
-"""A broker as its controller, its peers and its clients see it: a deterministic model, without I/O, clock or thread."""
-
-from kframe.broker.broker import Broker, BrokerState
-from kframe.broker.config import BrokerConfig
-
-__all__ = ["Broker", "BrokerConfig", "BrokerState"]

@@ -1,0 +1,33 @@
+"""What a broker has been told of the cluster (Kafka 3.9 ``ZkMetadataCache``)."""
+
+from __future__ import annotations
+
+from kframe.model.events import TopicPartition
+from kframe.model.ids import LEADER_DURING_DELETE
+from kframe_simulator.broker.messages import UNDEFINED, PartitionMetadata, UpdateMetadata
+
+
+class MetadataCache:
+    """Brokers that live, the controller, and leaders."""
+
+    __slots__ = ("controller_id", "live_brokers", "partitions", "topic_ids")
+
+    def __init__(self) -> None:
+        self.controller_id = UNDEFINED
+        self.live_brokers: frozenset[int] = frozenset()
+        self.partitions: dict[TopicPartition, PartitionMetadata] = {}
+        self.topic_ids: dict[str, bytes] = {}
+
+    def update(self, request: UpdateMetadata) -> None:
+        """Take a request in: who lives is replaced, partitions are added to or taken out of what was known."""
+        self.controller_id = request.controller_id
+        self.live_brokers = frozenset(request.live_brokers)
+        self.topic_ids.update(request.topic_ids)
+        for key, told in request.partitions.items():
+            if told.leader == LEADER_DURING_DELETE:
+                self.partitions.pop(key, None)
+            else:
+                self.partitions[key] = told
+        if any(told.leader == LEADER_DURING_DELETE for told in request.partitions.values()):
+            left = {topic for topic, _ in self.partitions}
+            self.topic_ids = {topic: one for topic, one in self.topic_ids.items() if topic in left}

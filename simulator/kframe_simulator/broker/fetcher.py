@@ -1,0 +1,238 @@
+"""How a follower gets its records: it fetches from leaders, and truncates where its log and theirs diverge (Kafka 3.9
+``AbstractFetcherThread``, ``ReplicaFetcherThread``)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from kframe.errors import ErrorCode
+from kframe.model.events import TopicPartition
+from kframe_simulator.broker.log import Log
+from kframe_simulator.broker.messages import (
+    UNDEFINED,
+    EpochEnd,
+    EpochQuestion,
+    Fetch,
+    Fetched,
+    FetchPartition,
+    FetchResponse,
+    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochResponse,
+)
+from kframe_simulator.broker.node import Node
+from kframe_simulator.broker.outgoing import Peer, Reply
+
+NEVER: Final = float("inf")
+
+
+class _Follow:
+    """One partition that is followed. ``offset`` is always the end of its log, but for one that has to truncate to the
+    high watermark first."""
+
+    __slots__ = ("last_epoch", "leader_epoch", "log", "offset", "resumes_at", "topic_id", "truncating")
+
+    def __init__(self, log: Log, leader_epoch: int, offset: int, truncating: bool, topic_id: bytes) -> None:
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.offset = offset
+        self.truncating = truncating
+        self.topic_id = topic_id
+        self.last_epoch = UNDEFINED
+        self.resumes_at = 0.0
+
+
+class _Link:
+    """To one leader: one request in flight."""
+
+    __slots__ = ("due", "follows", "in_flight")
+
+    def __init__(self, now: float) -> None:
+        self.follows: dict[TopicPartition, _Follow] = {}
+        self.in_flight = False
+        self.due = now
+
+
+class Fetcher:
+    """All that a broker follows."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._links: dict[int, _Link] = {}
+
+    def follows(self, key: TopicPartition) -> int | None:
+        """The leader that a partition is fetched from; None: it is not."""
+        return next((leader for leader, link in self._links.items() if key in link.follows), None)
+
+    def follow(
+        self, key: TopicPartition, log: Log, leader: int, leader_epoch: int, topic_id: bytes, now: float
+    ) -> None:
+        """Fetch from this leader: from the end of the log on, or from its high watermark, if it has to be asked first
+        where epochs end."""
+        self.stop(key)
+        on_fetch = self._node.config.truncates_on_fetch
+        offset = log.end if on_fetch and log.epochs else log.high_watermark
+        follow = _Follow(log, leader_epoch, offset, not (on_fetch and log.epochs), topic_id)
+        follow.last_epoch = log.latest_epoch if on_fetch else UNDEFINED
+        link = self._links.setdefault(leader, _Link(now))
+        link.follows[key] = follow
+        link.due = now
+
+    def stop(self, key: TopicPartition) -> None:
+        """Fetch a partition no more. An answer that is under way is passed over."""
+        for leader, link in self._links.items():
+            if link.follows.pop(key, None) is not None:
+                if not link.follows and not link.in_flight:
+                    del self._links[leader]
+                return
+
+    def name_topic(self, key: TopicPartition, topic_id: bytes) -> None:
+        """Show another topic id, or none, from now on."""
+        for link in self._links.values():
+            if key in link.follows:
+                link.follows[key].topic_id = topic_id
+
+    def poll(self, now: float) -> float:
+        """Ask every leader that is not asked already; return when something will be due."""
+        wakes_at = NEVER
+        for leader, link in self._links.items():
+            if link.in_flight:
+                continue
+            if now >= link.due:
+                wakes_at = min(wakes_at, self._ask(leader, link, now))
+            elif link.follows:
+                wakes_at = min(wakes_at, link.due)
+        return wakes_at
+
+    def _ask(self, leader: int, link: _Link, now: float) -> float:
+        """Ask about partitions that are not held back; return until when the others are, if nothing was asked."""
+        ready, waits_until = {}, NEVER
+        for key, follow in link.follows.items():
+            if follow.resumes_at <= now:
+                ready[key] = follow
+            else:
+                waits_until = min(waits_until, follow.resumes_at)
+        if not ready:
+            return waits_until
+        link.in_flight = True
+        if not self._ask_epochs(leader, ready):
+            self._fetch(leader, ready)
+        return NEVER
+
+    def _ask_epochs(self, leader: int, ready: dict[TopicPartition, _Follow]) -> bool:
+        """Ask for the ends of epochs where logs have to be truncated; a log without epochs is cut at its high
+        watermark. Returns whether there was something to ask."""
+        asked = {}
+        for key, follow in ready.items():
+            if follow.truncating and follow.log.epochs:
+                asked[key] = EpochQuestion(follow.leader_epoch, follow.log.latest_epoch)
+            elif follow.truncating:
+                self._truncate(follow, follow.offset)
+        if asked:
+            message = OffsetsForLeaderEpoch(self._node.broker_id, asked)
+            told = {key: ready[key] for key in asked}
+            self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, told))
+        return bool(asked)
+
+    def _fetch(self, leader: int, ready: dict[TopicPartition, _Follow]) -> None:
+        asked = {
+            key: FetchPartition(one.offset, one.log.start, one.leader_epoch, one.last_epoch, one.topic_id)
+            for key, one in ready.items()
+        }
+        message = Fetch(self._node.broker_id, asked)
+        self._node.ask(Peer.BROKER, leader, message, partial(self._fetched, leader, ready))
+
+    def _epochs_answered(
+        self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float
+    ) -> None:
+        link = self._links[leader]
+        link.in_flight, link.due = False, now
+        for key, follow in asked.items():
+            if link.follows.get(key) is not follow:
+                continue
+            told = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
+            if told is None or told[0] is not ErrorCode.NONE:
+                self._failed(link, key, None if told is None else told[0], now)
+            else:
+                self._diverges(follow, told[1])
+        self._drop_idle(leader, link)
+
+    def _fetched(self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float) -> None:
+        link, moved = self._links[leader], False
+        link.in_flight = False
+        for key, follow in asked.items():
+            if link.follows.get(key) is not follow:
+                continue  # another epoch has begun meanwhile
+            told = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
+            if told is None:
+                self._failed(link, key, None, now)
+            elif told.error is ErrorCode.NONE:
+                moved |= self._take(follow, told)
+            elif told.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                moved |= self._out_of_range(follow, told)
+            else:
+                self._failed(link, key, told.error, now)
+        link.due = now if moved else now + self._node.config.replica_fetch_wait_max_ms
+        if not moved:
+            held_back = [one.resumes_at for one in link.follows.values() if one.resumes_at > now]
+            link.due = min([link.due, *held_back])
+        self._drop_idle(leader, link)
+
+    def _take(self, follow: _Follow, told: Fetched) -> bool:
+        """Take in what a leader says; returns whether to ask again at once."""
+        log = follow.log
+        if told.diverging is not None:
+            self._diverges(follow, told.diverging)
+            return True
+        for record in told.records:
+            log.append(record)
+        log.set_high_watermark(told.high_watermark)
+        log.raise_start(min(told.log_start_offset, log.high_watermark))
+        follow.offset = log.end
+        if told.records and self._node.config.truncates_on_fetch:
+            follow.last_epoch = told.records[-1].leader_epoch
+        return bool(told.records)
+
+    def _diverges(self, follow: _Follow, theirs: EpochEnd) -> None:
+        """Cut the log to where it may agree with the leader's, given where the leader's epoch ends. If we do not know
+        that epoch, to the end of our last one before it, and ask again."""
+        log = follow.log
+        if theirs.end_offset == UNDEFINED:
+            self._truncate(follow, follow.offset)
+            return
+        ours = log.end_of_epoch(theirs.leader_epoch)
+        known = UNDEFINED not in (ours.end_offset, theirs.leader_epoch)
+        agree = not known or ours.leader_epoch == theirs.leader_epoch
+        offset = theirs.end_offset
+        if known:
+            offset = min(ours.end_offset, theirs.end_offset) if agree else ours.end_offset
+        self._truncate(follow, min(offset, log.end), agree or self._node.config.truncates_on_fetch)
+
+    def _truncate(self, follow: _Follow, offset: int, done: bool = True) -> None:
+        log = follow.log
+        log.truncate(offset)
+        follow.offset, follow.truncating = log.end, not done
+        follow.last_epoch = log.latest_epoch if self._node.config.truncates_on_fetch else UNDEFINED
+
+    def _out_of_range(self, follow: _Follow, told: Fetched) -> bool:
+        """The leader has not what we ask for: its log ends before ours, or begins after it. Returns whether there is
+        something else to ask for now."""
+        log, before = follow.log, (follow.offset, follow.last_epoch)
+        if told.log_end_offset < log.end:
+            log.truncate(told.log_end_offset)
+        elif told.log_start_offset > log.end:
+            log.restart(told.log_start_offset)
+        follow.offset = log.end
+        follow.last_epoch = log.latest_epoch if self._node.config.truncates_on_fetch else UNDEFINED
+        return before != (follow.offset, follow.last_epoch)
+
+    def _failed(self, link: _Link, key: TopicPartition, error: ErrorCode | None, now: float) -> None:
+        """Ask again later; a leader that knows a later epoch is asked no more, for the controller will tell us."""
+        if error is ErrorCode.FENCED_LEADER_EPOCH:
+            del link.follows[key]
+        else:
+            link.follows[key].resumes_at = now + self._node.config.replica_fetch_backoff_ms
+
+    def _drop_idle(self, leader: int, link: _Link) -> None:
+        if not link.follows and not link.in_flight:
+            del self._links[leader]

@@ -1,0 +1,55 @@
+"""What the parts of one broker share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from kframe_simulator.broker.cache import MetadataCache
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.broker.disks import Disks
+from kframe_simulator.broker.outgoing import Message, Outgoing, Peer, Reply
+
+#: Called with what came back for a message, None for nothing, and the time.
+OnReply: TypeAlias = Callable[[Reply | None, float], None]
+
+
+class Node:
+    """One life of a broker: settings, disks, what it was told, and what it is about to send."""
+
+    __slots__ = (
+        "_number", "broker_epoch", "broker_id", "cache", "config", "disks", "isr_expands", "isr_failures",
+        "isr_shrinks", "min_insync", "outbox", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, broker_id: int, config: BrokerConfig, disks: Disks, first_number: int) -> None:
+        """``first_number``: messages get this number and those above, so that none is taken for one of an earlier
+        life."""
+        self.broker_id = broker_id
+        self.broker_epoch = -1
+        self.config = config
+        self.disks = disks
+        self.cache = MetadataCache()
+        self.min_insync: dict[str, int] = {}
+        self.outbox: list[Outgoing] = []
+        self.waiting: dict[int, OnReply] = {}
+        """By the number of a message: who waits for its answer."""
+        self.isr_expands = self.isr_shrinks = self.isr_failures = 0
+        self._number = first_number
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next message that is answered."""
+        return self._number
+
+    def ask(self, peer: Peer, peer_id: int, message: Message, on_reply: OnReply) -> int:
+        """Send a message that is answered; return its number."""
+        number = self._number
+        self._number = number + 1
+        self.waiting[number] = on_reply
+        self.outbox.append(Outgoing(peer, peer_id, number, message))
+        return number
+
+    def tell(self, peer: Peer, peer_id: int, message: Message) -> None:
+        """Send a message that is not."""
+        self.outbox.append(Outgoing(peer, peer_id, 0, message))

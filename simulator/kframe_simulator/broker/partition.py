@@ -1,0 +1,283 @@
+"""A partition on one broker: leader or follower, ISR, high watermark (Kafka 3.9 ``Partition``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from kframe.errors import ErrorCode
+from kframe.model.events import TopicPartition
+from kframe.model.ids import RecoveryState
+from kframe_simulator.broker.log import Log
+from kframe_simulator.broker.messages import UNDEFINED, LeaderState
+from kframe_simulator.broker.node import Node
+from kframe_simulator.broker.outgoing import AlteredPartition
+from kframe_simulator.broker.replica import Replica
+
+#: After these the proposal was not applied, and the next trigger tries again.
+_REVERT: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+#: After these the proposal stays pending until the controller tells of a new leader epoch.
+_AWAIT: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+)
+
+
+class PendingIsr:
+    """An ISR that was proposed and is not answered yet. What it was proposed with stays as it was then."""
+
+    __slots__ = ("expands", "isr", "leader_epoch", "maximal_isr", "partition_epoch")
+
+    def __init__(self, expands: bool, isr: tuple[int, ...], maximal_isr: tuple[int, ...], leader_epoch: int,
+                 partition_epoch: int) -> None:  # fmt: skip
+        self.expands = expands
+        self.isr = isr
+        self.maximal_isr = maximal_isr
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+
+
+Submit: TypeAlias = Callable[["Partition", PendingIsr], None]
+"""Sends a proposal on its way; what becomes of it is told to ``Partition.isr_answered``."""
+
+
+class Partition:
+    """State as ``spec/broker-partition.md`` section 1 has it. Without ``log``: created, but made nothing yet."""
+
+    __slots__ = (
+        "_node", "_submit", "adding_replicas", "controller_epoch", "epoch_start", "isr", "key", "leader",
+        "leader_epoch", "log", "on_progress", "partition_epoch", "pending", "recovery", "removing_replicas",
+        "replica_ids", "replicas",
+    )  # fmt: skip
+
+    def __init__(self, key: TopicPartition, node: Node, submit: Submit) -> None:
+        self.key = key
+        self._node = node
+        self._submit = submit
+        self.leader_epoch = UNDEFINED
+        self.partition_epoch = 0
+        self.controller_epoch = 0
+        """Of the controller that made the last decision."""
+        self.leader: int | None = None
+        self.epoch_start: int | None = None
+        """Where the present leader epoch began; only a leader has it."""
+        self.isr: tuple[int, ...] = ()
+        """The committed one; a leader's only."""
+        self.recovery = int(RecoveryState.RECOVERED)
+        self.pending: PendingIsr | None = None
+        self.replica_ids: tuple[int, ...] = ()
+        self.adding_replicas: tuple[int, ...] = ()
+        self.removing_replicas: tuple[int, ...] = ()
+        self.replicas: dict[int, Replica] = {}
+        """A leader's followers."""
+        self.log: Log | None = None
+        self.on_progress: list[Callable[[float], bool]] = []
+        """Asked whenever the high or low watermark may have risen, or the role changes; those that return True are
+        done."""
+
+    # -- what it is
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads it."""
+        return self.leader == self._node.broker_id
+
+    @property
+    def leader_log(self) -> Log | None:
+        """The log, if this broker leads."""
+        return self.log if self.leader == self._node.broker_id else None
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """Whom the high watermark waits for: members, and one that may have become a member."""
+        return self.isr if self.pending is None else self.pending.maximal_isr
+
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas there are to be: without those that a reassignment adds."""
+        return sum(1 for one in self.replica_ids if one not in self.adding_replicas)
+
+    @property
+    def effective_min_isr(self) -> int:
+        """min.insync.replicas, but never more than there are replicas."""
+        node = self._node
+        wanted = node.min_insync.get(self.key[0], node.config.min_insync_replicas)
+        return min(wanted, len(self.replicas) + 1)
+
+    @property
+    def under_min_isr(self) -> bool:
+        """Whether this broker leads too small an ISR."""
+        return self.leader_log is not None and len(self.isr) < self.effective_min_isr
+
+    def check_leader_epoch(self, leader_epoch: int) -> ErrorCode:
+        """What is wrong with the leader epoch that somebody shows; -1 is not checked."""
+        if leader_epoch in (UNDEFINED, self.leader_epoch):
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if leader_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    # -- what the controller makes of it
+
+    def make_leader(self, state: LeaderState, topic_id: bytes, now: float) -> bool:
+        """Lead; return whether this broker did not before. An older partition epoch than an answer to AlterPartition
+        has brought is passed over. Raises StorageError."""
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        newly_leader = not self.is_leader
+        self.controller_epoch = state.controller_epoch
+        self._assign(state)
+        followers = [one for one in state.replicas if one != self._node.broker_id]
+        self.replicas = {one: self.replicas.get(one) or Replica() for one in followers}
+        self.isr, self.recovery, self.pending = state.isr, int(RecoveryState.RECOVERED), None
+        self.log = log = self._node.disks.get_or_create(self.key, state.is_new, topic_id)
+        if state.leader_epoch > self.leader_epoch:
+            self.epoch_start = log.end
+            log.begin_epoch(state.leader_epoch, log.end)
+            for follower, replica in self.replicas.items():
+                replica.reset(now, log.end, newly_leader, follower in state.isr)
+            self.leader_epoch = state.leader_epoch
+        self.partition_epoch, self.leader = state.partition_epoch, self._node.broker_id
+        self.advance(now)
+        return newly_leader
+
+    def make_follower(self, state: LeaderState, topic_id: bytes, now: float) -> bool:
+        """Follow; return whether to fetch afresh, which every new leader epoch means. Raises StorageError."""
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        new_epoch = state.leader_epoch > self.leader_epoch
+        self.controller_epoch = state.controller_epoch
+        self.leader, self.leader_epoch, self.epoch_start = state.leader, state.leader_epoch, None
+        self.partition_epoch = state.partition_epoch
+        self._assign(state)
+        self.replicas = {}
+        self.isr, self.recovery, self.pending = (), state.recovery, None
+        self.log = self._node.disks.get_or_create(self.key, state.is_new, topic_id)
+        if new_epoch:
+            self.progress(now)
+        return new_epoch
+
+    def create_log(self, is_new: bool, topic_id: bytes) -> None:
+        """Only that; for a follower whose leader does not live. Raises StorageError."""
+        self.log = self._node.disks.get_or_create(self.key, is_new, topic_id)
+
+    def clear(self, now: float) -> None:
+        """Deleted, or its log directory died: nothing is left of it but its epochs."""
+        self.replicas, self.replica_ids, self.adding_replicas, self.removing_replicas = {}, (), (), ()
+        self.log, self.leader, self.epoch_start = None, None, None
+        self.isr, self.recovery, self.pending = (), int(RecoveryState.RECOVERED), None
+        self.progress(now)
+
+    def _assign(self, state: LeaderState) -> None:
+        self.replica_ids = state.replicas
+        self.adding_replicas, self.removing_replicas = state.adding_replicas, state.removing_replicas
+
+    # -- the high watermark
+
+    def advance(self, now: float) -> bool:
+        """Raise a leader's high watermark to where all that it waits for have come: members of the maximal ISR, and
+        those that count as caught up and may join. Returns whether it rose."""
+        log, config = self.leader_log, self._node.config
+        if log is None or (config.high_watermark_waits_for_min_isr and len(self.isr) < self.effective_min_isr):
+            return False
+        leader_end = candidate = log.end
+        maximal, lag_max = self.maximal_isr, config.replica_lag_time_max_ms
+        for follower, replica in self.replicas.items():
+            if replica.end < candidate and (
+                follower in maximal
+                or (replica.caught_up(leader_end, now, lag_max) and follower in self._node.cache.live_brokers)
+            ):
+                candidate = replica.end
+        if candidate <= log.high_watermark:
+            return False
+        log.high_watermark = candidate
+        self.progress(now)
+        return True
+
+    def low_watermark(self) -> int:
+        """The lowest log start of this leader and its live followers."""
+        if self.log is None:
+            return UNDEFINED
+        live = self._node.cache.live_brokers
+        return min([self.log.start, *(one.start for broker, one in self.replicas.items() if broker in live)])
+
+    def progress(self, now: float) -> None:
+        """Ask whoever waits whether it is done."""
+        if self.on_progress:
+            self.on_progress = [waits for waits in self.on_progress if not waits(now)]
+
+    # -- the ISR
+
+    def fetched(self, follower: int, offset: int, start: int, leader_end: int, now: float) -> None:
+        """A follower has fetched at ``offset`` when the log ended at ``leader_end``."""
+        replica = self.replicas[follower]
+        before, low = replica.end, replica.start
+        replica.fetched(offset, start, leader_end, now)
+        self._maybe_expand(follower, replica)
+        if not (offset != before and self.advance(now)) and start > low:
+            self.progress(now)
+
+    def _maybe_expand(self, follower: int, replica: Replica) -> None:
+        log = self.leader_log
+        if self.pending is not None or follower in self.isr or follower not in self._node.cache.live_brokers:
+            return
+        if log is None or self.epoch_start is None or replica.end < max(log.high_watermark, self.epoch_start):
+            return
+        wider = (*self.isr, follower)
+        self._propose(PendingIsr(True, wider, wider, self.leader_epoch, self.partition_epoch))
+
+    def shrink(self, now: float) -> None:
+        """Propose to leave out members that lag."""
+        log = self.leader_log
+        if log is None or self.pending is not None:
+            return
+        lag_max, me = self._node.config.replica_lag_time_max_ms, self._node.broker_id
+        behind = [
+            one for one in self.isr
+            if one != me and (one not in self.replicas or not self.replicas[one].caught_up(log.end, now, lag_max))
+        ]  # fmt: skip
+        if behind:
+            narrower = tuple(one for one in self.isr if one not in behind)
+            self._propose(PendingIsr(False, narrower, self.isr, self.leader_epoch, self.partition_epoch))
+
+    def _propose(self, pending: PendingIsr) -> None:
+        self.pending = pending
+        self._submit(self, pending)
+
+    def isr_answered(self, pending: PendingIsr, answer: AlteredPartition, now: float) -> None:
+        """What became of a proposal; passed over if a LeaderAndIsr has come between."""
+        node = self._node
+        if self.pending is not pending:
+            return
+        if answer.error is not ErrorCode.NONE:
+            node.isr_failures += 1
+            if answer.error in _REVERT:
+                self.pending = None
+            elif answer.error not in _AWAIT:
+                self._submit(self, pending)
+            return
+        if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
+            node.isr_failures += 1
+            return
+        self.isr, self.recovery, self.pending = answer.isr, answer.recovery, None
+        self.partition_epoch = answer.partition_epoch
+        if pending.expands:
+            node.isr_expands += 1
+        else:
+            node.isr_shrinks += 1
+        self.advance(now)
+
+    # -- gauges
+
+    def gauges(self) -> dict[str, int]:
+        """What ``kafka.cluster:type=Partition`` shows, by Kafka's names; all but the last are 0 if it does not lead."""
+        leads, isr = self.leader_log is not None, len(self.isr)
+        return {
+            "UnderReplicated": int(leads and self.replication_factor > isr),
+            "InSyncReplicasCount": isr if leads else 0,
+            "UnderMinIsr": int(leads and isr < self.effective_min_isr),
+            "AtMinIsr": int(leads and isr == self.effective_min_isr),
+            "ReplicasCount": self.replication_factor if leads else 0,
+            "LastStableOffsetLag": 0 if self.log is None else self.log.high_watermark - self.log.last_stable_offset(),
+        }

@@ -1,0 +1,156 @@
+"""How a leader's proposals get to be stored: through the controller, or, before inter-broker protocol 2.7-IV2, by the
+leader's own hand (Kafka 3.9 ``DefaultAlterPartitionManager``, ``ZkAlterPartitionManager``)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, Protocol
+
+from kframe.errors import ErrorCode
+from kframe.model.events import TopicPartition
+from kframe.model.ids import RecoveryState
+from kframe_simulator.broker.messages import NO_ID, UNDEFINED
+from kframe_simulator.broker.node import Node
+from kframe_simulator.broker.outgoing import (
+    AlteredPartition,
+    AlterPartition,
+    AlterPartitionResponse,
+    NotifyIsrChanges,
+    Peer,
+    ProposedIsr,
+    Reply,
+    WriteState,
+    WriteStateResponse,
+)
+from kframe_simulator.broker.partition import Partition, PendingIsr
+
+#: How long after a failed request all that it asked for is asked for again.
+RETRY_MS: Final = 50.0
+#: How often a broker looks whether ISRs that it has written are to be made known, ...
+NOTIFY_EVERY_MS: Final = 2_500.0
+#: ... which they are when the last of them is older than this, or the last notification older than that.
+NOTIFY_QUIET_MS: Final = 5_000.0
+NOTIFY_AT_LEAST_MS: Final = 60_000.0
+NEVER: Final = float("inf")
+
+
+class Proposals(Protocol):
+    """Either way."""
+
+    def submit(self, partition: Partition, pending: PendingIsr) -> None:
+        """Send a proposal; ``partition.isr_answered`` hears of it."""
+
+    def poll(self, now: float) -> float:
+        """Do what is due; return when something will be."""
+
+
+class AlterPartitions:
+    """Asks the controller: everything that waits in one request, one request at a time, over and over."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._unsent: dict[TopicPartition, tuple[Partition, PendingIsr]] = {}
+        self._in_flight = False
+        self._retry_at = 0.0
+
+    def submit(self, partition: Partition, pending: PendingIsr) -> None:
+        """Queue a proposal; one for the same partition that is still under way refuses it."""
+        if partition.key in self._unsent:
+            refused = AlteredPartition(ErrorCode.OPERATION_NOT_ATTEMPTED)
+            partition.isr_answered(pending, refused, 0.0)  # changes no watermark, so that no time is needed
+        else:
+            self._unsent[partition.key] = partition, pending
+
+    def poll(self, now: float) -> float:
+        """Send what waits, once it is known who the controller is."""
+        if self._in_flight or not self._unsent or self._node.cache.controller_id == UNDEFINED:
+            return NEVER
+        if now < self._retry_at:
+            return self._retry_at
+        items = dict(self._unsent)
+        asked = {
+            key: ProposedIsr(
+                one.leader_epoch, one.partition_epoch, one.isr, RecoveryState.RECOVERED, self._topic_id(partition)
+            )
+            for key, (partition, one) in items.items()
+        }
+        message = AlterPartition(self._node.broker_id, self._node.broker_epoch, asked)
+        self._in_flight = True
+        self._node.ask(Peer.CONTROLLER, self._node.cache.controller_id, message, partial(self._answered, items))
+        return NEVER
+
+    def _topic_id(self, partition: Partition) -> bytes:
+        log = partition.log
+        return log.topic_id if log is not None and self._node.config.protocol.topic_ids else NO_ID
+
+    def _answered(
+        self, items: dict[TopicPartition, tuple[Partition, PendingIsr]], reply: Reply | None, now: float
+    ) -> None:
+        self._in_flight = False
+        if not isinstance(reply, AlterPartitionResponse) or reply.error is not ErrorCode.NONE:
+            self._retry_at = now + RETRY_MS
+            return
+        for key, (partition, pending) in items.items():
+            answer = reply.partitions.get(key)
+            if answer is not None:  # what an answer leaves out is asked again
+                del self._unsent[key]
+                partition.isr_answered(pending, answer, now)
+
+
+class StoredIsrs:
+    """Writes states itself, if nobody has written them since, and leaves word of it now and then."""
+
+    def __init__(self, node: Node, now: float) -> None:
+        self._node = node
+        self._failed: list[tuple[Partition, PendingIsr]] = []
+        self._retry_at = NEVER
+        self._changed: dict[TopicPartition, None] = {}
+        self._changed_at = self._notified_at = now
+        self._look_at = now + NOTIFY_EVERY_MS
+
+    def submit(self, partition: Partition, pending: PendingIsr) -> None:
+        """Write the state."""
+        message = WriteState(
+            partition.key, self._node.broker_id, pending.leader_epoch, pending.isr, partition.controller_epoch,
+            RecoveryState.RECOVERED, pending.partition_epoch,
+        )  # fmt: skip
+        self._node.ask(Peer.STORE, 0, message, partial(self._answered, partition, pending, message))
+
+    def poll(self, now: float) -> float:
+        """Repeat what storage has not answered, and notify."""
+        if now >= self._retry_at:
+            failed, self._failed, self._retry_at = self._failed, [], NEVER
+            for partition, pending in failed:
+                self.submit(partition, pending)
+        if now >= self._look_at:
+            self._look_at = now + NOTIFY_EVERY_MS
+            quiet = now - self._changed_at > NOTIFY_QUIET_MS
+            if self._changed and (quiet or now - self._notified_at > NOTIFY_AT_LEAST_MS):
+                self._node.tell(Peer.STORE, 0, NotifyIsrChanges(tuple(self._changed)))
+                self._changed, self._notified_at = {}, now
+        return min(self._retry_at, self._look_at if self._changed else NEVER)
+
+    def _answered(
+        self, partition: Partition, pending: PendingIsr, sent: WriteState, reply: Reply | None, now: float
+    ) -> None:
+        if not isinstance(reply, WriteStateResponse):
+            self._failed.append((partition, pending))
+            self._retry_at = now + RETRY_MS
+            return
+        stored = reply.stored
+        if stored is None or not (reply.written or _same(stored, sent)):
+            partition.isr_answered(pending, AlteredPartition(ErrorCode.INVALID_UPDATE_VERSION), now)
+            return
+        self._changed[partition.key] = None
+        self._changed_at = now
+        answer = AlteredPartition(
+            ErrorCode.NONE, stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.partition_epoch
+        )
+        partition.isr_answered(pending, answer, now)
+
+
+def _same(stored: WriteState, sent: WriteState) -> bool:
+    """Whether a write that was refused had been done before: its answer was lost."""
+    return (stored.leader, stored.leader_epoch, stored.controller_epoch, stored.isr, stored.recovery) == (
+        sent.leader, sent.leader_epoch, sent.controller_epoch, sent.isr, sent.recovery
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""A follower as its leader sees it (Kafka 3.9 ``Replica``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kframe_simulator.broker.messages import UNDEFINED
+
+NEVER: Final = float("-inf")
+
+
+class Replica:
+    """Offsets that are not known are -1; times are milliseconds, and NEVER where Kafka has 0, long before any clock."""
+
+    __slots__ = ("caught_up_at", "end", "fetched_at", "leader_end", "start")
+
+    def __init__(self) -> None:
+        self.start = UNDEFINED
+        """Log start offset."""
+        self.end = UNDEFINED
+        """Log end offset: the offset that was last fetched."""
+        self.leader_end = 0
+        """The leader's end when it fetched last."""
+        self.fetched_at = NEVER
+        self.caught_up_at = NEVER
+        """When it had last read all that there was."""
+
+    def fetched(self, offset: int, start: int, leader_end: int, now: float) -> None:
+        """It has fetched at ``offset`` when the leader's log ended at ``leader_end``."""
+        if offset >= leader_end:
+            self.caught_up_at = max(self.caught_up_at, now)
+        elif offset >= self.leader_end:
+            self.caught_up_at = max(self.caught_up_at, self.fetched_at)
+        self.end, self.start, self.fetched_at = offset, start, now
+        self.leader_end = max(leader_end, self.leader_end)
+
+    def reset(self, now: float, leader_end: int, newly_leader: bool, in_sync: bool) -> None:
+        """A leader epoch begins. A leader that is elected again keeps what it knows."""
+        self.caught_up_at = now if in_sync else NEVER
+        if newly_leader:
+            self.start = self.end = UNDEFINED
+            self.leader_end = UNDEFINED
+            self.fetched_at = NEVER
+        else:
+            self.leader_end = leader_end
+            self.fetched_at = now if in_sync else NEVER
+
+    def caught_up(self, leader_end: int, now: float, lag_max: float) -> bool:
+        """Whether it counts as in sync."""
+        return self.end == leader_end or now - self.caught_up_at <= lag_max

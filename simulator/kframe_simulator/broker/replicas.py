@@ -1,0 +1,231 @@
+"""The replicas of a broker, and what the controller tells it to do with them (Kafka 3.9 ``ReplicaManager``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kframe.errors import ErrorCode
+from kframe.model.events import TopicPartition
+from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH
+from kframe_simulator.broker.disks import StorageError
+from kframe_simulator.broker.fetcher import Fetcher
+from kframe_simulator.broker.messages import (
+    NO_ID,
+    UNDEFINED,
+    AlterReplicaLogDirs,
+    ControlResponse,
+    LeaderAndIsr,
+    LeaderState,
+    Stop,
+    StopReplica,
+    UpdateMetadata,
+)
+from kframe_simulator.broker.node import Node
+from kframe_simulator.broker.outgoing import NotifyLogDirFailure, Peer
+from kframe_simulator.broker.partition import Partition
+from kframe_simulator.broker.proposals import AlterPartitions, Proposals, StoredIsrs
+
+
+class Replicas:
+    """Those of one life of a broker."""
+
+    def __init__(self, node: Node, now: float) -> None:
+        self.node = node
+        self.controller_epoch = 0
+        """The highest that was shown."""
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.offline: set[TopicPartition] = set()
+        """Those whose log directory died."""
+        self.fetcher = Fetcher(node)
+        self.proposals: Proposals = AlterPartitions(node) if node.config.alters_partitions else StoredIsrs(node, now)
+        self.shutting_down = False
+
+    def find(self, key: TopicPartition) -> Partition | ErrorCode:
+        """A partition that is here, or why it cannot be asked for."""
+        partition = self.partitions.get(key)
+        if partition is not None:
+            return partition
+        if key in self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        known = key in self.node.cache.partitions
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _stale(self, request: LeaderAndIsr | UpdateMetadata | StopReplica) -> ErrorCode:
+        """Whether a request is for an earlier registration, or from an earlier controller; else it is from the
+        present one."""
+        if UNDEFINED != request.broker_epoch < self.node.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if request.controller_epoch < self.controller_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        self.controller_epoch = request.controller_epoch
+        return ErrorCode.NONE
+
+    # -- LeaderAndIsr
+
+    def leader_and_isr(self, request: LeaderAndIsr, now: float) -> ControlResponse:
+        """Become leader and follower (``spec/broker-partition.md`` section 2)."""
+        if (error := self._stale(request)) is not ErrorCode.NONE:
+            return ControlResponse(error)
+        errors: dict[TopicPartition, ErrorCode] = {}
+        leaders: list[tuple[Partition, LeaderState]] = []
+        followers: list[tuple[Partition, LeaderState]] = []
+        for key, state in request.partitions.items():
+            if key in self.offline:
+                errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
+                continue
+            partition = self.partitions.get(key)
+            if partition is None:
+                partition = self.partitions[key] = Partition(key, self.node, self.proposals.submit)
+            errors[key] = self._judge(partition, state, request.topic_ids.get(key[0], NO_ID))
+            if errors[key] is ErrorCode.NONE and state.leader_epoch > partition.leader_epoch:
+                (leaders if state.leader == self.node.broker_id else followers).append((partition, state))
+        for partition, _ in leaders:
+            self.fetcher.stop(partition.key)
+        for partition, state in leaders:
+            topic_id = request.topic_ids.get(partition.key[0], NO_ID)
+            try:
+                partition.make_leader(state, topic_id, now)
+            except StorageError:
+                errors[partition.key] = self._mark_offline(partition.key, now)
+        for partition, state in followers:
+            topic_id = request.topic_ids.get(partition.key[0], NO_ID)
+            try:
+                self._follow(partition, state, topic_id, now)
+            except StorageError:
+                errors[partition.key] = self._mark_offline(partition.key, now)
+        return ControlResponse(ErrorCode.NONE, errors)
+
+    def _judge(self, partition: Partition, state: LeaderState, topic_id: bytes) -> ErrorCode:
+        """What a partition of a request is answered; NONE with a later leader epoch: it has yet to be done."""
+        log = partition.log or self.node.disks.logs.get(partition.key)
+        log_id = NO_ID if log is None else log.topic_id
+        if topic_id != NO_ID and log_id not in (NO_ID, topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if state.leader_epoch > partition.leader_epoch:
+            hosted = self.node.broker_id in state.replicas
+            return ErrorCode.NONE if hosted else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if state.leader_epoch == partition.leader_epoch:
+            follows = state.leader != self.node.broker_id
+            if topic_id != NO_ID and log_id == NO_ID and log is not None:
+                log.topic_id = topic_id
+                if follows:
+                    self.fetcher.name_topic(partition.key, topic_id)
+                return ErrorCode.NONE
+            if topic_id == NO_ID and log_id != NO_ID and follows:
+                self.fetcher.name_topic(partition.key, NO_ID)
+                return ErrorCode.NONE
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+
+    def _follow(self, partition: Partition, state: LeaderState, topic_id: bytes, now: float) -> None:
+        """A leader that is not known to live leaves everything as it is, the leader epoch too."""
+        if state.leader not in self.node.cache.live_brokers:
+            partition.create_log(state.is_new, topic_id)
+            return
+        if not partition.make_follower(state, topic_id, now) or partition.log is None:
+            return
+        self.fetcher.stop(partition.key)
+        if not self.shutting_down:
+            self.fetcher.follow(partition.key, partition.log, state.leader, state.leader_epoch, topic_id, now)
+
+    # -- UpdateMetadata and StopReplica
+
+    def update_metadata(self, request: UpdateMetadata, now: float) -> ControlResponse:
+        """Learn who lives and who leads."""
+        error = self._stale(request)
+        if error is ErrorCode.NONE:
+            self.node.cache.update(request)
+        return ControlResponse(error)
+
+    def stop_replicas(self, request: StopReplica, now: float) -> ControlResponse:
+        """Stop following, and delete (``spec/broker-partition.md`` section 10)."""
+        if (error := self._stale(request)) is not ErrorCode.NONE:
+            return ControlResponse(error)
+        errors = {key: self._stop(key, one, now) for key, one in request.partitions.items()}
+        return ControlResponse(ErrorCode.NONE, errors)
+
+    def _stop(self, key: TopicPartition, stop: Stop, now: float) -> ErrorCode:
+        if key in self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        partition = self.partitions.get(key)
+        if partition is not None:
+            unchecked = stop.leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH)
+            if not unchecked and stop.leader_epoch < partition.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+        self.fetcher.stop(key)
+        if stop.delete:
+            if partition is not None:
+                del self.partitions[key]
+                partition.clear(now)
+            self.node.disks.delete(key)  # what is in a dead directory stays there, and nobody is told
+        elif partition is not None:
+            partition.progress(now)
+        return ErrorCode.NONE
+
+    # -- log directories
+
+    def fail_log_dir(self, log_dir: str, now: float) -> bool:
+        """A directory dies: its partitions go offline, and the controller is told through storage. Returns whether
+        another one is left."""
+        for key in self.node.disks.fail(log_dir):
+            if key in self.partitions:
+                self._mark_offline(key, now)
+        if not any(self.node.disks.alive.values()):
+            return False
+        self.node.tell(Peer.STORE, 0, NotifyLogDirFailure(self.node.broker_id))
+        return True
+
+    def fail_log(self, key: TopicPartition, now: float) -> None:
+        """The log of one partition can be read no more."""
+        self.node.disks.lose(key)
+        if key in self.partitions:
+            self._mark_offline(key, now)
+
+    def _mark_offline(self, key: TopicPartition, now: float) -> ErrorCode:
+        self.fetcher.stop(key)
+        self.offline.add(key)
+        self.partitions.pop(key).clear(now)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+
+    def alter_log_dirs(self, request: AlterReplicaLogDirs) -> ControlResponse:
+        """Begin to copy replicas to other directories."""
+        errors = {key: self._move(key, log_dir) for key, log_dir in request.partitions.items()}
+        return ControlResponse(ErrorCode.NONE, errors)
+
+    def _move(self, key: TopicPartition, log_dir: str) -> ErrorCode:
+        disks, partition = self.node.disks, self.partitions.get(key)
+        if log_dir not in disks.alive:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if not disks.alive[log_dir] or key in self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if partition is None and key not in self.node.cache.partitions:
+            disks.preferred[key] = log_dir
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition is None or partition.log is None:
+            disks.preferred[key] = log_dir
+            return ErrorCode.REPLICA_NOT_AVAILABLE
+        return disks.move(partition.log, log_dir)
+
+    # -- the sums
+
+    def gauges(self) -> Mapping[str, int]:
+        """What ``kafka.server:type=ReplicaManager`` shows, by Kafka's names."""
+        sums = dict.fromkeys(("UnderReplicated", "UnderMinIsr", "AtMinIsr"), 0)
+        led = [one for one in self.partitions.values() if one.leader_log is not None]
+        for partition in led:
+            shown = partition.gauges()
+            for name in sums:
+                sums[name] += shown[name]
+        logs = [one.log for one in self.partitions.values() if one.log is not None]
+        return {
+            "LeaderCount": len(led),
+            "PartitionCount": len(self.partitions) + len(self.offline),
+            "OfflineReplicaCount": len(self.offline),
+            "UnderReplicatedPartitions": sums["UnderReplicated"],
+            "UnderMinIsrPartitionCount": sums["UnderMinIsr"],
+            "AtMinIsrPartitionCount": sums["AtMinIsr"],
+            "ReassigningPartitions": sum(1 for one in led if one.adding_replicas or one.removing_replicas),
+            "ProducerIdCount": sum(len(log.producers) for log in logs),
+            "IsrExpandsPerSec": self.node.isr_expands,
+            "IsrShrinksPerSec": self.node.isr_shrinks,
+            "FailedIsrUpdatesPerSec": self.node.isr_failures,
+        }

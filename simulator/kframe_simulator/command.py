@@ -1,0 +1,197 @@
+"""``kframe sim``: whole clusters from seeds, with all that can befall them, held to the invariants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.output import BadInput, ReportingGroup, Table, emit_record, emit_rows, output_option
+from kframe.cli.progress import progress
+from kframe.cli.studies import PATH
+
+if TYPE_CHECKING:
+    from kframe_simulator import Action, Options, Result
+
+_SEEDS: Final = re.compile(r"([0-9]{1,9})(?:\.\.([0-9]{1,9}))?")
+_COLUMNS: Final = ("seed", "events", "simulated_seconds", "trace", "violations", "options")
+
+
+@click.group("sim", cls=ReportingGroup)
+def group() -> None:
+    """Simulate whole clusters from seeds, and hold them to the invariants after every event."""
+
+
+class _Seeds(click.ParamType[range]):
+    name = "A..B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> range:
+        """``A..B``, both included, or one seed."""
+        match = _SEEDS.fullmatch(str(value))
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            self.fail(f"{value!r} is not A..B, two numbers of which the second is not the smaller", param, ctx)
+        return range(int(match[1]), int(match[2] or match[1]) + 1)
+
+
+@group.command()
+@click.option("--seeds", type=_Seeds(), required=True, help="Which seeds, both ends included; 7 is one.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
+@click.option("--keep", metavar="DIR", type=PATH, help="Write the runs that break an invariant into this directory.")
+@click.option(
+    "--append", "parts", metavar="FILE", type=PATH, help="Write each 500 seeds to this file; skip what stands there."
+)
+@click.option("--each", is_flag=True, help="A line for each seed, with its options, instead of the sum.")
+@output_option
+def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bool, output: str) -> None:
+    """Play seeds. Exit code 1 if one breaks an invariant. Of fifty seeds one is played twice, to see the same trace.
+
+    A run with --append that was interrupted goes on where it was; "kframe sim total" adds its parts up.
+    """
+    from kframe_simulator import Tally
+    from kframe_simulator.simulation.parts import missing, read_parts
+
+    tally = Tally()
+    chunks = [seeds] if parts is None else list(missing(seeds, read_parts(parts)))
+
+    def played() -> Any:
+        with progress(f"{len(seeds):,} seeds") as line:
+            for result in _play(chunks, jobs, keep, parts):
+                tally.add(result)
+                line(tally.seeds, len(seeds))
+                yield _row(result)
+
+    if each:
+        emit_rows(Table("kframe.sim-seeds/v1", _COLUMNS, played(), wide=frozenset({"options"})), output)
+    else:
+        for _ in played():
+            pass
+        emit_record("kframe_simulator/v1", {"first_seed": seeds[0], "last_seed": seeds[-1], **tally.shown()}, output)
+    if tally.failed:
+        click.get_current_context().exit(1)
+
+
+@group.command()
+@click.argument("parts", metavar="FILE", type=PATH)
+@output_option
+def total(parts: Path, output: str) -> None:
+    """Add up the parts of a run with --append. Exit code 1 if a seed broke an invariant."""
+    from kframe_simulator.simulation.parts import add_up, read_parts
+
+    read = read_parts(parts)
+    if not read:
+        raise BadInput(f"{parts}: found no parts, expected a file that --append has written")
+    summed = add_up(read)
+    emit_record("kframe.sim-total/v1", summed, output)
+    if summed["failed_seeds"]:
+        click.get_current_context().exit(1)
+
+
+@group.command()
+@click.argument("source", metavar="SEED|FILE")
+@click.option("--write", "target", metavar="OUT", type=PATH, help="Write the run to this file.")
+@click.option("--scenario", metavar="OUT", type=PATH, help="Write what was played as a scenario file.")
+@output_option
+def replay(source: str, target: Path | None, scenario: Path | None, output: str) -> None:
+    """Play one seed again, or a run that was written down. Exit code 1 if it breaks an invariant.
+
+    A run that was written down must leave the same trace; else that is said, and the exit code is 1, too.
+    """
+    from kframe_simulator import World
+    from kframe_simulator.simulation.files import scenario_text, write_run
+
+    options, plan, expected = _read(source)
+    world = World(options, plan)
+    result = world.run()
+    if target is not None:
+        write_run(target, result)
+    if scenario is not None:
+        scenario.write_text(scenario_text(options, world.story, result.simulated_ms), encoding="utf-8")
+    _show(result, output)
+    if expected not in (None, result.trace):
+        click.echo(
+            f"{source}: the trace is {result.trace}, not {expected}: this is not the build that wrote it", err=True
+        )
+    if result.violations or expected not in (None, result.trace):
+        click.get_current_context().exit(1)
+
+
+@group.command("shrink")
+@click.argument("source", metavar="SEED|FILE")
+@click.option("--invariant", metavar="I", help="Which one stays broken; the first that breaks, if not given.")
+@click.option("--write", "target", metavar="OUT", type=PATH, help="Write the shorter run to this file.")
+@click.option("--tries", type=click.IntRange(min=1), default=400, show_default=True, help="Most plans to try.")
+@output_option
+def shrink_command(source: str, invariant: str | None, target: Path | None, tries: int, output: str) -> None:
+    """Leave actions out of a run as long as it breaks the same invariant."""
+    from kframe_simulator import play, shrink
+    from kframe_simulator.simulation.files import write_run
+
+    options, plan, _ = _read(source)
+    first = play(options, plan)
+    if not first.violations:
+        raise BadInput(f"{source}: found a run that breaks no invariant, expected one that does")
+    number = invariant or first.violations[0].number
+    if all(one.number != number for one in first.violations):
+        raise BadInput(f"{source}: found {first.violations[0].number} broken, expected {number}")
+    with progress(f"{len(plan)} actions") as line:
+        result = shrink(options, plan, number, lambda done, left: line(done, tries), tries)
+    if target is not None:
+        write_run(target, result)
+    _show(result, output)
+
+
+def _play(chunks: list[range], jobs: int, keep: Path | None, parts: Path | None) -> Iterator[Result]:
+    """Play seeds; say which fail and keep them, and write down each chunk."""
+    from kframe_simulator import Tally, play_seeds
+    from kframe_simulator.simulation.files import write_run
+    from kframe_simulator.simulation.parts import append_part
+
+    for chunk in chunks:
+        part = Tally()
+        for result in play_seeds(chunk, jobs):
+            part.add(result)
+            if result.violations:
+                _complain(result)
+                if keep is not None:
+                    keep.mkdir(parents=True, exist_ok=True)
+                    write_run(keep / f"seed-{result.options.seed}.json", result)
+            yield result
+        if parts is not None:
+            append_part(parts, chunk, part)
+
+
+def _read(source: str) -> tuple[Options, tuple[Action, ...], str | None]:
+    """Options and plan of a seed, or of a file; of a file also the trace that it is to leave."""
+    from kframe_simulator import plan_of
+    from kframe_simulator.simulation.files import read_run
+
+    if source.isascii() and source.isdigit():
+        return *plan_of(int(source)), None
+    options, plan, document = read_run(Path(source))
+    return options, plan, document.get("trace")
+
+
+def _show(result: Result, output: str) -> None:
+    from kframe_simulator.simulation.files import shown
+
+    record = {key: value for key, value in shown(result).items() if key != "schema"}
+    emit_record("kframe.sim-run/v1", record, output)
+
+
+def _complain(result: Result) -> None:
+    first = result.violations[0]
+    click.echo(f"seed {result.options.seed}: {first.number} at {first.at_ms:.1f} ms: {first.problem}", err=True)
+
+
+def _row(result: Result) -> dict[str, Any]:
+    return {
+        "seed": result.options.seed,
+        "events": result.events,
+        "simulated_seconds": round(result.simulated_ms / 1000.0),
+        "trace": result.trace,
+        "violations": [f"{one.number}: {one.problem}" for one in result.violations],
+        "options": result.options.shown(),
+    }

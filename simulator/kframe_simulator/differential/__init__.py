@@ -1,0 +1,15 @@
+"""Stores and transports of plugins in seeded histories, each beside what kframe itself has in memory.
+
+A difference names the seed and the step::
+
+    from kframe_simulator.differential import play_history
+
+    assert play_history(seed=7, storage=MyStorage()) is None
+"""
+
+from kframe.testing.far_end import EmbeddedFarEnd, FarEnd
+from kframe_simulator.differential.sides import Difference, Storage
+from kframe_simulator.differential.stores import play_bare, play_history
+from kframe_simulator.differential.transports import play_batches
+
+__all__ = ["Difference", "EmbeddedFarEnd", "FarEnd", "Storage", "play_bare", "play_batches", "play_history"]

@@ -1,0 +1,205 @@
+"""The calls of a store, as a history makes them: by names, and with results that two storages can be compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged
+from kframe.model.ids import NO_STATE
+from kframe.model.tables import Targets, TopicTable, move_flags
+from kframe.testing.clusters import StateSpec, change_of, described, rows_of
+from kframe_simulator.differential.sides import Session, Side
+
+#: Replicas, those being added, and those being removed.
+Assignment = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def claim(side: Side, session: Session) -> Any:
+    """The new controller epoch."""
+    return session.store.claim(session.controller_id)
+
+
+def take_over(side: Side, session: Session) -> Any:
+    """The new controller epoch."""
+    return session.store.take_over(session.controller_id)
+
+
+def load(side: Side, session: Session) -> Any:
+    """The whole cluster, by names and ids."""
+    cluster = session.cluster = session.store.load()
+    topics = cluster.topics
+    there = [index for index in range(len(topics)) if topics.find(topics.names[index]) == index]
+    session.topic_ids = {topics.names[index]: topics.ids[index].tobytes() for index in there}
+    settings = {
+        topics.names[index]: (
+            side.topic_id(topics.ids[index].tobytes()), int(topics.unclean[index]), int(topics.min_insync[index])
+        )
+        for index in sorted(there, key=topics.names.__getitem__)
+    }  # fmt: skip
+    registrations = [cluster.brokers.registrations[index] for index in np.flatnonzero(cluster.brokers.registered)]
+    brokers = sorted(side.registration(one) for one in registrations if one is not None)
+    return {"partitions": described(cluster), "topics": settings, "brokers": brokers}
+
+
+def read_brokers(side: Side, session: Session) -> Any:
+    """All registrations."""
+    return sorted(side.registration(one) for one in session.store.read_brokers())
+
+
+def write_states(side: Side, session: Session, states: Mapping[str, StateSpec], controller_epoch: int) -> Any:
+    """Code and version of each."""
+    cluster = _cluster(session)
+    result = session.store.write_states(cluster, change_of(cluster, states, controller_epoch))
+    versions = np.where(result.accepted, result.partition_epoch, NO_STATE)
+    return dict(zip(states, zip(result.codes.tolist(), versions.tolist(), strict=True), strict=True))
+
+
+def read_states(side: Side, session: Session, names: Sequence[str]) -> Any:
+    """What stands at each; None where nothing does."""
+    cluster = _cluster(session)
+    found = session.store.read_states(cluster, rows_of(cluster, names))
+    ids = cluster.brokers.ids
+    return {
+        name: (
+            int(ids[found.leader[i]]) if found.leader[i] >= 0 else int(found.leader[i]), int(found.leader_epoch[i]),
+            int(found.controller_epoch[i]), int(found.partition_epoch[i]), int(found.recovery[i]),
+            ids[found.isr[i]].tolist(),
+        ) if found.found[i] else None
+        for i, name in enumerate(names)
+    }  # fmt: skip
+
+
+def read_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
+    """Ids and assignments of those that are there."""
+    table = session.store.read_topics(names)
+    session.topic_ids.update(zip(table.names, table.topic_ids, strict=True))
+    lists = [[one[row].tolist() for one in (table.replicas, table.adding, table.removing)]
+             for row in range(len(table.replicas))]  # fmt: skip
+    found, first = {}, 0
+    for name, topic_id, count in zip(table.names, table.topic_ids, table.partition_counts.tolist(), strict=True):
+        found[name] = side.topic_id(topic_id), lists[first : first + count]
+        first += count
+    return found
+
+
+def create_topics(
+    side: Side, session: Session, topics: Mapping[str, Sequence[tuple[int, ...]]],
+    configs: tuple[Mapping[str, str], ...], with_ids: bool,
+) -> Any:  # fmt: skip
+    """A code for each."""
+    table = TopicTable.of(tuple(topics), tuple(topics.values()))
+    return [int(code) for code in session.store.create_topics(table, configs, with_ids=with_ids)]
+
+
+def write_assignments(side: Side, session: Session, topics: Mapping[str, Sequence[Assignment]]) -> Any:
+    """A code for each."""
+    every = [one for partitions in topics.values() for one in partitions]
+    replicas, adding, removing = (Ragged.of([one[place] for one in every]) for place in range(3))
+    counts = np.array([len(partitions) for partitions in topics.values()], np.int32)
+    ids = tuple(session.topic_ids.get(name) for name in topics)
+    flags = move_flags(replicas, adding, removing)
+    codes = session.store.write_assignments(TopicTable(tuple(topics), ids, counts, replicas, flags))
+    return [int(code) for code in codes]
+
+
+def give_topic_ids(side: Side, session: Session, names: tuple[str, ...]) -> Any:
+    """The ids."""
+    ids = session.store.give_topic_ids(names)
+    session.topic_ids.update(zip(names, ids, strict=True))
+    return [side.topic_id(one) for one in ids]
+
+
+def delete_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
+    """Nothing; the session forgets them as a controller does."""
+    session.store.delete_topics(names)
+    for name in names:
+        session.topic_ids.pop(name, None)
+    if session.cluster is not None:
+        gone = [index for name in names if (index := session.cluster.topics.find(name)) is not None]
+        session.cluster.drop_topics(np.array(gone, np.int32))
+
+
+def read_topic_settings(side: Side, session: Session, names: tuple[str, ...]) -> Any:
+    """The settings that a controller acts on."""
+    return [(one.unclean, one.min_insync) for one in session.store.read_topic_settings(names)]
+
+
+def write_reassignments(side: Side, session: Session, wanted: Sequence[Any]) -> Any:
+    """Nothing."""
+    session.store.write_reassignments(Targets.of(wanted))
+
+
+def read_reassignments(side: Side, session: Session) -> Any:
+    """The targets, in their order."""
+    left = session.store.read_reassignments()
+    if left is None:
+        return None
+    return [(left.names[left.topic[i]], int(left.partition[i]), left.replicas[i].tolist()) for i in range(len(left))]
+
+
+def read_isr_changes(side: Side, session: Session) -> Any:
+    """The partitions that are named."""
+    return _notified(session, session.store.read_isr_changes())
+
+
+def read_log_dir_events(side: Side, session: Session) -> Any:
+    """The brokers that are named."""
+    return _notified(session, session.store.read_log_dir_events())
+
+
+def drop_notifications(side: Side, session: Session) -> Any:
+    """Nothing: those that were read last are taken away."""
+    session.store.drop_notifications(session.paths)
+
+
+def allocate_producer_ids(side: Side, session: Session) -> Any:
+    """Which block it is."""
+    return side.ordinal("producer ids", session.store.allocate_producer_ids(session.controller_id))
+
+
+def write_configs(side: Side, session: Session, topic: str | None, config: Mapping[str, str]) -> Any:
+    """Nothing."""
+    session.store.write_configs(topic, config)
+
+
+def read_configs(side: Side, session: Session, topic: str | None) -> Any:
+    """All settings."""
+    return dict(session.store.read_configs(topic))
+
+
+def _plain(name: str, shown: Callable[[Any], Any] = lambda result: result) -> Callable[..., Any]:
+    def call(side: Side, session: Session, *arguments: Any) -> Any:
+        return shown(getattr(session.store, name)(*arguments))
+
+    return call
+
+
+def _notified(session: Session, left: Any) -> Any:
+    session.paths = left.paths
+    return len(left.paths), list(left.items)
+
+
+def _cluster(session: Session) -> ClusterState:
+    assert session.cluster is not None, "a history writes states only after it has loaded"
+    return session.cluster
+
+
+#: How each call of the port is made.
+CALLS: Final[Mapping[str, Callable[..., Any]]] = {
+    one.__name__: one
+    for one in (
+        claim, take_over, load, read_brokers, write_states, read_states, read_topics, create_topics, write_assignments,
+        give_topic_ids, delete_topics, read_topic_settings, write_reassignments, read_reassignments, read_isr_changes,
+        read_log_dir_events, drop_notifications, allocate_producer_ids, write_configs, read_configs,
+    )
+} | {
+    name: _plain(name)
+    for name in (
+        "controller", "owns_role", "may_act", "connected", "prepare", "release", "queue_deletions", "drop_deletions",
+        "read_preferred_election", "drop_preferred_election", "quarantined",
+    )
+} | {name: _plain(name, sorted) for name in ("read_topic_names", "read_deletions")}  # fmt: skip

@@ -1,0 +1,261 @@
+"""With what arguments a history makes each call, and does each thing from outside: drawn from what the model holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, Final, Protocol, TypeAlias
+
+from kframe.embedded import MemoryEnsemble
+from kframe.embedded.layout import CONTROLLER, DELETE_TOPICS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
+from kframe.testing.clusters import StateSpec
+from kframe_simulator.differential.calls import Assignment
+from kframe_simulator.differential.sides import Side
+
+#: Topics and brokers of all histories.
+TOPICS: Final = ("a", "b.c", "d_e")
+BROKERS: Final = (1, 2, 3, 4, 5)
+
+#: Arguments; None where the thing cannot be done now.
+Drawn: TypeAlias = tuple[Any, ...] | None
+
+
+class History(Protocol):
+    """What is drawn from."""
+
+    random: Random
+    ensemble: MemoryEnsemble
+    model: Side
+    claimed: dict[int, int]
+    """Controller epoch by session, from a claim that was won until the role was given up."""
+
+    def stored(self) -> ClusterState:
+        """What storage holds."""
+
+    def topics(self) -> list[str]:
+        """The topics that are stored."""
+
+    def partitions(self, cluster: ClusterState | None) -> list[tuple[str, int]]:
+        """The partitions that somebody knows."""
+
+    def any_session(self) -> int | None:
+        """One of those that are open."""
+
+    def below(self, path: str) -> list[str] | None:
+        """The names of the records below a path; None if there is no such record."""
+
+
+def _replicas(history: History) -> tuple[int, ...]:
+    return tuple(history.random.sample(BROKERS, history.random.randint(1, 3)))
+
+
+def _states(history: History, number: int) -> Drawn:
+    session = history.model.sessions[number]
+    stored = history.stored()
+    # A topic that is smaller than it was known to be has gone, and is another now.
+    known = [one for one in history.partitions(session.cluster)
+             if stored.row(*one) is not None or stored.topics.find(one[0]) is None]  # fmt: skip
+    if not known:
+        return None
+    chosen = history.random.sample(known, min(len(known), history.random.randint(1, 3)))
+    states = {f"{name}-{partition}": _state(history, name, partition) for name, partition in sorted(chosen)}
+    return states, history.claimed.get(number, 0)
+
+
+def _state(history: History, name: str, partition: int) -> StateSpec:
+    random, stored = history.random, history.stored()
+    row = stored.row(name, partition)
+    version = NO_STATE if row is None else int(stored.partitions.partition_epoch[row])
+    if random.random() < 0.25:
+        version = random.choice((NO_STATE, 0, version + 1, max(version - 1, 0)))
+    isr = _replicas(history)
+    leader = random.choice((-1, *isr))
+    return StateSpec(leader, isr, random.randint(0, 9), version, int(random.random() < 0.2))
+
+
+def _names_of_states(history: History, number: int) -> Drawn:
+    known = history.partitions(history.model.sessions[number].cluster)
+    if not known:
+        return None
+    chosen = history.random.sample(known, min(len(known), history.random.randint(1, 4)))
+    return (tuple(f"{name}-{partition}" for name, partition in chosen),)
+
+
+def _new_topics(history: History, number: int) -> tuple[Any, ...]:
+    names = history.random.sample(TOPICS, history.random.randint(1, 2))
+    configs = tuple(_config(history) for _ in names)
+    topics = {name: [_replicas(history) for _ in range(history.random.randint(1, 3))] for name in names}
+    return topics, configs, history.random.random() < 0.8
+
+
+def _config(history: History) -> dict[str, str]:
+    choices = {"min.insync.replicas": ("1", "2"), "unclean.leader.election.enable": ("true", "false")}
+    return {key: history.random.choice(values) for key, values in choices.items() if history.random.random() < 0.5}
+
+
+def _assignments(history: History, number: int) -> Drawn:
+    session = history.model.sessions[number]
+    known = [name for name in history.topics() if session.topic_ids.get(name) not in (None, bytes(16))]
+    if not known:
+        return None
+    name, stored = history.random.choice(known), history.stored()
+    index = stored.topics.find(name)
+    assert index is not None
+    lists = [_assignment(history, list(stored.view(row).replicas)) for row in stored.topics.rows_of(index).tolist()]
+    if history.random.random() < 0.3 and len(lists) < 5:
+        lists.append((_replicas(history), (), ()))
+    return ({name: lists},)
+
+
+def _assignment(history: History, replicas: list[int]) -> Assignment:
+    new = [one for one in _replicas(history) if one not in replicas]
+    match history.random.randrange(3):
+        case 0:
+            return tuple(replicas), (), ()
+        case 1:
+            return (*replicas, *new), tuple(new), ()
+        case _:
+            return (*new, *replicas), tuple(new), tuple(replicas)
+
+
+def _some_topics(history: History, number: int) -> tuple[Any, ...]:
+    return (tuple(history.random.sample(TOPICS, history.random.randint(1, 2))),)
+
+
+def _some_known_topics(history: History, number: int) -> Drawn:
+    known = history.topics()
+    return (tuple(history.random.sample(known, min(len(known), history.random.randint(1, 2)))),) if known else None
+
+
+def _one_known_topic(history: History, number: int) -> Drawn:
+    known = history.topics()
+    return ((history.random.choice(known),),) if known and history.random.random() < 0.5 else None
+
+
+def _without_id(history: History, number: int) -> Drawn:
+    stored = history.stored().topics
+    found = [name for name in history.topics() if not stored.ids[stored.find(name)].tobytes().strip(b"\0")]
+    return (tuple(found),) if found else None
+
+
+def _one_topic_or_all(history: History, number: int) -> Drawn:
+    known = [*history.topics(), None]
+    return (history.random.choice(known),)
+
+
+def _new_config(history: History, number: int) -> Drawn:
+    topic = history.random.choice([*history.topics(), None])
+    return topic, _config(history)
+
+
+def _targets(history: History, number: int) -> tuple[Any, ...]:
+    count = history.random.randint(0, 2)
+    return (tuple(((name, 0), _replicas(history)) for name in history.random.sample(TOPICS, count)),)
+
+
+def _unregistered(history: History) -> Drawn:
+    there = {one.broker_id for one in history.ensemble.registrations()}
+    free = [one for one in BROKERS if one not in there]
+    if not free:
+        return None
+    chosen = history.random.sample(free, history.random.randint(1, len(free)))
+    return (tuple(_registration(history, one) for one in sorted(chosen)),)
+
+
+def _registration(history: History, broker_id: int) -> Registration:
+    port, rack = history.random.choice((9092, 9093)), history.random.choice((None, "r1"))
+    return Registration(broker_id, NO_BROKER_EPOCH, (Endpoint("PLAINTEXT", f"b{broker_id}", port),), rack)
+
+
+def _registered(history: History) -> Drawn:
+    there = [one.broker_id for one in history.ensemble.registrations()]
+    return (tuple(history.random.sample(there, history.random.randint(1, len(there)))),) if there else None
+
+
+def _modified(history: History) -> Drawn:
+    there = [one.broker_id for one in history.ensemble.registrations()]
+    return (_registration(history, history.random.choice(there)),) if there else None
+
+
+def _isr(history: History) -> Drawn:
+    stored = history.stored()
+    with_state = [
+        (name, partition) for name, partition in history.partitions(stored)
+        if (row := stored.row(name, partition)) is not None and stored.partitions.partition_epoch[row] != NO_STATE
+    ]  # fmt: skip
+    return (*history.random.choice(with_state), _replicas(history)) if with_state else None
+
+
+def _settings(history: History) -> Drawn:
+    known = history.topics()
+    return (history.random.choice(known), _config(history)) if known else None
+
+
+def _unmarked(history: History) -> Drawn:
+    marked = history.below(DELETE_TOPICS) or []
+    free = [name for name in history.topics() if name not in marked]
+    return ((history.random.choice(free),),) if free else None
+
+
+def _left_targets(history: History) -> Drawn:
+    wanted = _targets(history, 0)[0]
+    return (wanted,) if wanted and history.below(REASSIGN_PARTITIONS) is None else None
+
+
+def _left_election(history: History) -> Drawn:
+    return ((("a", 0), ("d_e", 1)),) if history.below(PREFERRED_ELECTION) is None else None
+
+
+def _named(history: History) -> tuple[Any, ...]:
+    return ((("a", history.random.randrange(3)), ("b.c", 0)),)
+
+
+def _one_broker(history: History) -> tuple[Any, ...]:
+    return (history.random.choice(BROKERS),)
+
+
+def _role_record(history: History) -> Drawn:
+    there = history.below(CONTROLLER) is not None
+    return () if there and history.random.random() < 0.4 else None
+
+
+def _one_session(history: History) -> Drawn:
+    number = history.any_session()
+    return None if number is None or history.random.random() < 0.8 else (number,)
+
+
+#: Calls of a controller with arguments.
+OF_CALLS: Final[Mapping[str, Callable[[History, int], Drawn]]] = {
+    "write_states": _states,
+    "read_states": _names_of_states,
+    "create_topics": _new_topics,
+    "write_assignments": _assignments,
+    "give_topic_ids": _without_id,
+    "read_topics": _some_topics,
+    "read_topic_settings": _some_known_topics,
+    "queue_deletions": _some_known_topics,
+    "drop_deletions": _some_topics,
+    "delete_topics": _one_known_topic,
+    "read_configs": _one_topic_or_all,
+    "write_configs": _new_config,
+    "write_reassignments": _targets,
+}
+#: What brokers and operators do.
+FROM_OUTSIDE: Final[Mapping[str, Callable[[History], Drawn]]] = {
+    "register_brokers": _unregistered,
+    "unregister_brokers": _registered,
+    "bounce_brokers": _registered,
+    "modify_broker": _modified,
+    "write_state": _isr,
+    "configure_topic": _settings,
+    "mark_for_deletion": _unmarked,
+    "leave_reassignments": _left_targets,
+    "leave_preferred_election": _left_election,
+    "notify_isr_changes": _named,
+    "notify_log_dir_event": _one_broker,
+    "drop_controller": _role_record,
+    "expire": _one_session,
+}

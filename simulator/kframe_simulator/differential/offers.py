@@ -1,0 +1,72 @@
+"""What plugins offer, tried: selectors in simulated clusters, stores and transports in seeded histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kframe.model.elections import LeaderSelector
+from kframe.registry.adapt import make_selector
+from kframe.registry.checks import Finding
+from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
+from kframe_simulator.differential.sides import Difference
+from kframe_simulator.differential.stores import play_bare, play_history
+from kframe_simulator.differential.transports import play_batches
+from kframe_simulator.invariants import INVARIANTS
+from kframe_simulator.simulation.run import plan_of
+from kframe_simulator.simulation.watch import Moment
+from kframe_simulator.simulation.world import World
+
+#: Simulated clusters that a selector is put in charge of, and histories of stores and of transports.
+SELECTOR_SEEDS: Final = range(1, 4)
+STORE_SEEDS: Final = range(1, 11)
+TRANSPORT_SEEDS: Final = range(1, 11)
+
+
+def check_offer(offer: SelectorSpec | StoreSpec | TransportSpec, url: str) -> Finding:
+    """Try what a plugin offers; ``url`` is where a store or transport is tried. Raises InputError and PluginError for
+    what cannot be tried."""
+    match offer:
+        case SelectorSpec():
+            return try_selector(offer, lambda: make_selector(offer, {}))
+        case StoreSpec():
+            return try_store(offer, url)
+        case TransportSpec():
+            return try_transport(offer, url)
+
+
+def try_selector(spec: SelectorSpec, make: Callable[[], LeaderSelector]) -> Finding:
+    """Put a selector in charge of elections in whole simulated clusters. What holds only at rest is not looked at: a
+    selector may choose nobody."""
+    always = tuple(one for one in INVARIANTS if one.moment is not Moment.RESTED)
+    rule = "Clusters that it elects leaders for keep every invariant, whatever befalls them."
+    for seed in SELECTOR_SEEDS:
+        result = World(*plan_of(seed, spec.name), dict.fromkeys(spec.kinds, make()), always).run()
+        broken = [one for one in result.violations if one.number.startswith("I")]
+        if broken:
+            first = broken[0]
+            return Finding("simulated-clusters", rule, f"seed {seed}: {first.number}: {first.problem}")
+    return Finding("simulated-clusters", rule, None)
+
+
+def try_store(spec: StoreSpec, url: str, seeds: Iterable[int] = STORE_SEEDS) -> Finding:
+    """Hold a store to the embedded one in seeded histories; in one without brokers where the plugin offers nothing to
+    try it in. Raises InputError if that storage is not empty, and what the plugin raises for its URL."""
+    if spec.trials is None:
+        rule = "A history of three controllers gives what it gives in the embedded store."
+        return Finding("simulated-histories", rule, _problem([play_bare(lambda: spec.make(url))]))
+    rule = "Histories of three controllers, brokers and operators give what they give in the embedded store."
+    return Finding("simulated-histories", rule, _problem(play_history(one, spec.make_trials(url)) for one in seeds))
+
+
+def try_transport(spec: TransportSpec, url: str, seeds: Iterable[int] = TRANSPORT_SEEDS) -> Finding:
+    """Hold a transport to the embedded brokers in seeded histories. Raises PluginError if there is nothing to try it
+    in, and what the plugin raises for its URL."""
+    rule = "Brokers that come, go and are silent receive and answer what the embedded brokers do."
+    played = (play_batches(one, lambda cluster: spec.make_trials(url, cluster)) for one in seeds)
+    return Finding("simulated-batches", rule, _problem(played))
+
+
+def _problem(played: Iterable[Difference | None]) -> str | None:
+    """The first difference; nothing is played after it."""
+    return next((str(one) for one in played if one is not None), None)

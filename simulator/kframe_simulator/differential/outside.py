@@ -1,0 +1,42 @@
+"""What brokers and operators do in a storage past its controllers, and how sessions come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kframe.model.tables import Targets
+from kframe_simulator.differential.drawn import FROM_OUTSIDE
+from kframe_simulator.differential.sides import Side
+
+
+def _plain(name: str) -> Callable[..., Any]:
+    def deed(side: Side, *arguments: Any) -> None:
+        getattr(side.storage, name)(*arguments)
+
+    return deed
+
+
+def _expire(side: Side, number: int) -> None:
+    session = side.sessions[number]
+    side.storage.expire(session.store)  # type: ignore[attr-defined]
+    session.topic_ids.clear()  # what was read in a session that has ended has to be read again
+
+
+def _registering(name: str) -> Callable[..., Any]:
+    def deed(side: Side, brokers: Any) -> list[int]:
+        return [side.ordinal("broker epoch", one) for one in getattr(side.storage, name)(brokers)]
+
+    return deed
+
+
+#: How each is done.
+DEEDS: Final[Mapping[str, Callable[..., Any]]] = {name: _plain(name) for name in FROM_OUTSIDE} | {
+    "open": Side.open,
+    "close": Side.close,
+    "expire": _expire,
+    "register_brokers": _registering("register_brokers"),
+    "bounce_brokers": _registering("bounce_brokers"),
+    "leave_reassignments": lambda side, wanted: side.storage.leave_reassignments(Targets.of(wanted)),
+    "write_state": lambda side, name, partition, isr: side.storage.write_state(name, partition, isr=isr),
+}

@@ -1,0 +1,255 @@
+"""A transport of a plugin held to embedded brokers: the same batches go through both, to brokers that come, go and are
+silent, and what each broker has received and answered is compared.
+
+A request may arrive again as it is (its answer was lost), and what waits for a silent broker may be merged, if the
+broker learns the same in the end. Everything else is one in flight, in order, to whoever is registered, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from kframe.embedded import Request
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Event
+from kframe.model.requests import ControlRequests
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests_of
+from kframe.testing.far_end import EmbeddedFarEnd, FarEnd
+from kframe_simulator.differential.sides import Difference, quiet
+
+#: Steps of a history.
+STEPS: Final = 120
+BROKERS: Final = (1, 2, 3, 4)
+_NAMES: Final = ("t-0", "t-1", "t-2", "gone-0")
+
+#: By broker: requests, and events as they can be compared.
+_Taken: TypeAlias = tuple[dict[int, list[Request]], dict[int, list[str]]]
+
+
+@dataclass(slots=True)
+class _End:
+    """One of the two transports, and what came of it in a step."""
+
+    far: FarEnd
+    cluster: ClusterState
+    events: list[Event] = field(default_factory=list)
+    acting: bool = True
+    arrived: dict[int, int] = field(default_factory=dict)
+    """How many requests came to each broker in this step, those that came again too."""
+    last: dict[int, Request] = field(default_factory=dict)
+
+    def open(self) -> None:
+        self.far.transport.open(self.events.append, lambda: self.acting)
+
+    def take(self, broker_ids: Sequence[int]) -> _Taken:
+        """What has come since the last call, without what came again as it was."""
+        self.far.settle()
+        received: dict[int, list[Request]] = {one: [] for one in broker_ids}
+        self.arrived = dict.fromkeys(broker_ids, 0)
+        for request in self.far.received():
+            broker_id = request["broker"]
+            self.arrived[broker_id] += 1
+            if self.last.get(broker_id) != request:
+                received[broker_id].append(request)
+            self.last[broker_id] = request
+        events: dict[int, list[str]] = {one: [] for one in broker_ids}
+        for event in self.events:
+            events.setdefault(getattr(event, "broker_id", -1), []).append(_shown(event))
+        self.events.clear()
+        return received, events
+
+
+def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int = STEPS) -> Difference | None:
+    """Play one history through a transport and beside it; the first difference, or None."""
+    cluster = trial_cluster()
+    ends = [_End(EmbeddedFarEnd.make(), trial_cluster()), _End(make(cluster), cluster)]
+    with quiet(), ExitStack() as after:
+        after.callback(getattr(ends[1].far, "close", lambda: None))
+        after.callback(ends[1].far.transport.close)
+        history = _Batches(Random(f"batches/{seed}"), ends)
+        for number in range(1, steps + 1):
+            did, stuck = history.step()
+            expected, found = ends[0].take(BROKERS), ends[1].take(BROKERS)
+            problem = _compare(expected, found, stuck, answers=history.answers) or history.not_again()
+            if problem is not None:
+                return Difference(seed, number, did, *problem)
+    return None
+
+
+def trial_cluster() -> ClusterState:
+    """Four brokers, a topic of three partitions, and one that is being deleted."""
+    partitions = [healthy(1, 2, 3), healthy(2, 3, 4), PartitionSpec((4, 1), leader=None, isr=(4,))]
+    cluster = cluster_of({"t": partitions, "gone": [healthy(2, 1)]}, registered=BROKERS)
+    cluster.topics.deleting[1] = 1
+    return cluster
+
+
+class _Batches:
+    """Draws what is sent, and what befalls brokers meanwhile; does it at both ends."""
+
+    def __init__(self, random: Random, ends: Sequence[_End]) -> None:
+        self.answers = hasattr(ends[1].far, "silence")
+        self._random, self._ends = random, ends
+        self._connected: set[int] = set()
+        self._silent: set[int] = set()
+        self._epoch = 0
+        self._lost: int | None = None
+        """The broker whose answer was lost in this step."""
+        for end in ends:
+            end.open()
+        self._connect(*BROKERS)
+
+    def step(self) -> tuple[str, frozenset[int]]:
+        """Do something; what, and who was silent before or after."""
+        silent, self._lost = frozenset(self._silent), None
+        deeds: list[Callable[[], str]] = [self._send, self._come_or_go, self._bounce, self._lose_role]
+        weights = [12, 2, 1, 1]
+        if self.answers:
+            deeds += [self._silence, self._answer, self._lose]
+            weights += [2, 2, 1]
+        did = self._random.choices(deeds, weights)[0]()
+        return did, silent | frozenset(self._silent)
+
+    def not_again(self) -> tuple[str, str] | None:
+        """What is wrong where an answer was lost, and the request did not come again."""
+        if self._lost is None or self._ends[1].arrived[self._lost] > 1:
+            return None
+        return f"broker {self._lost} receives the request again whose answer was lost", "it came once"
+
+    def _send(self) -> str:
+        """A batch of the columns as they are; then they change."""
+        random = self._random
+        self._epoch += 1
+        lead = {one: self._some() for one in self._some_brokers()}
+        stop = {
+            one: {name: (self._epoch, random.random() < 0.5) for name in self._some()} for one in self._some_brokers()
+        }
+        told = (self._some_brokers(), self._some())
+        new = self._some()
+        for end in self._ends:
+            partitions = end.cluster.partitions
+            partitions.leader_epoch[:] = self._epoch
+            end.far.transport.send(end.cluster, self._batch(end.cluster, lead, new, told, stop))
+            partitions.leader_epoch[:] = 999_999
+        return f"send(leader_and_isr={lead}, metadata={told}, stop_replica={stop})"
+
+    def _batch(self, cluster: ClusterState, lead: Any, new: Any, told: Any, stop: Any) -> ControlRequests:
+        return requests_of(
+            cluster, leader_and_isr=lead, is_new=new, metadata=told, stop_replica=stop, controller_epoch=7
+        )
+
+    def _some(self) -> list[str]:
+        return sorted(self._random.sample(_NAMES, self._random.randint(1, 3)))
+
+    def _some_brokers(self) -> list[int]:
+        return sorted(self._random.sample(BROKERS, self._random.randint(0, 3)))
+
+    def _come_or_go(self) -> str:
+        broker_id = self._random.choice(BROKERS)
+        if broker_id in self._connected:
+            self._disconnect(broker_id)
+            return f"disconnect({broker_id})"
+        self._connect(broker_id)
+        return f"connect({broker_id})"
+
+    def _bounce(self) -> str:
+        broker_id = self._random.choice(BROKERS)
+        self._disconnect(broker_id)
+        self._connect(broker_id)
+        return f"disconnect({broker_id}), connect({broker_id})"
+
+    def _lose_role(self) -> str:
+        """What is sent then reaches nobody; the next controller begins anew."""
+        for end in self._ends:
+            end.acting = False
+        did = self._send()
+        for end in self._ends:
+            end.far.settle()
+            end.far.transport.close()
+            end.acting = True
+            end.open()
+        self._connected.clear()
+        self._connect(*BROKERS)
+        return f"{did} while the role is lost, close(), open()"
+
+    def _silence(self) -> str:
+        return self._turn(self._silent, "silence", set(BROKERS) - self._silent)
+
+    def _answer(self) -> str:
+        return self._turn(self._silent, "answer", self._silent)
+
+    def _turn(self, silent: set[int], deed: str, among: set[int]) -> str:
+        if not among:
+            return "nothing"
+        broker_id = self._random.choice(sorted(among))
+        for end in self._ends:
+            getattr(end.far, deed)(broker_id)
+        silent.symmetric_difference_update({broker_id})
+        return f"{deed}({broker_id})"
+
+    def _lose(self) -> str:
+        able = sorted(self._connected - self._silent)
+        if not able:
+            return "nothing"
+        broker_id = self._lost = self._random.choice(able)
+        self._epoch += 1
+        for end in self._ends:
+            end.far.lose_next(broker_id)
+            end.cluster.partitions.leader_epoch[:] = self._epoch
+            end.far.transport.send(end.cluster, requests_of(end.cluster, leader_and_isr={broker_id: ["t-0"]}))
+        return f"lose_next({broker_id}), send(leader_and_isr={{{broker_id}: ['t-0']}})"
+
+    def _connect(self, *broker_ids: int) -> None:
+        self._connected.update(broker_ids)
+        for end in self._ends:
+            end.far.transport.connect(end.cluster, _indexes(end.cluster, broker_ids))
+
+    def _disconnect(self, *broker_ids: int) -> None:
+        self._connected.difference_update(broker_ids)
+        for end in self._ends:
+            end.far.transport.disconnect(end.cluster, _indexes(end.cluster, broker_ids))
+
+
+def _compare(expected: _Taken, found: _Taken, stuck: frozenset[int], *, answers: bool) -> tuple[str, str] | None:
+    """What was expected and found, if it is not the same."""
+    for broker_id in expected[0].keys() | found[0].keys():
+        due, came = expected[0].get(broker_id, []), found[0].get(broker_id, [])
+        if due != came and not (broker_id in stuck and due and _lesson(due) == _lesson(came)):
+            return f"broker {broker_id} receives {_brief(due)}", _brief(came)
+        if answers and due == came and expected[1].get(broker_id, []) != found[1].get(broker_id, []):
+            return f"broker {broker_id}: events {expected[1].get(broker_id)}", str(found[1].get(broker_id))
+    return None
+
+
+def _lesson(requests: Sequence[Request]) -> Mapping[Any, Any]:
+    """What a broker knows after these requests: of each replica what it was told last, and of the cluster."""
+    known: dict[Any, Any] = {}
+    for request in requests:
+        of_cluster = request["api"] == "UpdateMetadata"
+        known["brokers"] = request.get("live_brokers", known.get("brokers"))
+        for name, told in request["partitions"].items():
+            known[of_cluster, name] = request["api"], {key: value for key, value in told.items() if key != "is_new"}
+    return known
+
+
+def _brief(requests: Sequence[Request]) -> str:
+    """Requests by their kinds, partitions and leader epochs."""
+    return str([
+        (one["api"], {name: told["leader_epoch"] for name, told in one["partitions"].items()}) for one in requests
+    ])  # fmt: skip
+
+
+def _shown(event: Event) -> str:
+    """An event; rows are numbered as the controller does, so that they are the same at both ends."""
+    rows = getattr(event, "rows", None)
+    return f"{event!r}"[:200] if rows is None else f"{type(event).__name__}{np.sort(rows).tolist()}"
+
+
+def _indexes(cluster: ClusterState, broker_ids: Sequence[int]) -> tuple[int, ...]:
+    return tuple(cluster.brokers.index_of(broker_ids).tolist())

@@ -1,0 +1,32 @@
+"""Fuzz: messages that are kept in a corpus, bent a million ways, and given to whatever reads them.
+
+A *target* reads one kind of message (``cases``). A *run* gives it cases by the number, in processes of their own, and
+tells of everything that is neither decoded nor refused (``run``). The *corpus* is what cases are made of (``corpus``).
+"""
+
+from __future__ import annotations
+
+from kframe_simulator.fuzz.cases import Base, Batch, Cases, Outcome, Target, packed
+from kframe_simulator.fuzz.command import CASES, PEAK_BYTES_MAX, main, report
+from kframe_simulator.fuzz.corpus import Kept, bases_of, read_corpus, signature
+from kframe_simulator.fuzz.run import Escape, Tally, run
+
+__all__ = [
+    "CASES",
+    "PEAK_BYTES_MAX",
+    "Base",
+    "Batch",
+    "Cases",
+    "Escape",
+    "Kept",
+    "Outcome",
+    "Tally",
+    "Target",
+    "bases_of",
+    "main",
+    "packed",
+    "read_corpus",
+    "report",
+    "run",
+    "signature",
+]

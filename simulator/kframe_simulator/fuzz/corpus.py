@@ -1,0 +1,102 @@
+"""The corpus: messages kept in files, golden ones and the smallest that were found for each outcome.
+
+A file has a line for each: the target, the kind, the outcome and the bytes as Python writes them, with tabs between.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kframe_simulator.fuzz.cases import Base, Batch, Cases, Outcome, Target
+
+DECODED: Final = "decoded"
+#: What cannot be made smaller is not kept.
+KEPT_BYTES_MOST: Final = 500
+#: What differs from case to case: what was found, what is quoted, and words with digits in them.
+_VARIABLE: Final = re.compile(r"(?<=: found ).*(?=, expected )|'[^']*'|\"[^\"]*\"|[^\s(),]*\d[^\s(),:]*", re.DOTALL)
+_SIGNATURE_MOST: Final = 120
+
+
+class Kept(NamedTuple):
+    """One line of a corpus."""
+
+    target: str
+    kind: str
+    outcome: str
+    raw: bytes
+
+
+def signature(outcome: Outcome) -> str:
+    """An outcome without what differs from case to case, or with the release of a library."""
+    if outcome is None:
+        return DECODED
+    return _VARIABLE.sub("#", outcome).replace("\n", " ").replace("\t", " ")[:_SIGNATURE_MOST]
+
+
+def read_corpus(file: Path) -> list[Kept]:
+    """All lines of a file."""
+    rows = (line.split("\t") for line in file.read_text("ascii").splitlines())
+    return [Kept(target, kind, outcome, ast.literal_eval(raw)) for target, kind, outcome, raw in rows]
+
+
+def write_corpus(file: Path, kept: Iterable[Kept]) -> None:
+    """Write a file anew, in order."""
+    lines = sorted(f"{one.target}\t{one.kind}\t{one.outcome}\t{one.raw!r}\n" for one in set(kept))
+    file.write_text("".join(lines), "ascii")
+
+
+def found(target: Target, seed: int, cases: int, known: Iterable[Kept]) -> Iterator[Kept]:
+    """The first of each outcome that no message of ``known`` has, made smaller for as long as its outcome stays.
+
+    Of messages that are decoded it is the first by kind.
+    """
+    seen = {_news(one.kind, one.outcome) for one in known if one.target == target.name}
+    for _, batch in Cases(target, seed).batches(0, cases):
+        for i, outcome in enumerate(target.judge(batch)):
+            kind, told = batch.kinds[i], signature(outcome)
+            if _news(kind, told) not in seen and len(batch[i]):
+                seen.add(_news(kind, told))
+                raw = _smallest(target, Base(kind, batch[i]), told)
+                if len(raw) <= KEPT_BYTES_MOST:
+                    yield Kept(target.name, kind, told, raw)
+
+
+def judged_anew(one: Kept, targets: Sequence[Target]) -> Kept:
+    """The same message with the outcome that it has now, if its target is among ``targets``."""
+    for target in targets:
+        if target.name == one.target:
+            outcome = target.judge(Batch.of([Base(one.kind, one.raw)]))[0]
+            return one._replace(outcome=signature(outcome))
+    return one
+
+
+def _news(kind: str, outcome: str) -> tuple[str, str]:
+    return (kind if outcome == DECODED else "", outcome)
+
+
+def _smallest(target: Target, base: Base, outcome: str) -> bytes:
+    """Leave out ever smaller parts for as long as the outcome stays."""
+    raw, size = base.raw, max(len(base.raw) // 2, 1)
+    while size:
+        at = 0
+        while at < len(raw):
+            less = raw[:at] + raw[at + size :]
+            if less and _same(target, Base(base.kind, less), outcome):
+                raw = less
+            else:
+                at += size
+        size //= 2
+    return raw
+
+
+def _same(target: Target, base: Base, outcome: str) -> bool:
+    return signature(target.judge(Batch.of([base]))[0]) == outcome
+
+
+def bases_of(kept: Sequence[Kept], target: str) -> list[Base]:
+    """What cases of a target are made of: messages that are decoded, since a case is at most some changes away."""
+    return [Base(one.kind, one.raw) for one in kept if one.target == target and one.outcome == DECODED]

@@ -1,0 +1,152 @@
+"""Runs of the fuzz, in processes of their own: one that dies or takes too much memory is a finding, not the end."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from multiprocessing.connection import Connection, wait
+from typing import Any, Final, TypeAlias
+
+from kframe_simulator.fuzz.cases import Target
+from kframe_simulator.fuzz.work import Place, judged, memory_bytes, peak_bytes
+
+#: Makes the targets; a function of a module, so that another process can call it.
+Targets: TypeAlias = Callable[[], Sequence[Target]]
+#: Escapes of a target that are told of; beyond that they are only counted.
+TOLD_MOST: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Escape:
+    """A case that was neither decoded nor refused: ``number``, or one of so many ``cases`` from there on."""
+
+    target: str
+    number: int
+    cases: int
+    what: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the cases of one target."""
+
+    target: str
+    decoded: int = 0
+    refused: int = 0
+    escaped: int = 0
+    escapes: list[Escape] = field(default_factory=list)
+    peak_bytes: int = 0
+    """Most memory that a process had taken by the end of its part, beyond what it had before its first case."""
+
+    @property
+    def cases(self) -> int:
+        """How many were judged."""
+        return self.decoded + self.refused + self.escaped
+
+    def add(self, other: Tally) -> None:
+        """Count in what another process has seen of the same target."""
+        self.decoded += other.decoded
+        self.refused += other.refused
+        self.escaped += other.escaped
+        self.escapes = sorted([*self.escapes, *other.escapes], key=lambda one: one.number)[:TOLD_MOST]
+        self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+
+
+def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[str] = ()) -> list[Tally]:
+    """Give ``cases`` to the targets by their shares (to those named ``only``, if any are); a tally of each.
+
+    The same ``seed`` gives the same cases, whatever ``jobs`` is. No time is set: a reader that hangs hangs the run.
+    """
+    chosen = [(place, one.share) for place, one in enumerate(targets()) if not only or one.name in only]
+    ends = list(accumulate(share for _, share in chosen))
+    counts = [
+        cases * end // ends[-1] - cases * (end - share) // ends[-1]
+        for end, (_, share) in zip(ends, chosen, strict=True)
+    ]
+    tallies: dict[str, Tally] = {}
+    context = multiprocessing.get_context("spawn")
+    workers = [
+        _Worker(context, targets, seed, [
+            Place(one, count * job // jobs, count * (job + 1) // jobs - count * job // jobs)
+            for (one, _), count in zip(chosen, counts, strict=True)
+        ])
+        for job in range(jobs)
+    ]  # fmt: skip
+    try:
+        for told in _told(workers):
+            tallies.setdefault(told.target, Tally(told.target)).add(told)
+    finally:
+        for worker in workers:
+            worker.end()
+    return list(tallies.values())
+
+
+class _Worker:
+    """One process, and the cases that it is at."""
+
+    def __init__(self, context: Any, targets: Targets, seed: int, places: list[Place]) -> None:
+        self.at = ("before the first case", 0, 0)
+        self.connection, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=_work, args=(targets, seed, places, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def died(self) -> Tally:
+        """The cases that ended the process, as one escape."""
+        self.process.join()
+        name, first, count = self.at
+        escape = Escape(name, first, count, f"the process has ended with exit code {self.process.exitcode}")
+        return Tally(name, escaped=1, escapes=[escape])
+
+    def end(self) -> None:
+        """Kill what still runs, and let go of it."""
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+        self.connection.close()
+
+
+def _told(workers: list[_Worker]) -> Iterator[Tally]:
+    """What the processes tell, as it comes: where they are, what they have found, and None at their end."""
+    running: dict[object, _Worker] = {worker.connection: worker for worker in workers}
+    while running:
+        for connection in wait([worker.connection for worker in running.values()]):
+            worker = running[connection]
+            try:
+                told = worker.connection.recv()
+            except EOFError:
+                del running[connection]
+                yield worker.died()
+                continue
+            if told is None:
+                del running[connection]
+            elif isinstance(told, tuple):
+                worker.at = told
+            else:
+                yield told
+
+
+def _work(targets: Targets, seed: int, places: list[Place], tell: Connection) -> None:
+    """What a process does."""
+    made = targets()
+    for place in places:
+        for _ in judged(made[place.target], seed, 0, 1):  # what is loaded once is not what a case takes
+            pass
+    before = memory_bytes()
+    for place in places:
+        target = made[place.target]
+        tally = Tally(target.name)
+        for batch in judged(target, seed, place.first, place.cases):
+            if batch.outcomes is None:
+                tell.send((target.name, batch.first, batch.count))
+                continue
+            tally.refused += sum(one is not None for one in batch.outcomes)
+            tally.decoded += sum(one is None for one in batch.outcomes)
+            tally.escaped += len(batch.escapes)
+            told = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
+            tally.escapes = [*tally.escapes, *told][:TOLD_MOST]
+        tally.peak_bytes = peak_bytes() - before
+        tell.send(tally)
+    tell.send(None)

@@ -1,0 +1,81 @@
+"""Judging cases: which of a batch escape, and how much memory it takes."""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kframe_simulator.fuzz.cases import Batch, Cases, Outcome, Target
+
+#: Of what a case has raised, the last so many are told.
+_TOLD_CHARACTERS: Final = 1500
+
+
+class Place(NamedTuple):
+    """Cases of a target: ``cases`` from number ``first`` on."""
+
+    target: int
+    first: int
+    cases: int
+
+
+@dataclass(slots=True)
+class Judged:
+    """A batch from case ``first`` on: about to be judged while ``outcomes`` is None, judged then."""
+
+    first: int
+    count: int
+    outcomes: list[Outcome] | None = None
+    escapes: list[tuple[int, str]] = field(default_factory=list)
+    """Number of each case that was neither decoded nor refused, and why."""
+
+
+def judged(target: Target, seed: int, first: int, count: int) -> Iterator[Judged]:
+    """Judge cases; every batch comes twice, before and after."""
+    for at, batch in Cases(target, seed).batches(first, count):
+        result = Judged(at, len(batch))
+        yield result
+        result.outcomes = _outcomes(target, batch, at, result.escapes)
+        yield result
+
+
+def _outcomes(target: Target, batch: Batch, first: int, escapes: list[tuple[int, str]]) -> list[Outcome]:
+    """Outcomes of a batch without those that escape; these are found by halves."""
+    try:
+        return target.judge(batch)
+    except Exception as problem:  # whatever it is: that nothing else than a refusal comes is what is tested
+        if len(batch) == 1:
+            told = "".join(traceback.format_exception(problem, limit=-4, chain=False))
+            escapes.append((first, f"{batch.kinds[0]}, {batch[0][:200]!r}:\n{told[-_TOLD_CHARACTERS:]}"))
+            return []
+    middle = len(batch) // 2
+    return [
+        *_outcomes(target, batch.part(0, middle), first, escapes),
+        *_outcomes(target, batch.part(middle, len(batch)), first + middle, escapes),
+    ]
+
+
+def memory_bytes() -> int:
+    """Memory of this process now; the most there ever was where a system does not tell."""
+    return _status("VmRSS")
+
+
+def peak_bytes() -> int:
+    """Most memory that this process has had."""
+    return _status("VmHWM")
+
+
+def _status(name: str) -> int:
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(rf"^{name}:\s*(\d+) kB$", status.read_text(), re.MULTILINE)
+        if found is not None:
+            return int(found[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

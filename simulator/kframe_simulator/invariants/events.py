@@ -1,0 +1,212 @@
+"""Rules of a controller at work: its gauges, its answers, what it survives, how much it does at once (I24 to I30)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from kframe.core.state.metrics import Gauges
+from kframe.errors import ErrorCode
+from kframe.model.events import (
+    BrokersChanged,
+    ControllerChanged,
+    Elect,
+    ElectionRequested,
+    Event,
+    LeaderAndIsrAnswered,
+    ReassignmentRequested,
+    RebalanceLeaders,
+    ReplyDue,
+    StopReplicaAnswered,
+    TopicPartition,
+    UpdateMetadataAnswered,
+)
+from kframe.model.ids import NO_STATE, PartitionState
+from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.notes import digest
+from kframe_simulator.simulation.store import FENCED
+from kframe_simulator.simulation.watch import Begun, Ended, Replied, StateWritten, Watch
+
+#: No event of a world this small needs more effects.
+EFFECTS_MAX: Final = 400
+#: Events that say only "look again": one of each may wait (``KafkaController`` looks at everything anyway).
+_LOOK_AGAIN: Final = (Elect, ControllerChanged, BrokersChanged)
+_WRITES: Final = frozenset(FENCED) - {"release"}
+#: No queue of a world this small is longer, whatever happens.
+QUEUE_MAX: Final = 400
+
+
+def gauges_are_recounts(watch: Watch, ended: Ended) -> str | None:
+    """I24: the gauges are what a recount of the columns finds, and 0 while the process is not controller."""
+    controller = ended.process.loop.controller
+    gauges = controller.gauges()
+    if not controller.active:
+        left = {name: value for name, value in gauges.items() if value}
+        return f"gauges of a process that is not controller: {left}" if left else None
+    cluster = controller.cluster
+    counted = digest(cluster)
+    known, recount = watch.recounts.get(ended.process.controller_id, (b"", {}))
+    if known != counted:
+        recount = Gauges(cluster).values()
+        watch.recounts[ended.process.controller_id] = counted, recount
+    wrong = {name: (gauges[name], value) for name, value in recount.items() if gauges[name] != value}
+    return f"gauges (shown, recounted): {wrong}" if wrong else None
+
+
+def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
+    """I25: what the state machines say of partitions fits what is known of them. Who was followed by another controller
+    and has not heard of it may have read what that one has written."""
+    controller = ended.process.loop.controller
+    if not ended.process.active or controller.controller_epoch < watch.world.ensemble.controller_epoch():
+        return None
+    cluster = ended.process.loop.controller.cluster
+    p = cluster.partitions
+    rows = (p.topic >= 0).nonzero()[0]
+    state, leader, stated = p.state[rows], p.leader[rows], p.partition_epoch[rows] != NO_STATE
+    bad = ((state == PartitionState.ONLINE) & ~(stated & (leader >= 0))) | ((state == PartitionState.NEW) & stated)
+    for row in rows[bad].tolist():
+        return f"{cluster.name(row)}: {PartitionState(int(p.state[row])).name}, leader {p.leader[row]}"
+    return None
+
+
+def answered_once(watch: Watch, replied: Replied) -> str | None:
+    """I26: whoever asks is answered exactly once, with a code for all that was asked."""
+    if replied.times != 1:
+        return f"{replied.what} was answered {replied.times} times"
+    return None if replied.whole else f"{replied.what}: the answer leaves something out"
+
+
+def repeats_change_nothing(watch: Watch, ended: Ended) -> str | None:
+    """I28: what is told twice causes no write the second time."""
+    if ended.repeated and ended.written:
+        return f"{type(ended.event).__name__} came twice, and {sorted(ended.written)} were written again"
+    return None
+
+
+def failures_are_explained(watch: Watch, ended: Ended) -> str | None:
+    """I29: no event fails by itself: whatever stands in storage or comes from a broker."""
+    reason = watch.world.unexplained_failure(ended.process)
+    return None if reason is None else f"{type(ended.event).__name__} failed: {reason}"
+
+
+def earlier_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
+    """I13: an answer to a request of an earlier controller epoch, whose rows were others, causes no write."""
+    epoch = getattr(ended.event, "controller_epoch", None)
+    if epoch is None or not isinstance(ended.event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
+        return None
+    done = sorted(_WRITES.intersection(ended.calls))
+    if epoch < ended.process.store.claimed_epoch and done:
+        return f"an answer of controller epoch {epoch} causes {done} in {ended.process.store.claimed_epoch}"
+    return None
+
+
+def void_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
+    """I13: an answer to a request of an earlier controller epoch, or to a deletion under an earlier registration,
+    changes nothing that the controller knows."""
+    if not ended.process.active or not _is_void(ended.process, ended.event):
+        return None
+    if ended.knowledge in (b"", digest(ended.process.loop.controller.cluster)):
+        return None
+    return (
+        f"an answer of controller epoch {ended.event.controller_epoch}, error {ended.event.error.name}, is acted upon"
+    )
+
+
+def _is_void(process: ControllerProcess, event: Event) -> bool:
+    """Whether an answer says nothing to the present term of its controller."""
+    if not isinstance(event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
+        return False
+    of_another_registration = isinstance(event, StopReplicaAnswered) and event.error is ErrorCode.STALE_BROKER_EPOCH
+    return of_another_registration or event.controller_epoch < process.store.claimed_epoch
+
+
+def failing_brokers_are_named(watch: Watch, ended: Ended) -> str | None:
+    """I29: the log names a broker that has answered LeaderAndIsr with an error."""
+    event = ended.event
+    if not isinstance(event, LeaderAndIsrAnswered) or event.error is ErrorCode.NONE or not ended.process.active:
+        return None
+    named = any(line.endswith(f" from broker {event.broker_id}") for line in ended.warnings)
+    return None if named or ended.failed else f"broker {event.broker_id} answered {event.error.name}: not in the log"
+
+
+def marks_stay_with_their_topics(watch: Watch, ended: Ended) -> str | None:
+    """I19: the mark of a deletion is not removed while its topic exists."""
+    if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_office(ended.process):
+        return None
+    dropped = (
+        watch.observed.marks_before(ended.process) - watch.observed.marked()
+    ) & watch.world.ensemble.topic_ids.keys()
+    return f"the marks of {sorted(dropped)} were removed, and the topics exist" if dropped else None
+
+
+def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
+    """I28: an election that somebody or balancing asks for writes nothing where the leader stays."""
+    process, before = written.process, written.before
+    if process is None or before is None or not isinstance(process.event, (ElectionRequested, RebalanceLeaders)):
+        return None
+    if before.leader == written.after.leader >= 0 and watch.observed.live(process) >= {before.leader}:
+        return f"{written.key}: {type(process.event).__name__} elects {before.leader}, who leads"
+    return None
+
+
+def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
+    """I28: balancing tries only replicas that are live and in sync: it reads no state again, unless a write was
+    refused."""
+    futile = ended.calls.get("read_states") and not (ended.calls.get("write_states") or watch.world.options.hold_last)
+    if isinstance(ended.event, RebalanceLeaders) and futile:
+        return "balancing has tried an election that could not succeed"
+    return None
+
+
+def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
+    """I24: what a controller has read or written last of a state is what it goes on with."""
+    process = ended.process
+    if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_office(process):
+        return None
+    cluster = process.loop.controller.cluster
+    for key, version in watch.observed.last_read(process).items():
+        row = cluster.row(*key)
+        if row is not None and int(cluster.partitions.partition_epoch[row]) != version:
+            known = int(cluster.partitions.partition_epoch[row])
+            return f"{key}: the controller goes on with version {known}, it has seen {version} last"
+    return None
+
+
+def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
+    """L3: what is still being reassigned as an operator has asked in storage stays there, unless a request by API has
+    named it since."""
+    if not ended.calls.get("write_reassignments") or ended.failed:
+        return None
+    ensemble, marked = watch.world.ensemble, watch.observed.marked()
+    before, now = ended.reassignments, ensemble.reassignments_left()
+    requested: set[TopicPartition] = set()
+    if isinstance(ended.event, ReassignmentRequested):
+        targets = ended.event.targets
+        requested = {(targets.names[targets.topic[at]], int(targets.partition[at])) for at in range(len(targets))}
+    for key in before.keys() - now.keys() - requested:
+        row = ensemble.rows.get(key)
+        if row is None or not (row.adding or row.removing) or key[0] in marked or not ensemble.readable([key[0]]):
+            continue
+        target = tuple(one for one in row.replicas if one not in row.removing)
+        if target and target == before[key]:
+            return f"{key}: its move to {before[key]} goes on, and was taken out of storage"
+    return None
+
+
+def notifications_come_once(watch: Watch, begun: Begun) -> str | None:
+    """I28: a change is notified once, however often its process was elected; an answer may be told twice."""
+    again = watch.observed.handles_again(begun.process, begun.event)
+    told_twice = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
+    return f"{type(begun.event).__name__} is handled twice" if again and not told_twice else None
+
+
+def steps_are_bounded(watch: Watch, ended: Ended) -> str | None:
+    """I30: an event ends after a bounded number of effects, and queues stay short."""
+    process = ended.process
+    if process.effects > EFFECTS_MAX:
+        return f"{type(ended.event).__name__} took {process.effects} effects"
+    waiting = Counter(type(one) for one in process.loop.queue.waiting() if isinstance(one, _LOOK_AGAIN))
+    if waiting and max(waiting.values()) > 1:
+        return f'events that only say "look again" wait more than once: {dict(waiting)}'
+    longest = max([len(process.loop.queue), *(len(one.waiting) for one in process.transport.channels.values())])
+    return f"a queue holds {longest}" if longest > QUEUE_MAX else None

@@ -1,0 +1,224 @@
+"""Rules of who may lead and be in sync, by what a controller has shown to know: its channels to brokers, and which of
+them asked for a controlled shutdown (I4, I5, L1, L5).
+
+``states`` checks what a state says by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kframe.model.events import (
+    AlterPartitionRequested,
+    BrokersChanged,
+    ControlledShutdownRequested,
+    Elect,
+    ReassignmentRequested,
+    TopicSettingsChanged,
+)
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
+from kframe_simulator.invariants.states import elected, proposed
+from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.watch import Ended, StateWritten, Watch
+
+#: AlterPartition versions before this one know no error for a member that may not join.
+_REFUSED_SINCE = 1
+#: After these events no partition may lack a leader that it could have.
+_CHANGES_BROKERS = (BrokersChanged, Elect, ControlledShutdownRequested)
+
+
+def proposed_members_are_live(watch: Watch, written: StateWritten) -> str | None:
+    """I5: each member of an ISR that a leader proposes is live when the ISR is stored: registered, in the registration
+    that the leader means, and not shutting down."""
+    process = written.process
+    if process is None or not proposed(written):
+        return None
+    event, members = process.event, written.after.isr
+    assert isinstance(event, AlterPartitionRequested)
+    registered = watch.observed.registered(process)
+    eligible = registered.keys() if event.version < _REFUSED_SINCE else watch.observed.live(process)
+    if not eligible >= set(members):
+        return f"{written.key}: isr {members} was accepted, live are {sorted(eligible)}"
+    for member, epoch in _said_epochs(event):
+        if member in members and epoch not in (NO_BROKER_EPOCH, registered[member]):
+            return f"{written.key}: broker {member} of epoch {epoch} joined, it is registered as {registered[member]}"
+    return None
+
+
+def _said_epochs(event: AlterPartitionRequested) -> Iterator[tuple[int, int]]:
+    if event.isr_epochs is not None:
+        yield from zip(event.isr.values.tolist(), event.isr_epochs.tolist(), strict=True)
+
+
+def proposals_are_valid_once_asked(watch: Watch, written: StateWritten) -> str | None:
+    """I5: with strict checks an ISR is stored only for its leader, with the leader in it, and of assigned brokers."""
+    process, before, after = written.process, written.before, written.after
+    if process is None or before is None or not watch.world.options.strict or not proposed(written):
+        return None
+    event = process.event
+    assert isinstance(event, AlterPartitionRequested)
+    if event.broker_id != before.leader:
+        return f"{written.key}: broker {event.broker_id} proposed an isr, {before.leader} leads"
+    if before.leader not in after.isr or not set(after.isr) <= set(after.replicas):
+        return f"{written.key}: leader {before.leader} proposed isr {after.isr} of replicas {after.replicas}"
+    return None
+
+
+def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
+    """I4: a leader is live when it is elected. Where the last one was not, so is each member of the ISR."""
+    process, after = written.process, written.after
+    if process is None or not elected(written):
+        return None
+    live = watch.observed.live(process)
+    if after.leader not in live:
+        return f"{written.key}: leader {after.leader} was elected, live are {sorted(live)}"
+    before = written.before
+    replaced = before is None or before.partition_epoch == NO_STATE or before.leader not in live
+    if replaced and not set(after.isr) <= live:
+        return f"{written.key}: leader {after.leader} was elected with isr {after.isr}, live are {sorted(live)}"
+    return None
+
+
+def _rows(watch: Watch, process: ControllerProcess) -> Iterator[Row]:
+    """Stored states that a controller has to keep up: none of a topic that is to go, or that it cannot read."""
+    ensemble, marked, late = watch.world.ensemble, watch.observed.marked(), watch.observed.unreadable_since(process)
+    for key, row in ensemble.rows.items():
+        known = row.partition_epoch != NO_STATE and key not in late
+        if known and key[0] not in marked and ensemble.readable([key[0]]):
+            yield row
+
+
+def the_failed_leave_isrs(watch: Watch, ended: Ended) -> str | None:
+    """I5: once a controller has handled the end of a registration, or taken over, no broker without a registration is
+    in an ISR that has other members; nor is one that it has let go."""
+    process, event = ended.process, ended.event
+    if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_office(process):
+        return None
+    present = set(watch.observed.registered(process))
+    if isinstance(event, ControlledShutdownRequested):
+        present -= watch.observed.leaving(process) & {event.broker_id}
+    for row in _rows(watch, process):
+        if not watch.world.controllers_store_isrs and watch.last_writer.get(row.key) is None:
+            continue  # its leader has stored this ISR by itself
+        failed = set(row.isr).intersection(row.replicas) - present
+        if failed and len(row.isr) > 1:
+            return f"{row.key}: after {type(event).__name__} {sorted(failed)} stay in isr {row.isr}"
+    return None
+
+
+def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
+    """I5: once a controller has taken over, no replica that is not assigned is in an ISR with an assigned live leader.
+    Leaders that store ISRs by themselves may store another meanwhile."""
+    process = ended.process
+    took_over = ended.calls.get("load") and not ended.failed and watch.observed.in_office(process)
+    if not took_over or not watch.world.controllers_store_isrs:
+        return None
+    live = watch.observed.live(process)
+    for row in _rows(watch, process):
+        if not set(row.isr) <= set(row.replicas) and row.leader in live.intersection(row.replicas):
+            return f"{row.key}: isr {row.isr} of replicas {row.replicas} after a failover"
+    return None
+
+
+def moved_partitions_are_led(watch: Watch, ended: Ended) -> str | None:
+    """L1: a partition that never had a leader has one once it was reassigned to live brokers."""
+    process, event = ended.process, ended.event
+    if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = {one for one in watch.observed.live(process) if not watch.world.brokers[one].dead_dirs}
+    targets, rows = event.targets, watch.world.ensemble.rows
+    for position in range(len(targets)):
+        name, number = targets.names[targets.topic[position]], int(targets.partition[position])
+        row = rows.get((name, number))
+        if row is None or name not in ended.topics or name in watch.observed.marked():
+            continue
+        if row.partition_epoch == NO_STATE and row.replicas and set(row.replicas) <= live:
+            return f"{row.key}: replicas {row.replicas} are live, and none was elected"
+    return None
+
+
+def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
+    """L3: once a controller has taken over, the deletion of a topic has begun if all its replicas are live, whether or
+    not it is under reassignment (``kframe.reassignment.strict``)."""
+    process, ensemble = ended.process, watch.world.ensemble
+    if not ended.calls.get("load") or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = {one for one in watch.observed.live(process) if not watch.world.brokers[one].dead_dirs}
+    waiting = watch.observed.marks_before(process) & watch.observed.marked() & ensemble.topic_ids.keys()
+    for name in sorted(waiting - watch.observed.deleting(process)):
+        partitions = ensemble.topic_partitions(name).values()
+        if ensemble.readable([name]) and all(set(row.replicas) <= live for row in partitions):
+            return f"{name}: all replicas are live, and its deletion has not begun"
+    return None
+
+
+def settings_elect_at_once(watch: Watch, ended: Ended) -> str | None:
+    """L1: once a controller has handled that a topic allows unclean elections, each of its partitions that has a live
+    replica is led."""
+    process, event, world = ended.process, ended.event, watch.world
+    if not isinstance(event, TopicSettingsChanged) or ended.failed or not watch.observed.in_office(process):
+        return None
+    changed_again = event in process.loop.queue.waiting()
+    if changed_again or event.topic not in world.ensemble.topic_ids or not allows_unclean(watch, event.topic):
+        return None
+    live = watch.observed.live(process)
+    usable = {one for one in live if world.brokers[one].running and not world.brokers[one].dead_dirs}
+    for row in _rows(watch, process):
+        if row.key[0] == event.topic and row.leader not in live and usable.intersection(row.replicas):
+            return f"{row.key}: leader {row.leader}, unclean elections are allowed, {sorted(usable)} live"
+    return None
+
+
+def allows_unclean(watch: Watch, name: str) -> bool:
+    """Whether storage has that a topic allows unclean elections."""
+    return bool(watch.world.ensemble.topics.settings(name).unclean == 1)
+
+
+def elections_left_are_held(watch: Watch, ended: Ended) -> str | None:
+    """L3: once the record of a preferred election is taken away, each partition that it names is led by its preferred
+    replica, if that is live and in sync."""
+    process = ended.process
+    if not ended.calls.get("drop_preferred_election") or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = watch.observed.live(process)
+    usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
+    for row in _rows(watch, process):
+        led = row.key in ended.elections and row.leader in live and row.leader != row.replicas[0]
+        if led and row.replicas[0] in usable.intersection(row.isr):
+            return f"{row.key}: leader {row.leader} after a preferred election of replicas {row.replicas}"
+    return None
+
+
+def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
+    """L3: once a controller has handled that a broker of its target registered, no reassignment is under way whose
+    whole target is live and in sync, and leads. Leaders that store ISRs by themselves leave word of them later."""
+    process = ended.process
+    if not watch.world.controllers_store_isrs:
+        return None
+    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = watch.observed.live(process)
+    usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
+    for row in _rows(watch, process):
+        target = set(row.replicas) - set(row.removing)
+        moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
+        if moving and target <= usable.intersection(row.isr):
+            return f"{row.key}: target {sorted(target)} is live and in sync, and the reassignment goes on"
+    return None
+
+
+def led_while_in_sync(watch: Watch, ended: Ended) -> str | None:
+    """L1, L5: no partition is without a live leader after a broker has failed, or was let go, while another replica is
+    live and in sync."""
+    process, event = ended.process, ended.event
+    if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_office(process):
+        return None
+    live = watch.observed.live(process)
+    usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
+    present = live if isinstance(event, ControlledShutdownRequested) else set(watch.observed.registered(process))
+    for row in _rows(watch, process):
+        able = usable.intersection(row.isr).intersection(row.replicas)
+        if row.leader not in present and able and not watch.world.waits_for_consent(row):
+            return f"{row.key}: after {type(event).__name__} leader {row.leader}, though {sorted(able)} are in sync"
+    return None

@@ -1,0 +1,132 @@
+"""Rules of the answers to AlterPartition, as Kafka's protocol has them: what each code says must be so (I15, I26).
+
+Kafka 3.9 ``KafkaController.tryProcessAlterPartition``. Codes are compared with what storage has and with what the
+controller has announced, for it may decide from memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kframe.errors import ErrorCode
+from kframe.model.events import TopicPartition
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.watch import Proposed, Watch
+
+
+class Proposal(NamedTuple):
+    """One partition of a request, and the code that it was answered."""
+
+    position: int
+    key: TopicPartition | None
+    """None: storage has no topic of this id."""
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    code: ErrorCode
+
+
+def _proposals(watch: Watch, answered: Proposed) -> Iterator[Proposal]:
+    event, codes = answered.event, answered.response.codes.tolist()
+    known = watch.world.ensemble.topic_ids
+    by_id = {topic_id: name for topic_id, name in watch.ids_used.items() if not any(known.get(name, b"1"))}
+    by_id.update((topic_id, name) for name, topic_id in known.items())
+    named = Counter(event.partitions)
+    for position, (topic, number) in enumerate(event.partitions):
+        name = topic if isinstance(topic, str) else by_id.get(topic)
+        if named[topic, number] == 1:
+            yield Proposal(
+                position, None if name is None else (name, number), int(event.leader_epoch[position]),
+                int(event.partition_epoch[position]), tuple(event.isr[position].tolist()), ErrorCode(codes[position]),
+            )  # fmt: skip
+
+
+def senders_are_registered(watch: Watch, answered: Proposed) -> str | None:
+    """I15: an earlier registration of a broker proposes nothing, and the present one is not taken for an earlier."""
+    event, error = answered.event, answered.response.error
+    if error not in (ErrorCode.NONE, ErrorCode.STALE_BROKER_EPOCH):
+        return None
+    known = watch.observed.registered(answered.process).get(event.broker_id)
+    if (error is ErrorCode.NONE) != (known == event.broker_epoch):
+        return f"broker {event.broker_id} of epoch {event.broker_epoch} was answered {error.name}, known is {known}"
+    return None
+
+
+def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
+    """I26: each proposal is answered with the code that its epochs and members ask for, and where it was accepted with
+    the state that storage has."""
+    event, response = answered.event, answered.response
+    if response.error is not ErrorCode.NONE:
+        return None
+    if len(response.codes) != len(event.partitions):
+        return f"{len(event.partitions)} partitions were asked for, {len(response.codes)} answered"
+    for one in _proposals(watch, answered):
+        row = None if one.key is None else watch.world.ensemble.rows.get(one.key)
+        problem = _unknown(watch, answered, one) if row is None else _wrong(watch, answered, one, row)
+        if problem:
+            return f"{one.key}: a proposal of {event.broker_id} was answered {one.code.name}, though {problem}"
+    return None
+
+
+def _unknown(watch: Watch, answered: Proposed, one: Proposal) -> str | None:
+    """A topic that storage does not have: another controller may have deleted it, so the present one alone must answer
+    that it does not know the id."""
+    if one.key is not None:
+        return None
+    named = isinstance(answered.event.partitions[one.position][0], str)
+    refused = one.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_office(answered.process)
+    return None if refused and one.code is not ErrorCode.NONE else "storage has no topic of this id"
+
+
+def _wrong(watch: Watch, answered: Proposed, one: Proposal, row: Row) -> str | None:
+    """Why this code is wrong, if it is."""
+    event, process = answered.event, answered.process
+    known = watch.observed.announced(process, row.key)
+    if known is not None:
+        ahead = one.leader_epoch > known.leader_epoch or one.partition_epoch > known.partition_epoch
+        if one.code is ErrorCode.NOT_CONTROLLER and not ahead:
+            return f"it knows no more than what was announced, {known}"
+        if one.leader_epoch < known.leader_epoch and not ahead and one.code in _LATER_CHECKS:
+            return f"it is of leader epoch {one.leader_epoch}, announced was {known.leader_epoch}"
+    if one.code is ErrorCode.FENCED_LEADER_EPOCH and one.leader_epoch >= row.leader_epoch:
+        return f"it is of leader epoch {one.leader_epoch}, stored is {row.leader_epoch}"
+    if one.code in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED):
+        return _all_eligible(watch, answered, one)
+    if not watch.observed.in_office(process) or row.key in watch.rewritten:
+        return None
+    same = (event.broker_id, one.leader_epoch, one.isr) == (row.leader, row.leader_epoch, row.isr)
+    if one.code is ErrorCode.INVALID_UPDATE_VERSION and same:
+        return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
+    return _another_state(answered, one, row) if one.code is ErrorCode.NONE else None
+
+
+def _all_eligible(watch: Watch, answered: Proposed, one: Proposal) -> str | None:
+    """A member is refused only if it is dead, shutting down, or registered anew."""
+    registered, live = watch.observed.registered(answered.process), watch.observed.live(answered.process)
+    event, offsets = answered.event, answered.event.isr.offsets
+    epochs = () if event.isr_epochs is None else event.isr_epochs[offsets[one.position] : offsets[one.position + 1]]
+    said = dict(zip(one.isr, (int(epoch) for epoch in epochs), strict=False))
+    anew = [who for who, epoch in said.items() if epoch not in (NO_BROKER_EPOCH, registered.get(who))]
+    return None if anew or not set(one.isr) <= live else f"all of isr {one.isr} are live"
+
+
+def _another_state(answered: Proposed, one: Proposal, row: Row) -> str | None:
+    """What was accepted is stored, and said."""
+    states = answered.response.states
+    if one.leader_epoch != row.leader_epoch or one.isr != row.isr:
+        return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
+    if states is None or not states.found[one.position]:
+        return "the answer leaves the state out"
+    said = int(states.leader_epoch[one.position]), int(states.partition_epoch[one.position])
+    stored = row.leader_epoch, row.partition_epoch
+    return None if said == stored else f"the answer has epochs {said}, storage {stored}"
+
+
+#: What is answered only to a proposal of the present leader epoch.
+_LATER_CHECKS = frozenset({
+    ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.INELIGIBLE_REPLICA,
+    ErrorCode.OPERATION_NOT_ATTEMPTED,
+})  # fmt: skip

@@ -1,0 +1,274 @@
+"""Rules of a world at rest, once all faults have ended: everybody knows the same, and nothing is left (I12, I24, L1 to
+L6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kframe.embedded.layout import DELETE_TOPICS, NOTIFICATIONS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe.model.ids import NO_STATE
+from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.letters import Row, read_row
+from kframe_simulator.simulation.watch import Watch
+
+#: So long without a change all leaders have been looked at that balancing may move.
+BALANCED_MS: Final = 21_500.0
+#: The share of the partitions that prefer a broker which others may lead (``leader.imbalance.per.broker.percentage``).
+IMBALANCE_MOST: Final = 0.1
+
+
+def _first(problems: Iterator[str]) -> str | None:
+    return next(problems, None)
+
+
+def _doomed(watch: Watch) -> set[str]:
+    """Topics that are to go: brokers hear no more of who leads them. Those that stay are found by L3."""
+    return set(watch.world.ensemble.record_names(DELETE_TOPICS))
+
+
+def _registered(watch: Watch) -> tuple[int, ...]:
+    return tuple(sorted(one.broker_id for one in watch.world.brokers.values() if one.registered))
+
+
+def _active(watch: Watch) -> ControllerProcess | None:
+    return next((one for one in watch.world.controllers if one.active), None)
+
+
+def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
+    """I12: every live replica's last accepted LeaderAndIsr names the leader and the leader epoch that storage has."""
+    return _first(_wrong_roles(watch))
+
+
+def _wrong_roles(watch: Watch) -> Iterator[str]:
+    alive, spared = _registered(watch), watch.dark | _doomed(watch)
+    for key, row in watch.world.ensemble.rows.items():
+        if row.partition_epoch == NO_STATE or key[0] in spared:
+            continue
+        for replica in set(row.replicas).intersection(alive):
+            state = watch.memory[replica].states.get(key)
+            if state is None:
+                yield f"{key}: broker {replica} was told nothing of it"
+            elif (state.leader, state.leader_epoch) != (row.leader, row.leader_epoch):
+                yield (
+                    f"{key}: broker {replica} knows leader {state.leader} of epoch {state.leader_epoch}, "
+                    f"storage has {row.leader} of {row.leader_epoch}"
+                )
+            elif state.replicas != row.replicas or state.adding_replicas != row.adding:
+                yield f"{key}: broker {replica} knows replicas {state.replicas}, storage has {row.replicas}"
+
+
+def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
+    """I12: every live broker has the metadata of all that is in storage. Of a topic that was deleted while it was being
+    registered anew a broker is told nothing, as in Kafka."""
+    return _first(_wrong_metadata(watch))
+
+
+def _wrong_metadata(watch: Watch) -> Iterator[str]:
+    ensemble = watch.world.ensemble
+    alive, doomed = _registered(watch), _doomed(watch)
+    addresses = {one.broker_id: one.endpoints for one in ensemble.registrations()}
+    for broker_id in alive:
+        memory = watch.memory[broker_id]
+        if memory.live_brokers != alive:
+            yield f"broker {broker_id} knows the brokers {memory.live_brokers}, there are {alive}"
+        if memory.addresses != addresses:
+            yield f"broker {broker_id} knows others at {memory.addresses}, they listen at {addresses}"
+        for key, row in ensemble.rows.items():
+            one = memory.metadata.get(key)
+            if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in doomed:
+                continue
+            known = None if one is None else (one.leader, one.leader_epoch, one.isr, one.partition_epoch, one.replicas)
+            stored = row.leader, row.leader_epoch, row.isr, row.partition_epoch, row.replicas
+            if known != stored:
+                yield f"{key}: broker {broker_id}'s metadata has {known}, storage {stored}"
+
+
+def ids_are_known(watch: Watch, _: object) -> str | None:
+    """I20: brokers have one id for each topic that they are to host, which is the one that storage has."""
+    ensemble = watch.world.ensemble
+    if not watch.world.topic_ids_used:
+        return None
+    for broker_id, memory in watch.memory.items():
+        for name, topic_id in ensemble.topic_ids.items():
+            hosted = any(
+                key[0] == name and key in ensemble.rows and broker_id in ensemble.rows[key].replicas
+                for key in memory.states
+            )
+            if hosted and memory.topic_ids.get(name, topic_id) != topic_id:
+                return f"broker {broker_id} knows another id of {name}"
+    return None
+
+
+def context_is_storage(watch: Watch, _: object) -> str | None:
+    """I24, L6: what the controller has in memory is what storage has: no change was left unread.
+
+    Of a topic that is being deleted the last ISR may be unread: a leader that writes ISRs itself (before 2.7-IV2) may
+    have died before it told of it. An election would read it, and there is none.
+    """
+    process = _active(watch)
+    return None if process is None else _first(_differences(watch, process))
+
+
+def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
+    cluster, ensemble = process.loop.controller.cluster, watch.world.ensemble
+    p = cluster.partitions
+    known: dict[tuple[str, int], Row] = {}
+    for row in (p.topic >= 0).nonzero()[0].tolist():
+        one = read_row(cluster, row)
+        known[one.key] = one
+    for key in known.keys() ^ ensemble.rows.keys():
+        yield f"{key} is known to {'the controller' if key in known else 'storage'} alone"
+    alive, doomed = set(_registered(watch)), _doomed(watch)
+    unheard = {key for key, row in ensemble.rows.items() if key[0] in doomed and row.leader not in alive}
+    for key in (known.keys() & ensemble.rows.keys()) - unheard:
+        # The controller epoch is left out: where nothing has to be written, Kafka's memory takes its own all the same.
+        if key not in watch.rewritten and _compared(known[key]) != _compared(ensemble.rows[key]):
+            yield f"{key}: the controller has {_compared(known[key])}, storage {_compared(ensemble.rows[key])}"
+    registered = tuple(cluster.brokers.registered_ids())
+    stored = tuple(one.broker_id for one in ensemble.registrations())
+    if registered != stored:
+        yield f"the controller knows the brokers {registered}, storage {stored}"
+    for index, name in enumerate(cluster.topics.names):
+        if cluster.topics.find(name) == index and cluster.topics.ids[index].tobytes() != ensemble.topic_id(name):
+            yield f"{name}: the controller knows another id than storage"
+
+
+def _compared(row: Row) -> tuple[object, ...]:
+    return (row.leader, row.leader_epoch, *row[4:10])
+
+
+def led_where_possible(watch: Watch, _: object) -> str | None:
+    """L1: a partition with a live member of its ISR has a leader, who lives."""
+    world = watch.world
+    alive, doomed = set(_registered(watch)), _doomed(watch)
+    for key, row in world.ensemble.rows.items():
+        if key[0] in doomed:
+            continue
+        if row.partition_epoch == NO_STATE:
+            if alive & set(row.replicas):
+                return f"{key} never got a state though {sorted(alive & set(row.replicas))} live"
+        elif row.leader not in alive and alive & set(row.isr) and not world.waits_for_consent(row):
+            return f"{key}: leader {row.leader} of isr {row.isr}, alive are {sorted(alive)}"
+    return None
+
+
+def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
+    """L1: a partition of a topic that allows unclean elections has a leader if one of its replicas lives."""
+    world = watch.world
+    alive, deleted = set(_registered(watch)), _doomed(watch)
+    usable = {one for one in alive if not world.brokers[one].dead_dirs}
+    for key, row in world.ensemble.rows.items():
+        able = usable.intersection(row.replicas)
+        if row.partition_epoch == NO_STATE or row.leader in alive or not able or key[0] in deleted:
+            continue
+        if world.ensemble.topics.settings(key[0]).unclean == 1:
+            return f"{key}: leader {row.leader} of isr {row.isr}, unclean elections are allowed, {able} live"
+    return None
+
+
+def leaders_are_balanced(watch: Watch, _: object) -> str | None:
+    """L1: once nothing has changed for a whole interval of balancing, no broker leads so few of the partitions that
+    prefer it that those should move which can (Kafka 3.9 ``checkAndTriggerAutoLeaderRebalance``)."""
+    world = watch.world
+    if not world.options.rebalance or world.scheduler.now_ms - world.changed_ms < BALANCED_MS:
+        return None
+    alive, deleted = set(_registered(watch)), _doomed(watch)
+    usable = {one for one in alive if not world.brokers[one].dead_dirs}
+    rows = [row for row in world.ensemble.rows.values() if row.key[0] not in deleted and row.replicas]
+    for broker in usable:
+        preferred = [row for row in rows if row.replicas[0] == broker]
+        elsewhere = [row for row in preferred if row.partition_epoch != NO_STATE and row.leader != broker]
+        able = [row.key for row in elsewhere if broker in row.isr and row.leader >= 0]
+        if able and len(elsewhere) > IMBALANCE_MOST * len(preferred):
+            return f"broker {broker} does not lead {able}, which prefer it"
+    return None
+
+
+def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
+    """L5: what a controller could not read when it took over has another leader epoch since it can: leaders whose
+    proposals it has refused meanwhile propose again under that alone."""
+    process, ensemble = _active(watch), watch.world.ensemble
+    late = {} if process is None else watch.observed.unreadable_since(process)
+    for key, leader_epoch in late.items():
+        row = ensemble.rows.get(key)
+        if row is not None and row.leader_epoch == leader_epoch and key[0] not in _doomed(watch) | watch.dark:
+            return f"{key}: still of leader epoch {leader_epoch}, under which nothing is proposed"
+    return None
+
+
+def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
+    """I12: each leader goes by the replicas that storage has."""
+    for key, row in watch.world.ensemble.rows.items():
+        broker = watch.world.brokers.get(row.leader)
+        partition = None if broker is None else broker.model.partitions.get(key)
+        if partition is None or not partition.is_leader or key[0] in watch.dark | _doomed(watch):
+            continue
+        if partition.leader_epoch == row.leader_epoch and partition.replica_ids != row.replicas:
+            return f"{key}: leader {row.leader} goes by replicas {partition.replica_ids}, storage has {row.replicas}"
+    return None
+
+
+def word_is_taken_away(watch: Watch, _: object) -> str | None:
+    """L3: what brokers have left word of is gone once it was used."""
+    for path in NOTIFICATIONS:
+        if left := watch.world.ensemble.record_names(path):
+            return f"{path} still has {left}"
+    return None
+
+
+def ids_are_there(watch: Watch, _: object) -> str | None:
+    """I20: where topics have ids each topic has one: what somebody has stored without is written back."""
+    if watch.world.topic_ids_used:
+        for name, topic_id in watch.world.ensemble.topic_ids.items():
+            if not any(topic_id):
+                return f"{name} has no id"
+    return None
+
+
+def one_controller(watch: Watch, _: object) -> str | None:
+    """L2: there is exactly one active controller, and storage names it."""
+    active = [one.controller_id for one in watch.world.controllers if one.active]
+    stored = watch.world.ensemble.controller_id()
+    return None if active == [stored] else f"active: {active}, in storage: {stored}"
+
+
+def nothing_is_left(watch: Watch, _: object) -> str | None:
+    """L3: what operators left in storage is gone, moves have ended, doomed topics are gone, all who asked are
+    answered. A leader whose state somebody has rewritten cannot propose who is to join. A move to no replica at all
+    never ends: it is reported, and the replicas stay."""
+    ensemble = watch.world.ensemble
+    moving = {key: row for key, row in ensemble.rows.items() if row.adding or set(row.removing) < set(row.replicas)}
+    moving = {key: row for key, row in moving.items() if row.adding or row.removing}
+    for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
+        if ensemble.has_record(path) and not watch.dark and not moving.keys() & watch.rewritten:
+            return f"{path} is still there"
+    if doomed := set(ensemble.record_names(DELETE_TOPICS)) - watch.dark:
+        return f"marked for deletion, and still there: {sorted(doomed)}"
+    for key, row in moving.items():
+        if key[0] not in watch.dark and key not in watch.rewritten:
+            return f"{key} is still moving: {row.replicas}, adding {row.adding}, removing {row.removing}, isr {row.isr}"
+    return f"{watch.unanswered} who asked were never answered" if watch.unanswered else None
+
+
+def nobody_waits(watch: Watch, _: object) -> str | None:
+    """L4: no request waits for a broker that would take it."""
+    for process in watch.world.controllers:
+        if process.active:
+            for channel in process.transport.channels.values():
+                if channel.waiting or channel.in_flight is not None:
+                    return f"{len(channel.waiting)} requests wait for broker {channel.broker_id}"
+    return None
+
+
+def in_sync_again(watch: Watch, _: object) -> str | None:
+    """L5: whoever wanted to stop has stopped, and all replicas are in sync again."""
+    for broker in watch.world.brokers.values():
+        if not broker.registered:
+            return f"broker {broker.broker_id} did not come back"
+    for key, row in watch.world.ensemble.rows.items():
+        if key in watch.rewritten | watch.unreadable or key[0] in watch.dark:
+            continue
+        if row.partition_epoch != NO_STATE and row.leader >= 0 and set(row.isr) != set(row.replicas):
+            return f"{key}: isr {row.isr} of replicas {row.replicas}"
+    return None

@@ -1,0 +1,90 @@
+"""Rules of the role: one controller for each controller epoch, and silence after it (I1 to I3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kframe.core.admin.leader_rebalance import TIMER as REBALANCE_TIMER
+from kframe.errors import ErrorCode
+from kframe.model.events import SessionExpired
+from kframe.runtime.loop import RETRY_MS
+from kframe_simulator.simulation.store import FENCED
+from kframe_simulator.simulation.watch import Answered, Begun, Claimed, Ended, Post, Watch, Written
+
+_FENCED: Final = frozenset(FENCED) - {"release"}
+
+
+def epoch_has_one_owner(watch: Watch, claimed: Claimed) -> str | None:
+    """I1: one controller epoch is used by one incarnation of one process."""
+    owner = (claimed.process.controller_id, claimed.process.incarnation)
+    known = watch.epoch_owner.setdefault(claimed.controller_epoch, owner)
+    return None if known == owner else f"epoch {claimed.controller_epoch} of {known} was claimed by {owner}"
+
+
+def letter_has_own_epoch(watch: Watch, post: Post) -> str | None:
+    """I1: requests carry the controller epoch of their sender's own election."""
+    owner = (post.process.controller_id, post.process.incarnation)
+    epoch = post.letter.message.controller_epoch
+    known = watch.epoch_owner.get(epoch)
+    return None if known == owner else f"{owner} sends in epoch {epoch}, which is {known}'s"
+
+
+def brokers_go_forward(watch: Watch, answered: Answered) -> str | None:
+    """I1: the controller epochs that a broker obeys never go down."""
+    epoch = answered.letter.message.controller_epoch
+    before = watch.memory[answered.broker.broker_id].controller_epoch
+    if answered.response.error is ErrorCode.NONE and epoch < before:
+        return f"broker {answered.broker.broker_id} obeyed controller epoch {epoch} after {before}"
+    return None
+
+
+def writes_are_fenced(watch: Watch, written: Written) -> str | None:
+    """I2: whatever a controller writes, it writes in the controller epoch of its own election."""
+    if written.call not in _FENCED:
+        return None
+    now, own = watch.world.ensemble.controller_epoch(), written.process.store.claimed_epoch
+    return None if now == own else f"{written.call} of epoch {own} was done in epoch {now}"
+
+
+def sends_end_with_the_role(watch: Watch, post: Post) -> str | None:
+    """I3: once it has seen that the role is lost, a process starts no send."""
+    store, epoch = post.process.store, post.letter.message.controller_epoch
+    if store.claimed_epoch != epoch or store.lost_role:
+        return f"{post.process.controller_id} sends in epoch {epoch} after it has lost the role"
+    return None
+
+
+def expiry_is_handled_first(watch: Watch, begun: Begun) -> str | None:
+    """I3: once its session has ended, a process handles nothing that came before; the end is handled next."""
+    process, event = begun.process, begun.event
+    if isinstance(event, SessionExpired):
+        return None
+    if watch.observed.expiries_handled(process) < process.store.expiries:
+        return f"{process.controller_id} handles {type(event).__name__} before the end of its session"
+    return None
+
+
+def expiry_ends_the_role(watch: Watch, ended: Ended) -> str | None:
+    """I3: who has handled the end of its session shows itself inactive, and has no timers of a controller."""
+    process = ended.process
+    if isinstance(ended.event, SessionExpired) and process.active:
+        return f"{process.controller_id} is active after the end of its session"
+    if not process.active and process.clock.is_set(REBALANCE_TIMER):
+        return f"{process.controller_id} is not active, and its timer {REBALANCE_TIMER} is set"
+    return None
+
+
+def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
+    """I29: a process that has failed twice in a row claims the role again a while later."""
+    process = claimed.process
+    failures = watch.observed.failed_in_a_row(process)
+    waited = process.clock.now_ms() - failures[-1] if len(failures) > 1 else RETRY_MS
+    return f"{process.controller_id} claims the role {waited:.0f} ms after it failed" if waited < RETRY_MS else None
+
+
+def writes_end_with_the_role(watch: Watch, written: Written) -> str | None:
+    """I3: once it has seen that the role is lost, a process does no write of a controller."""
+    store = written.process.store
+    if written.call in _FENCED and (store.lost_role or store.claimed_epoch < 0):
+        return f"{written.process.controller_id} did {written.call} without the role"
+    return None

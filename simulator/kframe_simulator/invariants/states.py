@@ -1,0 +1,174 @@
+"""Rules of leadership states as they are written: who leads, who is in sync, and how the numbers go up (I4 to I9)."""
+
+from __future__ import annotations
+
+from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
+from kframe.model.protocol import InterBrokerProtocol
+from kframe.model.topics import UNSET
+from kframe_simulator.simulation.watch import Ended, Refused, StateWritten, Watch
+
+#: After so long a controller acts on another setting of a topic.
+SETTINGS_HEARD_MS = 30_000.0
+#: Recovery states are stored from this inter-broker protocol on.
+_RECOVERY_SINCE = InterBrokerProtocol.parse("3.2-IV0")
+
+
+def proposed(written: StateWritten) -> bool:
+    """Whether a leader has asked for this state. Other writes of the same event are the controller's own: a move that
+    the new ISR completes."""
+    event = None if written.process is None else written.process.event
+    if not isinstance(event, AlterPartitionRequested) or written.before is None:
+        return False
+    asked = any(tuple(event.isr[at].tolist()) == written.after.isr for at in range(len(event.isr)))
+    return asked and written.after.leader_epoch == written.before.leader_epoch
+
+
+def elected(written: StateWritten) -> bool:
+    """Whether a controller has chosen this leader now."""
+    before, after = written.before, written.after
+    if written.process is None or proposed(written) or after.leader < 0:
+        return False
+    return before is None or before.partition_epoch < 0 or before.leader != after.leader
+
+
+def leader_is_sound(watch: Watch, written: StateWritten) -> str | None:
+    """I4: leader -1, or in the ISR and assigned, live and not shutting down when it was chosen."""
+    after = written.after
+    if written.process is None or after.leader == -1:
+        return None
+    if after.leader not in after.isr:
+        return f"{written.key}: leader {after.leader} is not in isr {after.isr}"
+    if elected(written) and after.leader not in after.replicas:
+        return f"{written.key}: leader {after.leader} was chosen, replicas are {after.replicas}"
+    if elected(written) and written.cluster is not None:
+        brokers = written.cluster.brokers
+        index = brokers.find(after.leader)
+        if index is None or not brokers.live[index]:
+            return f"{written.key}: leader {after.leader} was chosen though it was known to be dead or leaving"
+    return None
+
+
+def isr_is_sound(watch: Watch, written: StateWritten) -> str | None:
+    """I5: the ISR is not empty, and names nobody twice."""
+    after = written.after
+    if written.process is not None and (not after.isr or len(set(after.isr)) != len(after.isr)):
+        return f"{written.key}: isr {after.isr}"
+    return None
+
+
+def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
+    """I5: when an event is over, no replica is in an ISR that the event has taken out of the assignment. A move that is
+    overridden stores the new assignment first, and then takes those who left it out of the ISR, as Kafka's does;
+    whoever is left there since a controller crashed or failed in between is taken out by the leader."""
+    if not ended.process.active:
+        return None
+    rows = watch.world.ensemble.rows
+    for name, before in ended.topics.items():
+        for number, was in before.items():
+            row = rows.get((name, number))
+            stay = set() if row is None else (set(row.isr) - set(row.replicas)) & set(was.replicas)
+            if row is not None and row.partition_epoch >= 0 and stay:
+                return f"{row.key}: isr {row.isr} of replicas {row.replicas}, which were {was.replicas}"
+    return None
+
+
+def unclean_allowed(written: StateWritten) -> bool:
+    """Whether the topic, the default or the operator lets an out-of-sync replica lead, as the controller knows."""
+    assert written.process is not None
+    assert written.cluster is not None
+    event = written.process.event
+    if isinstance(event, ElectionRequested) and event.election_type is ElectionType.UNCLEAN:
+        return True
+    topics = written.cluster.topics
+    index = topics.find(written.key[0])
+    own = UNSET if index is None else int(topics.unclean[index])
+    return bool(written.process.loop.controller.context.term.unclean_by_default if own == UNSET else own)
+
+
+def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
+    """I6: with unclean elections off the leader was in sync; the built-in choice is the first such in AR order."""
+    before, after, cluster = written.before, written.after, written.cluster
+    if not elected(written) or cluster is None or before is None or before.partition_epoch < 0:
+        return None
+    if after.leader not in before.isr:
+        return None if unclean_allowed(written) else f"{written.key}: {after.leader} was not in isr {before.isr}"
+    if watch.world.options.selector is not None:
+        return None
+    row = cluster.row(*written.key)
+    live = set(cluster.brokers.ids[cluster.brokers.live != 0].tolist())
+    lost = watch.world.lost_dirs_known(cluster, row)
+    first = next((one for one in after.replicas if one in before.isr and one in live and one not in lost), None)
+    if first is not None and first != after.leader:
+        return f"{written.key}: {after.leader} was chosen before {first} of replicas {after.replicas}, isr {before.isr}"
+    return None
+
+
+def settings_are_heeded(watch: Watch, written: StateWritten) -> str | None:
+    """I6: no out-of-sync replica is elected by itself where storage has long not allowed that."""
+    before, process = written.before, written.process
+    if process is None or before is None or before.partition_epoch < 0 or not elected(written):
+        return None
+    event, now = process.event, watch.world.scheduler.now_ms
+    asked = isinstance(event, ElectionRequested) and event.election_type is ElectionType.UNCLEAN
+    if written.after.leader in before.isr or asked:
+        return None
+    allowed = watch.world.ensemble.unclean_allowed_at(written.key[0])
+    if allowed is None or now - allowed > SETTINGS_HEARD_MS:
+        return f"{written.key}: {written.after.leader} was elected outside isr {before.isr}, last allowed at {allowed}"
+    return None
+
+
+def unclean_leader_is_alone(watch: Watch, written: StateWritten) -> str | None:
+    """I7: a leader from outside the ISR is the whole ISR, and has to recover where that is stored."""
+    before, after = written.before, written.after
+    if not elected(written) or before is None or before.partition_epoch < 0 or after.leader in before.isr:
+        return None
+    recovers = InterBrokerProtocol.parse(watch.world.options.protocol) >= _RECOVERY_SINCE
+    if after.isr != (after.leader,) or after.recovery != int(recovers):
+        return f"{written.key}: unclean leader {after.leader}, isr {after.isr}, recovery {after.recovery}"
+    return None
+
+
+def leader_epoch_goes_up(watch: Watch, written: StateWritten) -> str | None:
+    """I8: leader epochs never go down; a controller's own change raises them by one, an accepted proposal by none."""
+    before, after = written.before, written.after
+    if before is None or before.partition_epoch < 0:
+        wrong = written.process is not None and after.leader_epoch != 0
+    elif written.process is None:
+        wrong = after.leader_epoch < before.leader_epoch
+    else:
+        wrong = after.leader_epoch != before.leader_epoch + (0 if proposed(written) else 1)
+    was = None if before is None else before.leader_epoch
+    return f"{written.key}: leader epoch {was} became {after.leader_epoch}" if wrong else None
+
+
+def states_are_a_chain(watch: Watch, written: StateWritten) -> str | None:
+    """I9: each state is written over the one before it."""
+    before, after = written.before, written.after
+    expected = 0 if before is None or before.partition_epoch < 0 else before.partition_epoch + 1
+    if after.partition_epoch != expected:
+        return f"{written.key}: version {after.partition_epoch}, expected {expected}"
+    return None
+
+
+def only_others_cause_refusals(watch: Watch, refused: Refused) -> str | None:
+    """I9: a controller's write is refused for its version only where somebody else has written the state last."""
+    if watch.last_writer.get(refused.key) is refused.process and watch.observed.in_office(refused.process):
+        return f"{refused.key}: a write was refused although this controller has written the state last"
+    return None
+
+
+def own_writes_are_known(watch: Watch, ended: Ended) -> str | None:
+    """I9: a controller knows the versions of what it has written last."""
+    process = ended.process
+    if not process.active or not ended.written:
+        return None
+    cluster, rows = process.loop.controller.cluster, watch.world.ensemble.rows
+    for key in ended.written:
+        row, stored = cluster.row(*key), rows.get(key)
+        if row is None or stored is None or watch.last_writer.get(key) is not process:
+            continue
+        known = int(cluster.partitions.partition_epoch[row])
+        if known != stored.partition_epoch:
+            return f"{key}: the controller knows version {known}, storage has {stored.partition_epoch}"
+    return None

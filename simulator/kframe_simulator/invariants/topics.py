@@ -1,0 +1,132 @@
+"""Rules of topics: their ids, their assignments, and their end (I19 to I23)."""
+
+from __future__ import annotations
+
+from kframe.embedded.layout import DELETE_TOPICS
+from kframe.model.events import ReassignmentRequested
+from kframe.model.ids import NO_STATE
+from kframe_simulator.broker.messages import LeaderAndIsr
+from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.watch import Post, TopicWritten, Watch
+
+_NO_ID = bytes(16)
+
+
+def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
+    """I19: a topic is gone from storage only when every replica's broker has confirmed that it is deleted.
+
+    As in Kafka nobody waits for those that a move has dropped. Where the topic cannot be read, its move can have ended
+    without storage having that: they are still to be removed there. Nor is a partition waited for that has no state: it
+    was added while the topic was deleted, and no broker was told of it.
+    """
+    if not written.before:
+        watch.confirmed = {one for one in watch.confirmed if one[0][0] != written.name}
+    if written.after or written.process is None:
+        return None
+    for row in written.before.values():
+        if row.partition_epoch == NO_STATE:
+            continue
+        dropped = row.removing if row.key in watch.unreadable else ()
+        for replica in row.replicas:
+            if replica not in dropped and (row.key, replica) not in watch.confirmed:
+                return f"{written.name} was deleted before broker {replica} had deleted {row.key}"
+    return None
+
+
+def id_is_for_life(watch: Watch, written: TopicWritten) -> str | None:
+    """I20: a topic keeps its id as long as it lives, and no other topic ever has it."""
+    name, topic_id = written.name, written.topic_id
+    known = watch.known_id.get(name, _NO_ID)
+    if not written.after:
+        watch.known_id.pop(name, None)
+        watch.dark.discard(name)
+        return None
+    watch.known_id[name] = topic_id
+    if topic_id == _NO_ID:
+        return None  # somebody who knows nothing of ids has written it: only a controller that knew it can restore it
+    if known not in (_NO_ID, topic_id):
+        return f"{name} had another id before"
+    if known == _NO_ID and watch.ids_used.get(topic_id, name) != name:
+        return f"{name} has an id that {watch.ids_used[topic_id]} had"
+    if known == _NO_ID and written.before and watch.ids_used.get(topic_id) != name:
+        watch.dark.add(name)
+    watch.ids_used[topic_id] = name
+    return None
+
+
+def letters_name_the_topic(watch: Watch, post: Post) -> str | None:
+    """I20: LeaderAndIsr names topics by ids that they have, or had."""
+    message = post.letter.message
+    if isinstance(message, LeaderAndIsr):
+        for name, topic_id in message.topic_ids.items():
+            if watch.ids_used.get(topic_id) != name:
+                return f"{name} is told to broker {post.letter.broker_id} under an id that it never had"
+    return None
+
+
+def _target(row: Row) -> tuple[int, ...]:
+    return tuple(replica for replica in row.replicas if replica not in row.removing)
+
+
+def _origin(row: Row) -> tuple[int, ...]:
+    return tuple(replica for replica in row.replicas if replica not in row.adding)
+
+
+def moves_were_asked_for(watch: Watch, written: TopicWritten) -> str | None:
+    """I21: a controller moves replicas only where somebody asked for it; a move ends at its target, or where it
+    began."""
+    if written.process is None:
+        return None
+    for number, after in written.after.items():
+        before = written.before.get(number)
+        if before is None or before[7:10] == after[7:10]:
+            continue
+        allowed = {_target(before), _origin(before)} | watch.wanted[after.key]
+        if _target(after) not in allowed and frozenset(_origin(before)) != frozenset(_target(after)):
+            return f"{after.key}: {before[7:10]} became {after[7:10]}, which nobody asked for"
+    return None
+
+
+def requests_add_live_replicas(watch: Watch, written: TopicWritten) -> str | None:
+    """I21: a reassignment by request adds replicas on live brokers only (Kafka 3.9 ``validateReplicaAssignment``)."""
+    process = written.process
+    if process is None or not isinstance(process.event, ReassignmentRequested):
+        return None
+    live = watch.observed.live(process)
+    for number, after in written.after.items():
+        before = written.before.get(number)
+        added = set(after.adding) - set(() if before is None else before.replicas) - live
+        if added and before is not None:
+            return f"{after.key}: brokers {sorted(added)} were added, live are {sorted(live)}"
+    return None
+
+
+def lists_are_valid(watch: Watch, written: TopicWritten) -> str | None:
+    """I5, I29: a controller stores no empty replica list where there was one, and none that names a broker twice."""
+    for number, after in written.after.items() if written.process is not None else ():
+        before = written.before.get(number)
+        emptied = before is not None and before.replicas and not after.replicas
+        if emptied or len(set(after.replicas)) != len(after.replicas):
+            return f"{after.key}: replicas {after.replicas}"
+    return None
+
+
+def partitions_stay(watch: Watch, written: TopicWritten) -> str | None:
+    """I23: partitions are numbered from 0 without a gap, and only more of them come."""
+    if not written.after or written.process is None:
+        return None
+    if written.name in watch.world.ensemble.record_names(DELETE_TOPICS):
+        return None  # a doomed topic does not grow: what others have added is taken back
+    if sorted(written.after) != list(range(len(written.after))) or len(written.after) < len(written.before):
+        return f"{written.name}: partitions {sorted(written.before)} became {sorted(written.after)}"
+    return None
+
+
+def expansion_moves_nothing(watch: Watch, written: TopicWritten) -> str | None:
+    """I23: more partitions leave the replicas of the others alone."""
+    if written.process is None or not written.before or len(written.after) <= len(written.before):
+        return None
+    for number, before in written.before.items():
+        if written.after[number][7:10] != before[7:10]:
+            return f"{written.after[number].key}: replicas were changed while partitions were added"
+    return None

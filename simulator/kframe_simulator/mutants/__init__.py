@@ -1,0 +1,1 @@
+"""The mutation catalogue: each protection removed from a copy of the tree, and the tests that must notice."""

@@ -1,0 +1,133 @@
+"""Run mutants and print their outcomes; ``--page`` writes ``docs/evidence/defects.md``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+
+from kframe_simulator.mutants import evidence, page, seen
+from kframe_simulator.mutants.kept import Keep
+from kframe_simulator.mutants.run import Clean, Outcome, Result, Verdict, judge, nodes_of, run_tests, tree
+from kframe_simulator.mutants.table import Mutant, defects, mutants
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Exit 0 if all mutants were killed, 1 if some survived, 2 for what cannot be run."""
+    arguments = _arguments(words)
+    if arguments.page:
+        page.PATH.write_text(page.render())
+        return 0
+    chosen = [one for one in mutants() if not arguments.only or one.id in arguments.only]
+    if arguments.only and len(chosen) != len(set(arguments.only)):
+        print("no such mutant: " + ", ".join(set(arguments.only) - {one.id for one in chosen}), file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that the copies of the tree go
+    keep = Keep(arguments.keep) if arguments.keep else None
+    waiting = [one for one in chosen if keep is None or _wants(one, keep, arguments)]
+    with tempfile.TemporaryDirectory(prefix="kframe-mutants-") as folder, ExitStack() as trees:
+        roots = [trees.enter_context(tree(Path(folder) / str(job))) for job in range(arguments.jobs)]
+        if arguments.tests and not arguments.unchecked and not _sound(roots, waiting):
+            return 2
+        results = run(roots, waiting, arguments.seeds, arguments.tests, keep)
+    if keep is not None:
+        results = [keep.result(one) for one in chosen]
+    if arguments.output == "json":
+        print(json.dumps([asdict(result) for result in results], indent=1))
+    else:
+        print(evidence.table(results))
+    if arguments.evidence and keep is not None and not arguments.tests:
+        arguments.evidence.write_text(evidence.simulated(results, arguments.seeds, keep))
+    elif arguments.evidence:
+        arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep, not arguments.unchecked))
+        page.PATH.write_text(page.render())  # it says which tests were seen to fail
+    tested = [one for one in results if one.tests.outcome is not Outcome.NOT_RUN] if keep else results
+    if not arguments.tests:
+        return 0
+    return int(any(one.tests.outcome is not Outcome.KILLED for one in tested) or bool(seen.unseen(results)))
+
+
+def _wants(mutant: Mutant, keep: Keep, arguments: argparse.Namespace) -> bool:
+    """Whether something that is asked for has not been kept."""
+    seeds = keep.seeds_left(mutant, arguments.seeds) if mutant.simulated else None
+    return seeds is not None or (arguments.tests and keep.tests(mutant) is None)
+
+
+def run(
+    roots: Sequence[Path], chosen: Sequence[Mutant], seeds: str | None, tests: bool = True, keep: Keep | None = None
+) -> list[Result]:
+    """All of them, as many at a time as there are roots; results in the order of the catalogue."""
+    free: SimpleQueue[Path] = SimpleQueue()
+    history, lock, clean = defects(), Lock(), Clean()
+    for root in roots:
+        free.put(root)
+
+    def one(mutant: Mutant) -> Result:
+        root = free.get()
+        try:
+            left = seeds if keep is None else keep.seeds_left(mutant, seeds)
+            untested = keep is None or keep.tests(mutant) is None
+            result = judge(root, mutant, history, left, tests and untested, clean)
+        finally:
+            free.put(root)
+        with lock:
+            if keep is not None:
+                keep.add(result, seeds)
+            for verdict, took in ((result.tests, f" ({result.took_s:.0f} s)"), (result.simulator, "")):
+                if verdict.by != "not asked for":
+                    print(f"{verdict.outcome:9} {mutant.id}: {verdict.by}{took}", file=sys.stderr, flush=True)
+        return result
+
+    with ThreadPoolExecutor(len(roots)) as pool:
+        return list(pool.map(one, chosen))
+
+
+def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:
+    """Whether the tests pass where nothing is changed, on both kernels: else a failure would prove nothing."""
+    history = defects()
+
+    def verdict(naive: bool) -> Verdict:
+        nodes = tuple(sorted({node for one in chosen if one.naive == naive for node in nodes_of(one, history)}))
+        return run_tests(roots[naive % len(roots)], nodes, naive) if nodes else Verdict(Outcome.NOT_RUN)
+
+    with ThreadPoolExecutor(len(roots)) as pool:
+        failed = [one for one in pool.map(verdict, (False, True)) if one.outcome in (Outcome.KILLED, Outcome.BROKEN)]
+    for one in failed:
+        print(f"the tests fail without any mutant: {one.by} {one.failed}", file=sys.stderr)
+    return not failed
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m kframe_simulator.mutants", description=__doc__)
+    parser.add_argument("only", nargs="*", help="ids of mutants; all without any")
+    parser.add_argument("--seeds", help="also run the simulator on these seeds, such as 1..2000")
+    parser.add_argument(
+        "--no-tests", dest="tests", action="store_false", help="run only the simulator, and not the tests"
+    )
+    parser.add_argument(
+        "--keep", type=Path, help="keep verdicts in this file as they come, and run only what is not there"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--evidence",
+        type=Path,
+        help="write the page with the results to this file, and docs/evidence/defects.md; with --no-tests and --keep "
+        "only the page of the simulator",
+    )
+    parser.add_argument("--unchecked", action="store_true", help="do not run the tests without any mutant first")
+    parser.add_argument("--page", action="store_true", help="write docs/evidence/defects.md and exit")
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""What became of mutants, as a table for people and as the page that is kept."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from kframe_simulator.mutants import seen
+from kframe_simulator.mutants.kept import Keep, Kept, commit_now
+from kframe_simulator.mutants.run import Outcome, Result, Verdict
+
+#: A mutant, and what the simulator has said of it.
+Ran: TypeAlias = tuple[Result, Kept]
+_HEADINGS = ("mutant", "protection taken out", "belongs to", "tests", "simulator")
+
+
+def table(results: Sequence[Result]) -> str:
+    """One line a mutant, and the sums."""
+    lines = [f"{one.mutant.id:36} {_short(one.tests):60} {_short(one.simulator)}" for one in results]
+    return "\n".join([*lines, "", sums(results)])
+
+
+def sums(results: Sequence[Result]) -> str:
+    """How many were killed by tests, by the simulator, by neither."""
+    by_tests = sum(one.tests.outcome is Outcome.KILLED for one in results)
+    simulated = [one for one in results if one.simulator.outcome in (Outcome.KILLED, Outcome.SURVIVED)]
+    text = f"{len(results)} mutants: {by_tests} killed by tests"
+    if simulated:
+        by_simulator = sum(one.simulator.outcome is Outcome.KILLED for one in simulated)
+        text += f", {by_simulator} of the {len(simulated)} that it runs by the simulator"
+    survived = [one.mutant.id for one in results if one.tests.outcome is not Outcome.KILLED]
+    text += f"; survived tests: {', '.join(survived) or 'none'}"
+    asked = f"tests of their {len(seen.failures(results))} defects that were not seen to fail"
+    return f"{text}; {asked}: {', '.join(seen.unseen(results)) or 'none'}"
+
+
+def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None, checked: bool = True) -> str:
+    """The page that is kept; ``checked`` says whether the tests were run without any mutant first."""
+    passed = "All of them pass without any mutant." if checked else "`make test` has them pass without any mutant."
+    headings = _HEADINGS if seeds else _HEADINGS[:-1]
+    rows = [
+        [f"`{one.mutant.id}`", one.mutant.removes, " ".join(one.mutant.rules), _cell(one.tests), _cell(one.simulator)]
+        for one in results
+    ]
+    return "\n".join([
+        "# Mutants: each protection taken out, and who noticed",
+        "",
+        f"{_made(results, seeds, keep)}, Python {platform.python_version()}. A mutant is one hand-made",
+        "change of the engine or a plugin (`simulator/kframe_simulator/mutants/catalogue`).",
+        "It is killed by tests when one of those that it names fails, or of the defects that it belongs to",
+        f"(`defects.md`). {passed}",
+        "It is killed by the simulator when a seed breaks an invariant that breaks none without the mutant",
+        "([mutants-simulated.md](mutants-simulated.md)). Mutants of the naive kernels run on these; `tests/kernels`",
+        "holds the compiled ones to them.",
+        "",
+        f"{sums(results)}.",
+        "",
+        _time(results),
+        "",
+        f"| {' | '.join(headings)} |",
+        f"|{'---|' * len(headings)}",
+        *(f"| {' | '.join(row[: len(headings)])} |" for row in rows),
+        "",
+        "## Each defect seen to fail",
+        "",
+        "Which tests of the defects of history failed with a protection of theirs out. Tests that need real",
+        "servers run only for mutants that name them.",
+        "",
+        "| defect | test that failed | under the mutant |",
+        "|---|---|---|",
+        *seen.rows(results),
+        "",
+    ])  # fmt: skip
+
+
+def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
+    """The page of what the simulator alone has noticed: which mutants it killed, which cannot be told from the engine,
+    and which it has not killed."""
+    run = [(one, kept) for one in results if (kept := keep.simulator(one.mutant)) is not None and one.mutant.simulated]
+    killed = [(one, kept) for one, kept in run if kept.verdict.outcome is Outcome.KILLED]
+    others = [(one, kept) for one, kept in run if kept.verdict.outcome is not Outcome.KILLED]
+    equivalent = [(one, kept) for one, kept in others if one.mutant.equivalent]
+    survived = [(one, kept) for one, kept in others if not one.mutant.equivalent]
+    return "\n".join([
+        "# Mutants that the simulator notices",
+        "",
+        f"Made by `make mutants ARGS='--no-tests --seeds {seeds} --keep FILE'`, Python {platform.python_version()}.",
+        "The simulator plays one seed after another on a mutant. A mutant is killed by the first seed that breaks an",
+        "invariant and breaks none without the mutant; what the simulation itself raises is no kill. The commit is",
+        "that at which it was found: other builds draw other worlds from the same seeds. Mutants of the naive",
+        "kernels run on these, which takes a sixth more time. Seeds beyond those named have not been played.",
+        "Survivors name the seeds that they passed, at each commit where they were played.",
+        "Mutants of code that the simulator replaces do not count: `REPLACED` in `kframe_simulator/mutants/table.py`",
+        "names the paths, the field `elsewhere` of the catalogue single entries, and the last table each of them.",
+        "",
+        *_shares(results, run, killed, equivalent),
+        "",
+        "## Killed",
+        "",
+        "| mutant | protection taken out | belongs to | seed and invariant | at |",
+        "|---|---|---|---|---|",
+        *(_simulated_row(one, kept) for one, kept in killed),
+        "",
+        "## Equivalent to the engine in every simulated history",
+        "",
+        "Each is killed by tests ([mutants.md](mutants.md)), and survived the seeds that are named.",
+        "",
+        "| mutant | protection taken out | why no history tells it apart | played | at |",
+        "|---|---|---|---|---|",
+        *(_row(one, one.mutant.equivalent, kept.verdict.by, kept.commit) for one, kept in equivalent),
+        "",
+        "## Not killed",
+        "",
+        "All of these are killed by tests ([mutants.md](mutants.md)).",
+        "",
+        "| mutant | protection taken out | belongs to | played | at | why these seeds miss it |",
+        "|---|---|---|---|---|---|",
+        *(_simulated_row(one, kept, one.mutant.survives) for one, kept in survived),
+        "",
+        "## Not run",
+        "",
+        "The simulator runs this code. It has not been run on these mutants yet.",
+        "",
+        "| mutant | protection taken out |",
+        "|---|---|",
+        *(_row(one) for one in results if one.mutant.simulated and keep.simulator(one.mutant) is None),
+        "",
+        "## Not simulated",
+        "",
+        "The simulator replaces the code that these change. They do not count.",
+        "",
+        "| mutant | protection taken out | what the simulator has in its place |",
+        "|---|---|---|",
+        *(_row(one, one.mutant.replaced) for one in results if not one.mutant.simulated),
+        "",
+    ])  # fmt: skip
+
+
+def _shares(
+    results: Sequence[Result], run: Sequence[Ran], killed: Sequence[Ran], equivalent: Sequence[Ran]
+) -> tuple[str, ...]:
+    """How many were killed, of all and of those that can be told apart, and by which seeds."""
+    able = max(len(run) - len(equivalent), 1)
+    found = sorted(int(kept.verdict.by.split(",")[0].removeprefix("seed ")) for _, kept in killed)
+    middle, last = (found[len(found) // 2], found[-1]) if found else (0, 0)
+    not_simulated = sum(not one.mutant.simulated for one in results)
+    share, of_others = 100 * len(killed) / max(len(run), 1), 100 * len(killed) / able
+    return (
+        f"{len(killed)} of {len(run)} killed, {share:.0f} %; without the {len(equivalent)} that are equivalent",
+        f"{of_others:.0f} %. Half of them were killed by seed {middle} at the latest, all by seed {last};",
+        f"Of the {len(results)} of the catalogue {not_simulated} change code that the simulator replaces, and",
+        f"{len(results) - not_simulated - len(run)} others were not run.",
+    )
+
+
+def _row(one: Result, *cells: str) -> str:
+    naive = " (naive)" if one.mutant.naive else ""
+    return f"| {' | '.join([f'`{one.mutant.id}`{naive}', one.mutant.removes, *cells])} |"
+
+
+def _simulated_row(one: Result, kept: Kept, *more: str) -> str:
+    return _row(one, " ".join(one.mutant.rules), kept.verdict.by, kept.commit, *more)
+
+
+def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> str:
+    """By what command, on top of which commits."""
+    ran = f"Made by `make mutants ARGS='--seeds {seeds}'`" if seeds else "Made by `make mutants`"
+    if keep is None:
+        return f"{ran} at commit {commit_now()}"
+    tests = {kept.commit for one in results if (kept := keep.tests(one.mutant))}
+    simulated = {kept.commit for one in results if (kept := keep.simulator(one.mutant))}
+    at = f", the simulator at {_commits(simulated)}" if seeds else ""
+    return f"{ran}, tests on top of {_commits(tests)}{at}"
+
+
+def _time(results: Sequence[Result]) -> str:
+    """How long the tests took, by the clock."""
+    timed = [one for one in results if one.took_s]
+    if not timed:
+        return "How long their tests take was not measured."
+    slowest = max(timed, key=lambda one: one.took_s)
+    return (
+        f"The tests of {len(timed)} of them were timed, on this machine as busy as it was: "
+        f"{sum(one.took_s for one in timed) / 60:.0f} minutes one after another,\n"
+        f"{slowest.took_s:.0f} s for those of `{slowest.mutant.id}`, the longest. Two run at a time (`--jobs`)."
+    )
+
+
+def _commits(found: set[str]) -> str:
+    return ("commit " if len(found) == 1 else "commits ") + (", ".join(sorted(found)) or "none")
+
+
+def _short(verdict: Verdict) -> str:
+    return f"{verdict.outcome}: {verdict.by}" if verdict.by else verdict.outcome
+
+
+def _cell(verdict: Verdict) -> str:
+    if verdict.outcome is Outcome.KILLED:
+        return f"`{verdict.by}`"
+    return f"{verdict.outcome}: {verdict.by}"

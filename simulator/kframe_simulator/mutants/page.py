@@ -1,0 +1,75 @@
+"""``docs/evidence/defects.md``, made from the table of defects and the catalogue of mutants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kframe_simulator.mutants import seen
+from kframe_simulator.mutants.table import ROOT, Defect, Mutant, defects, is_real, mutants
+
+PATH: Final = ROOT / "docs" / "evidence" / "defects.md"
+_HEAD: Final = """\
+# Past defects of Kafka's controller
+
+R01 to R64 are defects that Kafka's ZooKeeper-mode controller once had and that a new implementation can repeat. X1 to
+X11 are defects that Kafka 3.9 still has; [safety.md](../explanation/safety.md) describes how kframe handles them.
+
+Each defect has regression tests and mutants. A mutant removes one protection by hand, and a test of the defect must
+fail under it (`make mutants`). [mutants.md](mutants.md) records which test failed under which mutant.
+
+The column *needs* gives the kind of test: U unit test, D deterministic simulation, K killed processes, B real brokers.
+Tests marked ● start servers or brokers; they run only under mutants that name them. Tests marked ○ have not been seen
+to fail under a mutant of their row.
+
+`python -m kframe_simulator.mutants --page` generates this page from `defects.toml` and `catalogue` in
+`simulator/kframe_simulator/mutants`, and from [mutants.md](mutants.md). A test compares it with them.
+"""
+
+
+def render() -> str:
+    """The page."""
+    catalogue, failed = mutants(), seen.recorded()
+    rows = [
+        _row(defect, [one for one in catalogue if defect.number in one.rules], failed.get(defect.number, frozenset()))
+        for defect in defects()
+    ]
+    return "\n".join([
+        _HEAD,
+        _sums([state(defect, failed) for defect in defects()]),
+        "",
+        "| | Kafka | must hold | needs | state | held by | mutants |",
+        "|---|---|---|---|---|---|---|",
+        *rows,
+        "",
+    ])  # fmt: skip
+
+
+def state(defect: Defect, failed: Mapping[str, frozenset[str]]) -> str:
+    """Held: every test of it that needs no real servers was seen to fail under one of its mutants, and some test was.
+    Shown: not so. Partly: something is left open."""
+    if not defect.tests:
+        return "open"
+    if defect.open:
+        return "partly"
+    return "held" if failed.get(defect.number) and not seen.missing(defect, failed) else "shown"
+
+
+def _row(defect: Defect, found: list[Mutant], failed: frozenset[str]) -> str:
+    tests = "<br>".join(_test(node, failed) for node in defect.tests)
+    ids = ", ".join(f"`{one.id}`" for one in found) or "–"
+    told = state(defect, {defect.number: failed}) + (f": {defect.open}" if defect.open else "")
+    return f"| {defect.number} | {defect.issues} | {defect.holds} | {defect.needs} | {told} | {tests or '–'} | {ids} |"
+
+
+def _test(node: str, failed: frozenset[str]) -> str:
+    marks = ("● " if is_real(node) else "") + ("" if seen.name(node) in failed else "○ ")
+    return f"{marks}`{seen.name(node)}`"
+
+
+def _sums(states: list[str]) -> str:
+    counts = ", ".join(f"{states.count(one)} {one}" for one in ("held", "shown", "partly", "open"))
+    return (
+        f"{len(states)} defects: {counts}. *Held*: each test that needs no real servers failed under a mutant of its\n"
+        "row. *Shown*: at least one of them has not failed under a mutant. *Partly*: the row names what is still open."
+    )

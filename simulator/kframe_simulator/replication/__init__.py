@@ -1,0 +1,1 @@
+"""Broker models in scenarios, and the conversion between their messages and the controller's."""

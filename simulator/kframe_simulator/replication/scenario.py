@@ -1,0 +1,175 @@
+"""Scenarios whose brokers replicate: what broker models send is carried to each other, the controller and storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kframe.core.brokers import alter_partition
+from kframe.errors import ErrorCode, ScenarioError
+from kframe.model.events import TopicPartition
+from kframe.model.ids import NO_STATE
+from kframe.model.topics import UNSET
+from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.config import BROKER_ONLY, BrokerConfig
+from kframe_simulator.broker.messages import Produce, ProduceResponse
+from kframe_simulator.broker.outgoing import (
+    AlterPartition,
+    AlterPartitionResponse,
+    CloseSession,
+    NotifyIsrChanges,
+    NotifyLogDirFailure,
+    Outgoing,
+    Peer,
+    WriteState,
+    WriteStateResponse,
+)
+from kframe_simulator.replication.orders import alter_partition_event, alter_partition_reply
+from kframe_simulator.replication.transport import ReplicatingBrokers
+
+if TYPE_CHECKING:
+    from kframe.scenario.runner import ScenarioRunner
+
+#: So often may brokers and controller answer each other while the clock stands.
+ROUNDS_MAX: Final = 10_000
+#: How long producers of a scenario wait.
+TIMEOUT_MS: Final = 3_000
+_WAKE: Final = "replication/wake"
+
+
+class Replication:
+    """The network of a scenario: it loses nothing and takes no time."""
+
+    def __init__(self, runner: ScenarioRunner, settings: Mapping[str, object], source: str) -> None:
+        """``settings`` are those of the scenario; raises ConfigError that names ``source`` and the key."""
+        self._runner = runner
+        self.controller_settings = {key: value for key, value in settings.items() if key not in BROKER_ONLY}
+        """Without those that only brokers know."""
+        self.brokers = ReplicatingBrokers(runner.clock, BrokerConfig.of(settings, source))
+        """The controller's transport."""
+        self._asked: list[tuple[Broker, int, Future[AlterPartitionResponse]]] = []
+        self._acked: dict[int, ProduceResponse] = {}
+        self._produced = 0
+        self._rounds = 0
+        self._rounds_at = -1.0
+
+    @property
+    def models(self) -> Mapping[int, Broker]:
+        """Every broker that was ever registered, by id."""
+        return self.brokers.models
+
+    def follow(self) -> None:
+        """Take note of registrations and topic settings, after whatever a step has done."""
+        self.brokers.follow(self._runner.storage.registrations())
+        topics = self._runner.storage.stored().topics
+        for name in topics.names:
+            index = topics.find(name)
+            if index is not None:
+                least = int(topics.min_insync[index])
+                for model in self.brokers.models.values():
+                    model.configure_topic(name, None if least == UNSET else least)
+
+    def carry(self) -> bool:
+        """Carry what brokers send now; returns whether there was anything. Raises ScenarioError if it never ends."""
+        now = self._runner.clock.now_ms()
+        busy = self._bring_answers(now)
+        for model in self.brokers.awake():
+            for out in model.tick(now):
+                busy = True
+                self._deliver(model, out, now)
+        self._count(busy, now)
+        wakes_at = min((model.wakes_at for model in self.brokers.awake()), default=float("inf"))
+        if wakes_at < float("inf"):
+            self._runner.clock.schedule(_WAKE, max(wakes_at - now, 0.0), _nothing)
+        return busy
+
+    def _count(self, busy: bool, now: float) -> None:
+        self._rounds = self._rounds + 1 if busy and now == self._rounds_at else 0
+        self._rounds_at = now
+        if self._rounds > ROUNDS_MAX:
+            where = f"{self._runner.scenario.source}: at {now:g} ms"
+            raise ScenarioError(where, "brokers and controller that answer each other without end", "rest")
+
+    def _bring_answers(self, now: float) -> bool:
+        """Bring leaders what the controller has answered by now."""
+        done = [one for one in self._asked if one[2].done()]
+        self._asked = [one for one in self._asked if not one[2].done()]
+        for model, number, future in done:
+            model.answered(number, None if future.exception() else future.result(), now)
+        return bool(done)
+
+    def _deliver(self, model: Broker, out: Outgoing, now: float) -> None:
+        message, storage = out.message, self._runner.storage
+        if out.peer is Peer.BROKER:
+            peer = self.brokers.models.get(out.peer_id)
+            deaf = peer is None or self.brokers.mute(out.peer_id)
+            model.answered(out.number, None if deaf else peer.handle(message, now), now)  # type: ignore[arg-type,union-attr]
+        elif isinstance(message, AlterPartition):
+            self._asked.append((model, out.number, self._ask(message)))
+        elif isinstance(message, WriteState):
+            model.answered(out.number, self._write(message), now)
+        elif isinstance(message, NotifyIsrChanges):
+            storage.notify_isr_changes(message.partitions)
+        elif isinstance(message, NotifyLogDirFailure):
+            storage.notify_log_dir_event(message.broker_id)
+        elif isinstance(message, CloseSession):
+            storage.unregister_brokers([message.broker_id])
+        elif isinstance(message, ProduceResponse):
+            self._acked[out.peer_id] = message
+
+    def _ask(self, message: AlterPartition) -> Future[AlterPartitionResponse]:
+        loop = self._runner.loop
+
+        def read(response: alter_partition.AlterPartitionResponse) -> AlterPartitionResponse:
+            return alter_partition_reply(loop.controller.cluster, message, response)
+
+        return loop.submit(partial(alter_partition_event, message), read)
+
+    def _write(self, message: WriteState) -> WriteStateResponse:
+        """Write a state if it is still the one that the leader knows."""
+        view = self._runner.stored(message.partition)
+        written = view is not None and view.partition_epoch == message.partition_epoch != NO_STATE
+        if written:
+            self._runner.storage.write_state(*message.partition, isr=message.isr)
+            view = self._runner.stored(message.partition)
+        if view is None or view.partition_epoch == NO_STATE:
+            return WriteStateResponse(False, None)
+        leader = -1 if view.leader is None else view.leader
+        stored = WriteState(
+            message.partition, leader, view.leader_epoch, tuple(view.isr), view.controller_epoch, int(view.recovery),
+            view.partition_epoch,
+        )  # fmt: skip
+        return WriteStateResponse(written, stored)
+
+    def produce(self, key: TopicPartition, records: int, acks: int) -> str:
+        """Send records to the leader that storage names, one after the other; the first error, or NONE."""
+        view = self._runner.stored(key)
+        leader = self.brokers.models.get(-1 if view is None or view.leader is None else view.leader)
+        if leader is None:
+            return ErrorCode.LEADER_NOT_AVAILABLE.name
+        for _ in range(records):
+            error = self._produce(leader, key, acks)
+            if error is not ErrorCode.NONE:
+                return error.name
+        return ErrorCode.NONE.name
+
+    def _produce(self, leader: Broker, key: TopicPartition, acks: int) -> ErrorCode:
+        runner, self._produced = self._runner, self._produced + 1
+        number = self._produced
+        if not leader.running or self.brokers.mute(leader.broker_id):
+            return ErrorCode.REQUEST_TIMED_OUT
+        request = Produce(key, number, acks, TIMEOUT_MS, number)
+        response = leader.handle(request, runner.clock.now_ms())
+        runner.rest()
+        if response is None and acks != 0 and number not in self._acked:
+            runner.clock.advance(TIMEOUT_MS / 1_000, runner.rest)
+        answer = response or self._acked.pop(number, None)
+        if acks == 0:
+            return ErrorCode.NONE
+        return answer.error if isinstance(answer, ProduceResponse) else ErrorCode.REQUEST_TIMED_OUT
+
+
+def _nothing() -> None:
+    """A timer that only makes the clock stop here; whoever moves it carries then."""

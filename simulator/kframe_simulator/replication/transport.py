@@ -1,0 +1,101 @@
+"""The transport between a controller and broker models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from kframe.embedded.brokers import REQUEST_TIMEOUT_MS, Channel, Delivery, EmbeddedBrokers
+from kframe.embedded.clock import VirtualClock
+from kframe.errors import ErrorCode
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Event
+from kframe.model.requests import ControlRequests
+from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.broker.messages import ControlResponse
+from kframe_simulator.replication.orders import Control, Order, orders, split
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ordered(Delivery):
+    order: Order
+
+
+class ReplicatingBrokers(EmbeddedBrokers):
+    """Implements ``ports.Transport``: models take every request at once and answer it by Kafka's rules.
+
+    What a scenario says of answers comes before that: a request with an error is not shown to the model, nor are
+    partitions with one. A broker that is silent for all three requests stands still altogether. Who carries what models
+    send of themselves is not said here; ``kframe.scenario`` does, and the simulator.
+    """
+
+    def __init__(
+        self, clock: VirtualClock, config: BrokerConfig | None = None, request_timeout_ms: int = REQUEST_TIMEOUT_MS
+    ) -> None:
+        super().__init__(clock, request_timeout_ms)
+        self._config = config
+        self.models: dict[int, Broker] = {}
+        """Every broker that was ever registered, by id."""
+        self._unseen: dict[int, Delivery] = {}
+        """What brokers that stand still have received, and will look at when they go on."""
+
+    def follow(self, registrations: Iterable[Registration]) -> None:
+        """Let models live and die as their registrations do: whoever is registered anew has been down."""
+        now, present = self._clock.now_ms(), {one.broker_id: one for one in registrations}
+        for broker_id, model in self.models.items():
+            registered = present.get(broker_id)
+            if model.running and (registered is None or registered.broker_epoch != model.broker_epoch):
+                model.crash(now)
+        for broker_id, registered in present.items():
+            model = self.models.setdefault(broker_id, Broker(broker_id, registered.rack, self._config))
+            if not model.running:
+                model.start(registered.broker_epoch, now)
+
+    def awake(self) -> list[Broker]:
+        """The models that run and do not stand still, by id."""
+        return [self.models[one] for one in sorted(self.models) if self.models[one].running and not self.mute(one)]
+
+    def mute(self, broker_id: int) -> bool:
+        """Whether a scenario has told a broker to stand still."""
+        return self._answers.mute(broker_id)
+
+    def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
+        """A broker loses the logs of these partitions, and answers KAFKA_STORAGE_ERROR for them from now on."""
+        names = tuple(partitions)
+        super().fail_log_dir(broker_id, names)
+        for name in names:
+            self.models[broker_id].fail_log(split(name), self._clock.now_ms())
+
+    def _deliveries(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[Delivery]:
+        return (_Ordered(order.shown, order.rows, order.batch, order) for order in orders(cluster, requests))
+
+    def _answer(self, delivery: Delivery) -> Event | None:
+        assert isinstance(delivery, _Ordered)
+        order = delivery.order
+        if self.mute(order.broker_id):
+            self._unseen[order.broker_id] = delivery
+            return None
+        model, (top, named) = self.models.get(order.broker_id), self._answers.errors(order.shown)
+        if top is not ErrorCode.NONE or model is None:
+            return order.event(ControlResponse(top))
+        said = {split(name): error for name, error in named.items()}
+        response = model.handle(_without(order.request, said), self._clock.now_ms())
+        if not isinstance(response, ControlResponse):
+            return None
+        return order.event(ControlResponse(response.error, {**response.errors, **said}))
+
+    def _answered(self, channel: Channel) -> None:
+        delivery = channel.in_flight
+        if delivery is not None and self._unseen.pop(delivery.request["broker"], None) is delivery:
+            channel.answer = self._answer(delivery)
+        super()._answered(channel)
+
+
+def _without(request: Control, keys: Iterable[tuple[str, int]]) -> Control:
+    """A request without some of its partitions."""
+    left = {key: one for key, one in request.partitions.items() if key not in set(keys)}
+    return request if len(left) == len(request.partitions) else msgspec.structs.replace(request, partitions=left)

@@ -1,0 +1,1 @@
+"""Exhaustive search of the states of a small cluster."""

@@ -1,0 +1,62 @@
+"""``python -m kframe_simulator.search`` (``make search``): search ``worlds.py`` and print what was covered."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.records import describe_machine
+from kframe_simulator.search.explore import Report, replay, search, text
+from kframe_simulator.search.subject import quiet
+from kframe_simulator.search.world import World
+from kframe_simulator.search.worlds import WORLDS, Searched
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Search, or replay a path; 1 if a law is broken."""
+    parser = argparse.ArgumentParser(prog="python -m kframe_simulator.search", description=__doc__)
+    parser.add_argument("--world", action="append", choices=WORLDS, help="only this one; may be given again")
+    parser.add_argument("--depth", type=int, help="steps from the root, in place of each world's own")
+    parser.add_argument("--replay", type=Path, help="a file with a path as it was printed, to be played in the world")
+    arguments = parser.parse_args(words)
+    chosen = {name: WORLDS[name] for name in arguments.world or WORLDS}
+    if arguments.replay is not None:
+        return _replay(next(iter(chosen.values())), arguments.replay.read_text().splitlines())
+    for key, value in describe_machine().items():
+        print(f"{key}: {value}")
+    print("\n| world | depth | states | steps | at rest | steps of the core | processor seconds |\n" + "|---" * 7 + "|")
+    failed = [name for name, one in chosen.items() if _search(name, one, arguments.depth or one.depth).found]
+    return 1 if failed else 0
+
+
+def _search(name: str, searched: Searched, depth: int) -> Report:
+    gc.disable()  # millions of tuples that stay, and no cycles among them
+
+    def note(level: int, states: int, transitions: int, seconds: float) -> None:
+        print(f"{name}: depth {level}, {states:,} new states, {transitions:,} steps, {seconds:.0f} s", file=sys.stderr)
+
+    report = search(World(searched.options), depth, note)
+    gc.enable()
+    print(
+        f"| {name} | {report.depth} | {report.states:,} | {report.transitions:,} | {report.rested:,} "
+        f"| {report.core_steps:,} | {report.seconds:.0f} |",
+        flush=True,
+    )
+    if report.found is not None:
+        print("\n".join([*report.found.broken, "after", *(text(label) for label in report.found.path)]))
+    return report
+
+
+def _replay(searched: Searched, path: Sequence[str]) -> int:
+    last = replay(World(searched.options), [line.strip() for line in path if line.strip()])
+    broken = last.broken if last is not None else ()
+    print("\n".join(broken) or "nothing is broken")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    with quiet():
+        sys.exit(main())

@@ -1,0 +1,44 @@
+"""What a broker can do by itself, worked out once for each of its values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kframe_simulator.search import brokers as rules
+from kframe_simulator.search.values import Broker, Label, Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What a broker can do by itself: labels, and the numbers of what it becomes."""
+
+    leads: bool
+    proposals: tuple[tuple[Label, int], ...]
+    heard: tuple[Label, int] | None
+    back: tuple[Label, int, int]
+    """With its next broker epoch."""
+    died: tuple[Label, int]
+    lapses: Label
+    leaving: tuple[Label, int] | None
+
+
+def alone(own: int, broker: Broker, pool: Pool) -> Alone:
+    """What broker ``own`` can do; ``pool`` numbers what it becomes."""
+    back = broker._replace(epoch=broker.epoch + 1) if broker.up else rules.started(broker)
+    leaving = None
+    if broker.up and broker.controller and broker.leaving == (0, 0):
+        asking = broker._replace(leaving=(broker.controller, broker.epoch))
+        leaving = ("broker", own, "asks to shut down"), pool.number(asking)
+    proposed = rules.proposals(own, broker) if broker.up else []
+    heard = ("broker", own, "reads the answer", broker.answer)
+    return Alone(
+        leads=rules.leads(own, broker),
+        proposals=tuple(
+            (("broker", own, "proposes ISR", isr), pool.number(rules.propose(broker, isr))) for isr in proposed
+        ),
+        heard=(heard, pool.number(rules.hear(broker))) if broker.answer and broker.up else None,
+        back=(("broker", own, "registers again" if broker.up else "starts"), pool.number(back), back.epoch),
+        died=(("broker", own, "dies"), pool.number(rules.died(broker))),
+        lapses=("broker", own, "loses its registration"),
+        leaving=leaving,
+    )

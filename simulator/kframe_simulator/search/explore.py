@@ -1,0 +1,134 @@
+"""Breadth first over all states: the first violation found lies at the end of a shortest path."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kframe_simulator.search.values import Label
+from kframe_simulator.search.world import State, World
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A violation, and the shortest way to it."""
+
+    broken: tuple[str, ...]
+    path: tuple[Label, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a search has covered."""
+
+    depth: int
+    """Every state within so many steps of the root was seen, and every step to it; the laws at rest were held by those
+    that are nearer."""
+    states: int
+    transitions: int
+    levels: tuple[int, ...]
+    """New states by their distance from the root."""
+    rested: int
+    """States in which nothing was under way."""
+    core_steps: int
+    """Small steps that the real core performed; all others were looked up."""
+    seconds: float
+    """Of the processor."""
+    found: Found | None
+
+
+def search(
+    world: World, depth: int, note: Callable[[int, int, int, float], None] = lambda *_: None, most: int = 0
+) -> Report:
+    """Search all states within ``depth`` steps of the root, or up to the first violation.
+
+    ``note`` hears of each level: distance, new states, transitions so far, seconds of the processor. ``most`` states
+    end the search after the level in which they are reached (0: any number); ``depth`` of the report is what was done.
+    """
+    began, opening = time.process_time(), list(world.opening())
+    root, broken = opening[-1].state, [one for one in opening if one.broken]
+    numbers: dict[State, int] = {root: 0}
+    parents, labels = array("q", [-1]), array("i", [-1])
+    frontier, levels, transitions, rested = [root], [1], 0, 0
+    found: Found | None = None
+    if broken:
+        found = Found(broken[0].broken, tuple(one.label for one in opening[: opening.index(broken[0]) + 1]))
+    while frontier and len(levels) <= depth and found is None and not (most and len(numbers) >= most):
+        ahead: list[State] = []
+        for state in frontier:
+            own = numbers[state]
+            successors, resting = world.expand(state)
+            rested += resting is not None
+            if resting:
+                found = Found(tuple(resting), _path(world, parents, labels, own))
+                break
+            for position, successor in enumerate(successors if found is None else ()):
+                transitions += 1
+                if successor.broken:  # look on whether a state as near as this one breaks a law at rest
+                    found = Found(successor.broken, (*_path(world, parents, labels, own), successor.label))
+                    break
+                if successor.state not in numbers:
+                    numbers[successor.state] = len(numbers)
+                    parents.append(own)
+                    labels.append(position)
+                    ahead.append(successor.state)
+        if found is not None:
+            break
+        frontier = ahead
+        levels.append(len(ahead))
+        note(len(levels) - 1, len(ahead), transitions, time.process_time() - began)
+    steps = sum(subject.performed for subject in world.subjects.values())
+    return Report(
+        len(levels) - 1, len(numbers), transitions, tuple(levels), rested, steps, time.process_time() - began, found
+    )
+
+
+def _path(world: World, parents: array[int], labels: array[int], number: int) -> tuple[Label, ...]:
+    """The steps that led to a state, played again from the root."""
+    positions: list[int] = []
+    while parents[number] >= 0:
+        positions.append(labels[number])
+        number = parents[number]
+    state, path = world.root(), list[Label]()
+    for position in reversed(positions):
+        successor = world.expand(state)[0][position]
+        path.append(successor.label)
+        state = successor.state
+    return tuple(path)
+
+
+def text(label: Label) -> str:
+    """A step for people, and for ``replay``."""
+    who, number, what, *more = label
+    return " ".join([f"{who} {number}" if number else str(who), str(what), *(_said(one) for one in more)])
+
+
+def _said(one: Any) -> str:
+    match one:
+        case ("U", _, _, live):
+            return f"UpdateMetadata({list(live)} live)"
+        case ("L", controller_epoch, _, leader, leader_epoch, isr, *_):
+            return f"LeaderAndIsr(leader {leader}, epoch {leader_epoch}, ISR {list(isr)}, by epoch {controller_epoch})"
+        case ("S", _, _, leader_epoch, _):
+            return f"StopReplica(epoch {leader_epoch})"
+    return str(one)
+
+
+def replay(world: World, path: Sequence[str]) -> Found | None:
+    """Play steps, as ``text`` has them, from the root; what the last one breaks, or the rest that it leads to, if
+    anything. Raises ValueError if a step is not possible."""
+    state, broken = world.root(), tuple[str, ...]()
+    labels: list[Label] = []
+    for wanted in path:
+        successors, _ = world.expand(state)
+        found = next((one for one in successors if text(one.label) == wanted), None)
+        if found is None:
+            possible = "\n".join(text(one.label) for one in successors)
+            raise ValueError(f"not possible here: {wanted}\npossible:\n{possible}")
+        state, broken = found.state, found.broken
+        labels.append(found.label)
+    broken += tuple(world.expand(state)[1] or ())
+    return Found(broken, tuple(labels)) if broken else None

@@ -1,0 +1,204 @@
+"""Laws of the small world (``reliability.md`` section 2), each a function that names what is broken.
+
+Held in every state or at every step: I1 to I6, I8 to I10, I14 to I18, I21, I22, I25, I26, I28, I29; at rest: I12, L1 to
+L3, L6. With unclean elections on, I7 takes the place of I6 and I10. Not shown here: I11 (there is one record), I13
+(channels are queues by construction), I19, I20 and I23 (topics do not come, go or grow), I27 and I30 (time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
+from kframe.model.ids import PartitionState
+from kframe_simulator.search.subject import Node
+from kframe_simulator.search.values import BROKERS, NOBODY, Broker, Message, Seat, Stored
+
+#: Reasons for which a core gives the role up without having failed.
+_SOUND: Final = {"our session with storage expired", "our session does not hold the role any more"}
+
+
+def written(before: Stored, after: Stored, seat: Seat, node: Node, unclean: bool) -> Iterator[str]:
+    """What a write of the state breaks; ``node`` is the writer as it asked for it."""
+    if after.state_epoch != seat.claim or seat.claim != before.controller_epoch:
+        yield f"I2: a write under controller epoch {after.state_epoch}, while {before.controller_epoch} is in office"
+    yield from _members(after)
+    by_leader = 1 <= seat.task <= 3 and after.leader_epoch == before.leader_epoch
+    if after.leader_epoch != before.leader_epoch + (0 if by_leader else 1):
+        yield f"I8: leader epoch {before.leader_epoch} becomes {after.leader_epoch}"
+    if by_leader:
+        if after.leader != before.leader or after.leader != seat.task:
+            yield f"I8: an AlterPartition of broker {seat.task} makes leader {before.leader} {after.leader}"
+        joined = [one for one in after.isr if one not in before.isr and one not in _eligible(node)]
+        if joined:
+            yield f"I4: {joined} join the ISR, registered are {node.known}, shutting down {node.leaving}"
+        return
+    if not set(after.isr) <= set(before.isr) and not unclean:
+        yield f"I6: the controller itself adds to the ISR, {before.isr} to {after.isr}"
+    if after.leader not in (NOBODY, before.leader):
+        yield from _elected(before, after, node, unclean)
+
+
+def _last(after: Stored) -> bool:
+    """The last member stays in the ISR even where it has left the assignment, as in Kafka."""
+    return after.leader == NOBODY and len(after.isr) == 1
+
+
+def _members(after: Stored) -> Iterator[str]:
+    if (
+        not after.isr
+        or len(set(after.isr)) != len(after.isr)
+        or (not set(after.isr) <= set(after.assigned) and not _last(after))
+    ):
+        yield f"I5: ISR {after.isr}"
+    elif after.leader != NOBODY and after.leader not in after.isr:
+        yield f"I4, I5: leader {after.leader} is not in ISR {after.isr}"
+
+
+def _eligible(node: Node) -> list[int]:
+    return [one for one, epoch in zip(BROKERS, node.known, strict=True) if epoch and one not in node.leaving]
+
+
+def _elected(before: Stored, after: Stored, node: Node, unclean: bool) -> Iterator[str]:
+    eligible = _eligible(node)
+    if after.leader not in eligible:
+        yield f"I4: leader {after.leader} is elected, eligible are {eligible}"
+    clean = [one for one in before.assigned if one in eligible and one in before.isr]
+    staying = [one for one in clean if one in node.assigned[0]]
+    if clean and after.leader not in (clean[0], *staying[:1]):
+        yield f"I6: leader {after.leader} is elected, the first eligible of ISR {before.isr} is {clean[0]}"
+    if not clean and not unclean:
+        yield f"I6: leader {after.leader} is elected from outside ISR {before.isr}"
+    if not clean and (after.isr != (after.leader,) or after.recovery != 1):
+        yield f"I7: after an unclean election ISR {after.isr}, recovery {after.recovery}"
+
+
+def assigned(before: Stored, after: Stored, seat: Seat, target: tuple[int, ...]) -> Iterator[str]:
+    """I21 and I22: the assignment changes when an operator asks, and when its target is in sync."""
+    has, now = _assignment(before), _assignment(after)
+    if has == now:
+        return
+    given_up = not after.adding and set(after.assigned) == set(before.assigned) - set(before.adding)
+    ended = not after.adding and not after.removing and not given_up
+    if seat.task != 20 and not ended:
+        yield f"I21: assignment {has} becomes {now}"
+    if ended and after.assigned != target:
+        yield f"I21: assignment {has} ends as {now}, asked for was {target}"
+    if ended and not set(target) <= set(before.isr):
+        yield f"I22: assignment {has} ends with ISR {before.isr}"
+
+
+def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
+    return stored.assigned, stored.adding, stored.removing
+
+
+def told(messages: Sequence[tuple[int, Message]], node: Node, seat: Seat, unheard: set[int]) -> Iterator[str]:
+    """What a batch breaks; ``node`` is the core as it sends it. ``unheard`` are brokers that were connected to and told
+    nothing yet."""
+    for broker, message in messages:
+        yield from _message(broker, message, node, seat, broker in unheard)
+        unheard.discard(broker)
+
+
+def _message(broker: int, message: Message, node: Node, seat: Seat, first: bool) -> Iterator[str]:
+    kind, controller_epoch, broker_epoch = message[:3]
+    if controller_epoch != seat.claim:
+        yield f"I1: a request under controller epoch {controller_epoch} by the one of {seat.claim}"
+    if not node.known[broker - 1] or broker_epoch != node.known[broker - 1]:
+        yield f"I15, I17: a request for broker {broker} of epoch {broker_epoch}, known are {node.known}"
+    alive = {one for one, epoch in zip(BROKERS, node.known, strict=True) if epoch}
+    if first and (kind != "U" or set(message[3]) != alive):
+        yield f"I14: the first request for broker {broker} is {message}, alive are {sorted(alive)}"
+    if kind == "U" and not set(message[3]) <= alive:
+        yield f"I17: brokers {message[3]} are told to be alive, known are {node.known}"
+    if kind == "L" and (message[3:8] != _as_told(node)):
+        yield f"I12: broker {broker} is told {message}, remembered is {node.state}"
+    replicas, _, removing = node.assigned
+    if kind == "S" and message[4] and ((broker in replicas and broker not in removing) or broker in node.state[2]):
+        yield f"I18: broker {broker} is to delete its replica, assigned are {replicas}, in sync {node.state[2]}"
+
+
+def _as_told(node: Node) -> tuple[Any, ...]:
+    leader, leader_epoch, isr, _, _, partition_epoch = node.state
+    return leader, leader_epoch, tuple(isr), partition_epoch, node.assigned[0]
+
+
+def moved(before: Node, after: Node) -> Iterator[str]:
+    """I25: what the state machines were in and are in now."""
+    if not (before.active and after.active and before.moves):
+        return
+    (partition, replicas), (partition_now, replicas_now) = before.moves, after.moves
+    if partition != PartitionState.NON_EXISTENT and not _may(PARTITION_TRANSITIONS, partition, partition_now):
+        yield f"I25: the partition goes from {partition.name} to {partition_now.name}"
+    for broker, one in replicas:
+        now = dict(replicas_now).get(broker)
+        if now is not None and one.name != "NON_EXISTENT" and not _may(REPLICA_TRANSITIONS, one, now):
+            yield f"I25: the replica on {broker} goes from {one.name} to {now.name}"
+
+
+def _may(moves: Any, start: Any, end: Any) -> bool:
+    """Whether legal moves lead there; none of them by way of nothing, since what is deleted has left its place."""
+    reached, left = {start}, [start]
+    while left:
+        fresh = {one for one in moves[left.pop()] - reached if one.name != "NON_EXISTENT"}
+        reached |= fresh
+        left += fresh
+    return end in reached
+
+
+def acted(acts: Sequence[tuple[Any, ...]], seat: Seat, failed: bool, over: bool) -> Iterator[str]:
+    """I26 and I29: what the core did unasked or left undone in a step. ``failed``: storage had failed; ``over``: the
+    operation has ended."""
+    replies = [content[0] for kind, *content in acts if kind == "reply"]
+    if seat.task and replies not in (([seat.task],) if over else ([], [seat.task])):
+        yield f"I26: the request {seat.task} was answered {replies}"
+    for kind, *content in acts:
+        if kind == "raised" or (kind == "resigned" and not failed and content[0] not in _SOUND):
+            yield f"I29: the core failed: {content[0]}"
+
+
+def silent(given: tuple[Any, ...], node: Node, seat: Seat) -> Iterator[str]:
+    """I3: who has heard that the role is lost is controller no more."""
+    lost = given[0] == "SessionExpired" or (given[:2] == ("done", "ReadController") and not given[3])
+    if lost and node.active:
+        yield f"I3: still controller under epoch {node.controller_epoch}, although the loss of the role was heard"
+
+
+def remembered(node: Node, seat: Seat, stored: Stored) -> Iterator[str]:
+    """I9 and I24 between two events: the controller that wrote last remembers what it wrote."""
+    if not node.active or stored.state_epoch != node.controller_epoch or seat.claim != node.controller_epoch:
+        return
+    has = (stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.state_epoch, stored.version)
+    if node.state != has:
+        yield f"I9: stored is {has}, its writer remembers {node.state}"
+    if seat.claim == stored.controller_epoch and node.assigned != _assignment(stored):
+        yield f"I9: assigned is {_assignment(stored)}, the controller remembers {node.assigned}"
+
+
+def kept(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
+    """I10, in every state with a committed record."""
+    if stored.leader != NOBODY and not brokers[stored.leader - 1].has:
+        yield f"I10: leader {stored.leader} of epoch {stored.leader_epoch} lacks the committed record"
+
+
+def at_rest(stored: Stored, brokers: Sequence[Broker], node: Node | None) -> Iterator[str]:
+    """I12, L1 and L2, when nothing is under way any more; ``node`` is the owner's of the role."""
+    if node is None or not node.active:
+        yield "L2: nobody is controller"
+        return
+    if node.known != stored.registered:
+        yield f"L6: registered are {stored.registered}, the controller knows {node.known}"
+    able = [one for one in stored.isr if stored.registered[one - 1] and one not in node.leaving]
+    if able and (stored.leader == NOBODY or not stored.registered[stored.leader - 1]):
+        yield f"L1: leader {stored.leader}, although {able} of the ISR are able"
+    if stored.leader == NOBODY or not stored.registered[stored.leader - 1]:
+        return
+    target = {one for one in stored.assigned if one not in stored.removing}
+    if (stored.adding or stored.removing) and target <= set(stored.isr):
+        yield f"L3: {_assignment(stored)} does not end, ISR {stored.isr}"
+    for one in stored.assigned:
+        broker = brokers[one - 1]
+        has = (broker.leader, broker.leader_epoch)
+        if stored.registered[one - 1] and one not in node.leaving and has != (stored.leader, stored.leader_epoch):
+            yield f"I12: broker {one} follows {has}, stored is {(stored.leader, stored.leader_epoch)}"

@@ -1,0 +1,359 @@
+"""kframe's real core as a table of small steps: (state of a controller, what it is given) → (state, what it does).
+
+An operation of the core is a generator and cannot be copied. A controller between two events is copied (``twin``); one
+in the middle of an operation is such a copy, the event, and the answers so far, given again. Both are made once: each
+small step of the core is performed for the first global state that needs it, and looked up for all others. That is what
+makes millions of global states affordable.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.core.admin.topic_requests import ReassignmentResponse
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
+from kframe.core.context import Context
+from kframe.core.controller import Controller
+from kframe.core.selectors.leader_selection import Selection
+from kframe.embedded.describe import Api, describe_requests
+from kframe.errors import ControllerFenced, ErrorCode, StoreError
+from kframe.model import asks, effects, events
+from kframe.model.brokers import Registration
+from kframe.model.changes import StoredStates, WriteCode, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged
+from kframe.model.config import ControllerConfig
+from kframe.model.ids import ReplicaFlag
+from kframe.model.tables import Targets
+from kframe_simulator.search.values import BROKERS, Message, Request, Stored
+
+TOPIC: Final = "t"
+TOPIC_ID: Final = bytes(15) + b"\1"
+#: What the core reads and nobody in this world ever changes: answered at once.
+UNCHANGING: Final[dict[type[Any], Callable[[Any], Any]]] = {
+    asks.ReadDeletions: lambda _: frozenset(),
+    asks.ReadReassignments: lambda _: None,
+    asks.ReadPreferredElection: lambda _: None,
+}
+#: What a node of a controller is known by between two events, and what is left out because it decides nothing: meters,
+#: gauges, and indexes that are made again from the columns.
+CONTROLLER_HAS: Final = {
+    "controller_id", "config", "selection", "active_controller", "counters", "failures", "_context", "_operation",
+    "_event", "_claimed", "log",
+}  # fmt: skip
+KEPT: Final = {"cluster", "controller_id", "controller_epoch", "term"}
+LEFT_OUT: Final = {"config", "selection", "counters", "gauges", "replica_index", "log"}
+
+#: Controllers in the middle of an operation that are kept for their next step, which they can take once.
+AT_WORK_MOST: Final = 5_000
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """While the same events are handled again and again, nobody wants to read of them."""
+    log = logging.getLogger("kframe")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A state of one controller's core."""
+
+    ask: tuple[Any, ...] | None
+    """What it waits for; None between events."""
+    active: bool
+    controller_epoch: int
+    known: tuple[int, int, int] = (0, 0, 0)
+    """Broker epochs of the registrations that it knows, 0 for none."""
+    leaving: tuple[int, ...] = ()
+    """Who it knows to be shutting down."""
+    state: tuple[Any, ...] = ()
+    """Leader, leader epoch, ISR, recovery, controller epoch and partition epoch, as it remembers them."""
+    moves: tuple[Any, ...] = ()
+    """Its PartitionState, and each replica's broker and ReplicaState."""
+    assigned: tuple[tuple[int, ...], ...] = ()
+    """Replicas, those being added, those being removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """How a node is made: from a controller between two events, by what it is given."""
+
+    resting: int
+    given: tuple[Any, ...]
+
+
+class Subject:
+    """All states of one controller's core that were met."""
+
+    def __init__(self, controller: int, config: ControllerConfig) -> None:
+        self.controller = controller
+        self.nodes: list[Node] = []
+        self.performed = 0
+        """Small steps of the core performed, not looked up; those given again are not counted."""
+        self._config = config
+        self._recipes: list[_Recipe] = []
+        self._resting: dict[int, Controller] = {}
+        self._at_work: dict[int, Controller] = {}
+        self._numbers: dict[Any, int] = {}
+        self._steps: dict[tuple[int, Any], tuple[int, tuple[Any, ...]]] = {}
+        self.fresh = self._rest(Controller(controller, config, Selection({})))
+
+    def step(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+        """Give the core an event or an answer; return its next state and what it does on the way, in order."""
+        key = node, given
+        found = self._steps.get(key)
+        if found is None:
+            found = self._steps[key] = self._perform(node, given)
+        return found
+
+    def resting(self) -> Iterator[Controller]:
+        """One controller for each state between two events; only to be looked at."""
+        yield from self._resting.values()
+
+    def _perform(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+        self.performed += 1
+        recipe, controller = self._recipes[node], self._at_work.pop(node, None)
+        if controller is None:
+            controller = twin(self._resting[recipe.resting])
+            for earlier in recipe.given:
+                _run(controller, earlier)
+        try:
+            ask, done = _run(controller, given)
+        except Exception as error:  # whatever the core raises is what the search looks for
+            return self.fresh, (("raised", f"{type(error).__name__}: {error}"),)
+        if ask is None:
+            return self._rest(controller), done
+        recipe = _Recipe(recipe.resting, (*recipe.given, given))
+        number = self._number(recipe, look(controller, ask), recipe)
+        if len(self._at_work) < AT_WORK_MOST:
+            self._at_work[number] = controller
+        return number, done
+
+    def _rest(self, controller: Controller) -> int:
+        node = look(controller, None)
+        number = self._number((node, identity(controller)), node, None)
+        self._resting.setdefault(number, controller)
+        return number
+
+    def _number(self, key: Any, node: Node, recipe: _Recipe | None) -> int:
+        number = self._numbers.setdefault(key, len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(node)
+            self._recipes.append(recipe or _Recipe(number, ()))
+        return number
+
+
+def twin(controller: Controller) -> Controller:
+    """An independent copy of a controller between two events."""
+    copy = Controller(controller.controller_id, controller.config, controller.selection)
+    copy.active_controller, copy._claimed = controller.active_controller, controller._claimed
+    if controller._context is not None:
+        has, cluster = controller._context, controller._context.cluster.copy()
+        copy._context = Context(cluster, has.config, has.selection, has.controller_id, has.controller_epoch)
+        copy._context.term = deepcopy(has.term)
+        assert not has.term.delayed_replies, "no request of these simulations has a delayed reply"
+    return copy
+
+
+def identity(controller: Controller) -> tuple[Any, ...]:
+    """All that decides what a controller between two events will do, beside what ``look`` tells."""
+    if controller._context is None:
+        return controller.active_controller, controller._claimed
+    has = controller._context
+    p, topics = has.cluster.partitions, has.cluster.topics
+    slots = p.slots_of(np.array([0]))
+    return (
+        controller.active_controller, controller._claimed, has.controller_id,
+        has.term.unclean_by_default, frozenset(has.term.legacy_reassignments.items()),
+        frozenset(has.term.offline_log_dirs), frozenset(has.term.unsaved_topics),
+        frozenset(has.term.unreadable_deletions), p.replica[slots].tobytes(), p.replica_flags[slots].tobytes(),
+        p.reassigning.tobytes(), has.cluster.brokers.broker_epoch.tobytes(), topics.deleting.tobytes(),
+        topics.deletion_started.tobytes(), topics.deletion_halted.tobytes(),
+    )  # fmt: skip
+
+
+def look(controller: Controller, ask: tuple[Any, ...] | None) -> Node:
+    """A controller as a node that waits for ``ask``."""
+    if controller._context is None:
+        return Node(ask, False, -1)
+    cluster = controller.cluster
+    brokers, view = cluster.brokers, cluster.view(0)
+    known = np.where(brokers.registered != 0, brokers.broker_epoch, 0)
+    leaving = brokers.ids_of(np.flatnonzero(brokers.shutting_down))
+    state = (view.leader, view.leader_epoch, view.isr, int(view.recovery), view.controller_epoch, view.partition_epoch)
+    return Node(
+        ask, True, controller.controller_epoch, tuple(known.tolist()), tuple(leaving), state,
+        (view.state, tuple(zip(view.replicas, view.replica_states, strict=True))),
+        (view.replicas, view.adding_replicas, view.removing_replicas),
+    )  # fmt: skip
+
+
+def _run(controller: Controller, given: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Any, ...]]:
+    """One step of the core, and those that follow from what nobody changes. Returns what it asks for, and its acts."""
+    cause, done = _made(given, controller), list[tuple[Any, ...]]()
+    while True:
+        wanted = controller.step(cause)
+        done += [_act(effect, controller) for effect in wanted if not isinstance(effect, effects.Ask)]
+        if not controller.busy:
+            return None, tuple(done)
+        ask = wanted[-1]
+        if type(ask) not in UNCHANGING:
+            return _asked(ask, controller), tuple(done)
+        cause = events.Done(UNCHANGING[type(ask)](ask))
+
+
+def _act(effect: effects.Effect, controller: Controller) -> tuple[Any, ...]:
+    match effect:
+        case effects.OpenChannels(brokers=brokers):
+            return "open", tuple(controller.cluster.brokers.ids_of(brokers))
+        case effects.CloseChannels(brokers=brokers):
+            return "close", tuple(controller.cluster.brokers.ids_of(brokers))
+        case effects.Reply(token=token, response=AlterPartitionResponse(error=error, codes=codes, states=states)):
+            return "reply", token, (int(error), *_answered(codes, states, controller))
+        case effects.Reply(token=token, response=ControlledShutdownResponse(error=error)):
+            return "reply", token, (int(error),)
+        case effects.Reply(token=token, response=ReassignmentResponse(error=error, codes=codes)):
+            return "reply", token, (int(error), *codes.tolist())
+        case effects.Resigned(reason=reason, release=release):
+            return "resigned", reason, release
+    raise NotImplementedError(f"{type(effect).__name__} in the small world")
+
+
+def _answered(codes: Any, states: StoredStates | None, controller: Controller) -> tuple[Any, ...]:
+    if states is None:
+        return ()
+    isr = tuple(controller.cluster.brokers.ids_of(states.isr[0])) if states.found[0] else ()
+    return int(codes[0]), int(states.leader_epoch[0]), int(states.partition_epoch[0]), isr
+
+
+def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
+    match ask:
+        case effects.Send(requests=requests):
+            ids, cluster = controller.cluster.brokers, controller.cluster
+            epochs = dict(zip(ids.ids.tolist(), ids.broker_epoch.tolist(), strict=True))
+            told = describe_requests(cluster, requests)
+            return "send", tuple((one["broker"], _message(one, epochs[one["broker"]])) for one in told)
+        case asks.WriteStates(change=change):
+            assert len(change) == 1, "there is one partition"
+            leader, *isr = controller.cluster.brokers.ids_of([*change.leader, *change.isr[0]])
+            return (
+                "write", leader, int(change.leader_epoch[0]), tuple(isr), int(change.recovery[0]),
+                int(change.expected[0]), change.controller_epoch,
+            )  # fmt: skip
+        case asks.WriteAssignments(table=table):
+            lists = table.replicas, table.adding, table.removing
+            return "assign", *(tuple(one.values.tolist()) for one in lists)
+        case asks.Claim(takeover=takeover):
+            return "claim", takeover
+        case asks.ReadController() | asks.Prepare() | asks.Load() | asks.ReadBrokers() | asks.ReadStates():
+            return (type(ask).__name__,)
+    raise NotImplementedError(f"{type(ask).__name__} in the small world")
+
+
+def _message(request: dict[str, Any], broker_epoch: int) -> Message:
+    epochs, told = (request["controller_epoch"], broker_epoch), request["partitions"].get(f"{TOPIC}-0")
+    match request["api"]:
+        case Api.UPDATE_METADATA:
+            return "U", *epochs, tuple(request["live_brokers"])
+        case Api.LEADER_AND_ISR:
+            assert told is not None
+            return (
+                "L",
+                *epochs,
+                told["leader"],
+                told["leader_epoch"],
+                tuple(told["isr"]),
+                told["partition_epoch"],
+                tuple(told["replicas"]),
+            )
+    assert told is not None
+    return "S", *epochs, told["leader_epoch"], told["delete_partition"]
+
+
+def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | events.Answer:
+    """The real event or answer."""
+    match given:
+        case ("failed", "fenced"):
+            return events.Failed(ControllerFenced("another controller has claimed the role"))
+        case ("failed", _):
+            return events.Failed(StoreError("the session is over"))
+        case ("done", "ReadController", owner, ours):
+            return events.Done(asks.Holder(owner, ours))
+        case ("done", "ReadBrokers", registered):
+            return events.Done(tuple(_registrations(registered)))
+        case ("done", "Load", stored):
+            return events.Done(cluster_of(stored))
+        case ("done", "ReadStates", stored):
+            return events.Done(_read(stored))
+        case ("done", "write", code, version):
+            return events.Done(WriteResult(np.array([code], np.uint8), np.array([version], np.int32)))
+        case ("done", "assign"):
+            return events.Done((WriteCode.OK,))
+        case ("move", *replicas):
+            wanted = Targets.of([((TOPIC, 0), replicas or None)])
+            return events.ReassignmentRequested(wanted, 20)
+        case ("done", _, *value):
+            return events.Done(value[0] if value else None)
+        case ("alter", broker, Request() as request):
+            return events.AlterPartitionRequested(
+                broker, request.broker_epoch, 3, ((TOPIC_ID, 0),), np.array([request.leader_epoch], np.int32),
+                np.array([request.partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([list(request.isr)]),
+                broker, np.full(len(request.isr), -1, np.int64),
+            )  # fmt: skip
+        case ("answered", ErrorCode() as error, broker, controller_epoch):
+            return events.LeaderAndIsrAnswered(broker, error, (), controller_epoch, np.zeros(1, np.int32))
+        case ("leave", broker, broker_epoch):
+            return events.ControlledShutdownRequested(broker, broker_epoch, 10 + broker)
+        case (("Elect" | "ControllerChanged" | "BrokersChanged" | "SessionExpired") as name,):
+            event: events.Event = getattr(events, name)()
+            return event
+    raise NotImplementedError(str(given))
+
+
+def _registrations(registered: tuple[int, ...]) -> Iterator[Registration]:
+    return (Registration(one, epoch) for one, epoch in zip(BROKERS, registered, strict=True) if epoch)
+
+
+def _read(stored: Stored) -> StoredStates:
+    def column(value: int, dtype: type[Any] = np.int32) -> Any:
+        return np.array([value], dtype)
+
+    isr = Ragged.of([[one - 1 for one in stored.isr]])
+    leader = stored.leader - 1 if stored.leader > 0 else stored.leader
+    return StoredStates(
+        rows=column(0), found=column(1, np.bool_), leader=column(leader), leader_epoch=column(stored.leader_epoch),
+        controller_epoch=column(stored.state_epoch), partition_epoch=column(stored.version),
+        recovery=column(stored.recovery, np.uint8), isr=isr,
+    )  # fmt: skip
+
+
+def cluster_of(stored: Stored) -> ClusterState:
+    """What a controller loads; brokers 1 to 3 have indexes 0 to 2."""
+    cluster, read = ClusterState(), _read(stored)
+    cluster.brokers.index_of(BROKERS)
+    names = ("leader", "leader_epoch", "controller_epoch", "partition_epoch", "recovery")
+    values = {name: getattr(read, name) for name in names}
+    replicas = Ragged.of([[one - 1 for one in stored.assigned]])
+    cluster.add_topics([TOPIC], np.array([1], np.int32), replicas, read.isr, values, [TOPIC_ID])
+    for flag, flagged in ((ReplicaFlag.ADDING, stored.adding), (ReplicaFlag.REMOVING, stored.removing)):
+        cluster.flag_replicas(0, np.array([one - 1 for one in flagged], np.int32), flag)
+    cluster.brokers.register(tuple(_registrations(stored.registered)))
+    return cluster
+
+
+#: Codes of writes, for whoever plays storage.
+OK, STALE = int(WriteCode.OK), int(WriteCode.STALE)

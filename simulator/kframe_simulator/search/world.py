@@ -1,0 +1,393 @@
+"""The small world: every state that one step can lead to, in a fixed order.
+
+Two things keep the number of states down without losing behaviour. Whatever waits for a controller (watches, brokers'
+requests) is taken in any order, since any of them may have been delayed on its way: so no queue has to be a part of the
+state. And a broker takes a request that changes its replica together with the UpdateMetadata before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from kframe.model.config import ControllerConfig
+from kframe_simulator.search import brokers as rules
+from kframe_simulator.search import laws, storage
+from kframe_simulator.search.alone import Alone, alone
+from kframe_simulator.search.options import Options
+from kframe_simulator.search.seats import Seats, Step
+from kframe_simulator.search.subject import Subject
+from kframe_simulator.search.values import (
+    ARMED,
+    BROKERS,
+    BROKERS_CHANGED,
+    CONTROLLERS,
+    DOWN,
+    ELECT,
+    EXPIRED,
+    FOLLOWS,
+    Broker,
+    Facts,
+    Label,
+    Pool,
+    Seat,
+    Stored,
+)
+
+#: A state by the numbers of its parts: storage, seats, channels (controller by controller), brokers, facts.
+State: TypeAlias = tuple[int, ...]
+#: Parts of a state that change: their places, and the numbers of their new values.
+Changes: TypeAlias = dict[int, int]
+_CHANNELS, _BROKERS, _FACTS = 3, 9, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """One step on."""
+
+    label: Label
+    state: State
+    broken: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A step of a controller in numbers, whatever the rest of the state is."""
+
+    label: Label
+    step: Step
+    changes: tuple[tuple[int, int], ...]
+    """Storage and the seat itself."""
+    channels: tuple[tuple[int, int], ...]
+    """Places of channels, and the numbers of what is done to them: (whether they are new, what is sent)."""
+    replies: tuple[tuple[Any, ...], ...]
+
+
+class World:
+    """The rules, and the values behind the numbers of states."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        config = ControllerConfig({
+            "auto.leader.rebalance.enable": "false", "unclean.leader.election.enable": str(options.unclean).lower(),
+        })  # fmt: skip
+        self._numbered = CONTROLLERS[: options.controllers]
+        self.subjects = {own: Subject(storage.IDS[own], config) for own in self._numbered}
+        self._seats = Seats(self.subjects, options.fenced, options.fine, options.unclean, options.target)
+        self.pools = {kind: Pool() for kind in ("stored", "seat", "channel", "broker", "facts")}
+        kinds = ["stored"] + ["seat"] * 2 + ["channel"] * 6 + ["broker"] * 3 + ["facts"]
+        self._pool = [self.pools[kind] for kind in kinds]
+        self._operations = Pool()
+        self._done: dict[tuple[Any, ...], _Done] = {}
+        self._alone: dict[tuple[int, int], Alone] = {}
+        self._sent: dict[tuple[int, int], int] = {}
+        self._deliveries: dict[tuple[int, ...], tuple[Label, int, int]] = {}
+        self._records: dict[tuple[int, ...], tuple[int, tuple[str, ...]]] = {}
+
+    # -- states as values
+
+    def values(self, state: State) -> list[Any]:
+        """The parts of a state."""
+        return [pool.values[number] for pool, number in zip(self._pool, state, strict=True)]
+
+    def opening(self) -> Iterator[Successor]:
+        """The steps to the root, the last of them: controller 1 has taken over a cluster, and all is quiet."""
+        options = self.options
+        stored = Stored((1, 1, 1), 0, 0, 1, 0, options.isr, 0, 0, 0, options.assigned)
+        seats = [self._started(own) for own in self._numbered]
+        seats += [Seat(0, DOWN, 0, 0)] * (2 - len(seats))
+        moves = 2 if options.target else 0
+        facts = Facts(False, False, options.broker_faults, options.controller_faults, moves)
+        values = [stored, *seats, *[None] * 6, *[Broker(True, 1)] * 3, facts]
+        state = tuple(pool.number(value) for pool, value in zip(self._pool, values, strict=True))
+        while quiet := next(self._protocol(state, self.values(state)), None):
+            yield quiet
+            state = quiet.state
+        caught_up = self.values(state)[_BROKERS]._replace(fetched=options.isr[1:])
+        yield self._go(state, ("world", 0, "is at rest"), {_BROKERS: self._number(_BROKERS, caught_up)})
+
+    def root(self) -> State:
+        """Where the opening ends."""
+        *_, last = self.opening()
+        return last.state
+
+    def _number(self, place: int, value: Any) -> int:
+        return self._pool[place].number(value)
+
+    # -- steps
+
+    def expand(self, state: State) -> tuple[list[Successor], list[str] | None]:
+        """All that can happen next; and, if nothing is under way, what the state at rest breaks (else None)."""
+        values = self.values(state)
+        successors = list(self._protocol(state, values))
+        rest = None if successors else self._at_rest(values)
+        successors += self._operator(state, values)
+        successors += self._replication(state, values)
+        successors += self._broker_faults(state, values)
+        successors += self._controller_faults(state, values)
+        return successors, rest
+
+    def _protocol(self, state: State, values: list[Any]) -> Iterator[Successor]:
+        """What must go on: controllers work, requests and answers arrive."""
+        for own in self._numbered:
+            yield from self._controller(state, values, own)
+        for place in range(_CHANNELS, _BROKERS):
+            own, one = (place - _CHANNELS) // 3 + 1, (place - _CHANNELS) % 3 + 1
+            if values[place] and values[_BROKERS + one - 1].up:
+                yield self._deliver(state, values, own, one)
+        for place in range(_BROKERS, _FACTS):
+            if values[place].answer and (heard := self._by_itself(place, state[place]).heard) is not None:
+                yield self._go(state, heard[0], {place: heard[1]})
+
+    def _controller(self, state: State, values: list[Any], own: int) -> Iterator[Successor]:
+        seat: Seat = values[own]
+        if not self._seats.resting(own, seat):
+            yield self._stepped(state, values, own, ("call",), self._seats.call)
+            return
+        for name in self._seats.waiting(seat):
+            yield self._stepped(state, values, own, ("take", name), self._seats.take, name)
+        if seat.flags & (EXPIRED | DOWN):
+            return
+        for one in BROKERS:
+            broker: Broker = values[_BROKERS + one - 1]
+            if broker.asked is not None and broker.asked.controller == own:
+                key = "alter", one, state[_BROKERS + one - 1]
+                yield self._stepped(state, values, own, key, self._seats.serve, one, broker.asked)
+            if broker.leaving[0] == own:
+                key = "leave", one, broker.leaving[1]
+                yield self._stepped(state, values, own, key, self._seats.serve, one, broker.leaving[1])
+
+    def _operator(self, state: State, values: list[Any]) -> Iterator[Successor]:
+        """The controller is asked to reassign the partition, and later perhaps to give that up."""
+        facts, own = values[_FACTS], values[0].owner
+        if facts.moves and own and self._seats.resting(own, values[own]) and not values[own].flags & EXPIRED:
+            replicas = self.options.target if facts.moves == 2 else ()
+            step = self._stepped(state, values, own, ("move", *replicas), self._seats.move, *replicas)
+            spent = {_FACTS: self._number(_FACTS, facts._replace(moves=facts.moves - 1))}
+            yield self._go(step.state, step.label, spent, step.broken)
+
+    def _stepped(
+        self, state: State, values: list[Any], own: int, what: tuple[Any, ...], do: Callable[..., Step], *arguments: Any
+    ) -> Successor:
+        """A step of a controller; looked up if the same controller did it on the same storage before."""
+        key = own, state[0], state[own], what
+        done = self._done.get(key)
+        if done is None:
+            done = self._done[key] = self._do(values, own, what, do(own, values[0], values[own], *arguments), arguments)
+        changes = dict(done.changes)
+        for other in self._numbered if done.step.told else ():
+            seat = values[other]
+            for told in done.step.told if other != own else ():
+                seat = storage.notify(seat, told)
+                changes[other] = self._number(other, seat)
+        if what == ("take", "SessionExpired"):
+            self._drop_requests(values, own, changes)
+        elif what[0] in ("alter", "leave"):
+            place = _BROKERS + what[1] - 1
+            changes[place] = self._number(place, rules.at_work(values[place], own, what[0]))
+        for place, operation in done.channels:
+            changes[place] = self._operated(state[place], operation)
+        for token, response in done.replies:
+            if token == 20:
+                continue
+            place = _BROKERS + token % 10 - 1
+            broker = self._pool[place].values[changes.get(place, state[place])]
+            changes[place] = self._number(place, rules.answered(broker, token, response))
+        return self._go(state, done.label, changes, done.step.broken)
+
+    def _do(self, values: list[Any], own: int, what: tuple[Any, ...], step: Step, arguments: tuple[Any, ...]) -> _Done:
+        ask = self.subjects[own].nodes[values[own].node].ask
+        label = (
+            ("controller", own, "calls", *ask)
+            if ask is not None
+            else ("controller", own, "takes", *_named(what, arguments))
+        )
+        first, channels, replies = _CHANNELS + 3 * (own - 1) - 1, dict[int, tuple[Any, ...]](), list[tuple[Any, ...]]()
+        for kind, *content in step.acts:
+            if kind == "send":
+                for one, message in content[0]:
+                    fresh, messages = channels.get(first + one, (None, ()))
+                    channels[first + one] = fresh, (*messages, message)
+            elif kind == "reply":
+                replies.append((content[0], content[1]))
+            elif kind in ("open", "close", "resigned"):
+                ones = BROKERS if kind == "resigned" else content[0]
+                channels |= {first + one: (kind, ()) for one in ones}
+        changes = (0, self._number(0, step.stored)), (own, self._number(own, step.seat))
+        operations = tuple((place, self._operations.number(done)) for place, done in channels.items())
+        return _Done(label, step, changes, operations, tuple(replies))
+
+    def _operated(self, channel: int, operation: int) -> int:
+        """A channel after what was done to it."""
+        found = self._sent.get((channel, operation))
+        if found is None:
+            fresh, messages = self._operations.values[operation]
+            has = () if fresh == "open" else None if fresh else self._pool[_CHANNELS].values[channel]
+            found = self._number(_CHANNELS, None if has is None else (*has, *messages))
+            self._sent[channel, operation] = found
+        return found
+
+    def _deliver(self, state: State, values: list[Any], own: int, one: int) -> Successor:
+        """A broker takes the next requests of a controller: one, with the UpdateMetadata before it."""
+        place, member = _CHANNELS + 3 * (own - 1) + one - 1, _BROKERS + one - 1
+        key = own, one, state[place], state[member]
+        found = self._deliveries.get(key)
+        if found is None:
+            channel, broker, taken = values[place], values[member], 1
+            while channel[taken - 1][0] == "U" and taken < len(channel):
+                taken += 1
+            for message in channel[:taken]:
+                broker = rules.take(one, broker, own, message)
+            label = ("broker", one, "takes of controller", own, *channel[:taken])
+            found = label, self._number(place, channel[taken:]), self._number(member, broker)
+            self._deliveries[key] = found
+        return self._go(state, found[0], {place: found[1], member: found[2]})
+
+    def _by_itself(self, place: int, number: int) -> Alone:
+        found = self._alone.get((place, number))
+        if found is None:
+            broker = self._pool[place].values[number]
+            found = self._alone[place, number] = alone(place - _BROKERS + 1, broker, self._pool[place])
+        return found
+
+    def _replication(self, state: State, values: list[Any]) -> Iterator[Successor]:
+        """What brokers do among themselves, and ask for."""
+        facts: Facts = values[_FACTS]
+        for own in BROKERS:
+            place, broker = _BROKERS + own - 1, values[_BROKERS + own - 1]
+            own_steps = self._by_itself(place, state[place])
+            for label, number in own_steps.proposals:
+                yield self._go(state, label, {place: number})
+            if self.options.record and not facts.produced and own_steps.leads:
+                appended = self._number(place, rules.produce(broker))
+                produced = self._number(_FACTS, facts._replace(produced=True))
+                yield self._go(state, ("broker", own, "appends the record"), {place: appended, _FACTS: produced})
+            for other in BROKERS:
+                leader: Broker = values[_BROKERS + other - 1]
+                if other != own and broker.leader == other and rules.fetches(leader, broker, own, other):
+                    leader, follower = rules.fetch(leader, broker, own)
+                    changes = {_BROKERS + other - 1: self._number(place, leader), place: self._number(place, follower)}
+                    yield self._go(state, ("broker", own, "fetches from", other), changes)
+
+    def _broker_faults(self, state: State, values: list[Any]) -> Iterator[Successor]:
+        facts: Facts = values[_FACTS]
+        spent = self._number(_FACTS, facts._replace(broker_faults=max(facts.broker_faults - 1, -1)))
+        for place in range(_BROKERS, _FACTS):
+            registered, up = values[0].registered[place - _BROKERS], values[place].up
+            own_steps = self._by_itself(place, state[place])
+            if not registered:
+                label, number, epoch = own_steps.back
+                yield self._go(state, label, self._registration(values, place, epoch) | {place: number})
+            if not facts.broker_faults or not up:
+                continue
+            gone = self._registration(values, place, 0) | {_FACTS: spent}
+            yield self._go(state, own_steps.died[0], gone | {place: own_steps.died[1]})
+            if registered and self.options.lapses:
+                yield self._go(state, own_steps.lapses, gone)
+            if own_steps.leaving is not None and self.options.shutdown:
+                yield self._go(state, own_steps.leaving[0], {place: own_steps.leaving[1], _FACTS: spent})
+
+    def _registration(self, values: list[Any], place: int, epoch: int) -> Changes:
+        """What becomes of storage and of those who watch registrations."""
+        has, own = values[0].registered, place - _BROKERS
+        registered = (*has[:own], epoch, *has[own + 1 :])
+        if registered == has:
+            return {}
+        changes = {0: self._number(0, values[0]._replace(registered=registered))}
+        for seat in self._numbered:
+            flags = values[seat].flags
+            if flags & FOLLOWS and not flags & EXPIRED:
+                changes[seat] = self._number(seat, values[seat]._replace(flags=flags | BROKERS_CHANGED))
+        return changes
+
+    def _controller_faults(self, state: State, values: list[Any]) -> Iterator[Successor]:
+        facts: Facts = values[_FACTS]
+        spent = {_FACTS: self._number(_FACTS, facts._replace(controller_faults=max(facts.controller_faults - 1, -1)))}
+        owner = values[0].owner
+        for own in self._numbered:
+            fresh = self._started(own)
+            if values[own].flags & DOWN:
+                yield self._go(state, ("controller", own, "starts"), {own: self._number(own, fresh)})
+            elif facts.controller_faults and values[own] != fresh:
+                changes = spent | self._without_role(values, own)
+                changes[own] = self._number(own, Seat(fresh.node, DOWN, 0, 0))
+                self._drop_requests(values, own, changes)
+                yield self._go(state, ("controller", own, "crashes"), changes)
+        if owner and facts.controller_faults:
+            free = spent | self._without_role(values, owner)
+            expired = self._number(owner, values[owner]._replace(flags=EXPIRED))
+            yield self._go(state, ("controller", owner, "loses its session"), free | {owner: expired})
+            heard = self._number(owner, storage.notify(values[owner], ELECT))
+            yield self._go(state, ("operator", 0, "deletes /controller"), free | {owner: heard})
+
+    def _started(self, own: int) -> Seat:
+        """A process that stands for election."""
+        return Seat(self.subjects[own].fresh, ARMED | ELECT, 0, 0)
+
+    def _without_role(self, values: list[Any], own: int) -> Changes:
+        """The role is free if it was ``own``'s, and the others hear of it."""
+        if values[0].owner != own:
+            return {}
+        changes = {0: self._number(0, values[0]._replace(owner=0))}
+        for other in self._numbered:
+            if other != own:
+                changes[other] = self._number(other, storage.notify(values[other], ELECT))
+        return changes
+
+    def _drop_requests(self, values: list[Any], own: int, changes: Changes) -> None:
+        """Whoever waits for this controller learns that it will not be answered."""
+        for place in range(_BROKERS, _FACTS):
+            broker: Broker = values[place]
+            if broker.asked is not None and abs(broker.asked.controller) == own:
+                broker = broker._replace(asked=None)
+            if abs(broker.leaving[0]) == own:
+                broker = broker._replace(leaving=(0, 0))
+            changes[place] = self._number(place, broker)
+
+    # -- what a step comes to
+
+    def _go(self, state: State, label: Label, changes: Changes, broken: tuple[str, ...] = ()) -> Successor:
+        after = list(state)
+        for place, number in changes.items():
+            after[place] = number
+        if self.options.record:
+            key = after[0], *after[_BROKERS:]
+            known = self._records.get(key)
+            if known is None:
+                known = self._records[key] = self._record(key)
+            after[_FACTS] = known[0]
+            broken += known[1]
+        return Successor(label, tuple(after), broken)
+
+    def _record(self, key: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
+        """Commit the record once it may be, and hold the stored leader to it from then on."""
+        stored, *brokers, facts = (
+            self._pool[place].values[at] for place, at in zip((0, 9, 10, 11, 12), key, strict=True)
+        )
+        if not facts.committed:
+            least = self.options.min_isr
+            if not any(rules.commits(own, one, least) for own, one in zip(BROKERS, brokers, strict=True)):
+                return key[-1], ()
+            facts = facts._replace(committed=True)
+        broken = () if self.options.unclean else tuple(laws.kept(stored, brokers))
+        return self._number(_FACTS, facts), broken
+
+    def _at_rest(self, values: list[Any]) -> list[str] | None:
+        stored, brokers = values[0], values[_BROKERS:_FACTS]
+        zombie = any(one.up != bool(has) for one, has in zip(brokers, stored.registered, strict=True))
+        if zombie or any(one.asked or one.leaving[0] for one in brokers):
+            return None
+        if all(values[own].flags & DOWN for own in self._numbered):
+            return None
+        node = self.subjects[stored.owner].nodes[values[stored.owner].node] if stored.owner else None
+        return list(laws.at_rest(stored, brokers, node))
+
+
+def _named(what: tuple[Any, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return {
+        "take": (),
+        "alter": ("AlterPartition of",),
+        "leave": ("ControlledShutdown of",),
+        "move": ("reassignment to",),
+    }[what[0]] + arguments

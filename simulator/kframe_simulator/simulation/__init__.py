@@ -1,0 +1,1 @@
+"""Whole clusters in one thread from one seed: storage, network, controllers, brokers, clients and clocks."""

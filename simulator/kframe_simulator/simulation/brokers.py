@@ -1,0 +1,389 @@
+"""A broker's process: a broker model, its registration, and what befalls both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from kframe.errors import ErrorCode
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe_simulator.broker.broker import Broker, BrokerState
+from kframe_simulator.broker.messages import (
+    ControlResponse,
+    LeaderAndIsr,
+    Request,
+    Response,
+    StopReplica,
+)
+from kframe_simulator.broker.outgoing import (
+    CloseSession,
+    NotifyIsrChanges,
+    NotifyLogDirFailure,
+    Outgoing,
+    Peer,
+    Reply,
+    WriteState,
+)
+from kframe_simulator.simulation.controller_requests import ControllerRequests
+from kframe_simulator.simulation.errands import ClusterContext, about, write_state
+from kframe_simulator.simulation.letters import Letter
+from kframe_simulator.simulation.network import ENSEMBLE
+
+
+class BrokerProcess:
+    """One broker across its restarts."""
+
+    def __init__(self, world: ClusterContext, model: Broker, registration: Registration) -> None:
+        self.model = model
+        self.broker_id = model.broker_id
+        self.registration = registration
+        self.running = self.paused = False
+        self.slow_ms = 0.0
+        """How much longer than others it needs for a control request."""
+        self.half_applies = 0
+        """How many of the next LeaderAndIsr requests it applies and then fails."""
+        self.fails_stops = 0
+        """How many of the next StopReplica requests that delete it fails at."""
+        self.failed_stops = False
+        """Whether it has failed at one: the deletion goes on once it has registered anew."""
+        self.requests = ControllerRequests(world, self)
+        self.dead_dirs: set[str] = set()
+        self.incarnation = 0
+        self.came_back_from_a_crash = False
+        """Whether its present process came up after one that did not stop in order."""
+        self._stopped_in_order = True
+        self._world = world
+        self._session = 0
+        self._registered = self._waits = self._silent = False
+        self._held: list[Callable[[], None]] = []
+        self._wakes_at = float("inf")
+
+    @property
+    def registered(self) -> bool:
+        """Whether its registration stands in storage."""
+        return self._registered
+
+    # -- coming and going
+
+    def start(self) -> None:
+        """Begin a process. While an earlier registration of the id stands, it waits for that to go."""
+        if self.running or self._waits:
+            return
+        if self._registered:
+            self._waits = True
+            self._world.scheduler.after(500.0, self._start_again)
+            return
+        self.running, self.paused = True, False
+        self.incarnation += 1
+        self.failed_stops = False
+        self.came_back_from_a_crash, self._stopped_in_order = not self._stopped_in_order, False
+        self._fall_silent(False)
+        self._register()
+        self.model.start(self.registration.broker_epoch, self._now())
+        self._world.broker_up(self)
+        self._flush()
+
+    def _start_again(self) -> None:
+        self._waits = False
+        self.start()
+
+    def crash(self, lost: dict[Any, int] | None = None) -> None:
+        """End as by kill -9: the registration stays until the session times out."""
+        if not self.running:
+            return
+        self._end(lost)
+        self._fall_silent(True)
+        self._time_out_later()
+
+    def _end(self, lost: dict[Any, int] | None = None) -> None:
+        """The process is gone; whoever waits for an answer finds the connection broken."""
+        self._world.watch.observed.crashed(self.broker_id)
+        self.running = False
+        self.model.crash(self._now(), lost)
+        self._world.broker_down(self)
+        held, self._held = self._held, []
+        for what in held:
+            what()
+
+    def bounce(self) -> None:
+        """Restart so quickly that storage has a registration before and after, and nobody sees it without."""
+        if not self.running or self.paused or not self._registered:
+            return
+        self._end()
+        self.running = True
+        self.incarnation += 1
+        self.came_back_from_a_crash = True
+        self._world.tell("broker_bounce", [self.broker_id])
+        (epoch,) = self._world.ensemble.bounce_brokers([self.broker_id])
+        self._session += 1
+        self.registration = replace(self.registration, broker_epoch=epoch)
+        self.model.start(epoch, self._now())
+        self._world.broker_up(self)
+        self._flush()
+
+    def shut_down(self) -> None:
+        """Ask to stop, as an operator has it do."""
+        if self.running and not self.paused and self.model.state is BrokerState.RUNNING:
+            self.model.shut_down(self._now())
+            self._flush()
+
+    def pause(self) -> None:
+        """Stand still as by SIGSTOP."""
+        if self.running and not self.paused:
+            self.paused = True
+            self._fall_silent(True)
+            self._time_out_later()
+
+    def go_on(self) -> None:
+        """Go on; what has arrived meanwhile is done now. Registers anew if the session has timed out."""
+        if not self.running or not self.paused:
+            return
+        self.paused = False
+        self._fall_silent(False)
+        self._session += 1
+        if not self._registered:
+            self._register()
+            self.model.reregister(self.registration.broker_epoch)
+        held, self._held = self._held, []
+        for what in held:
+            what()
+        self._wake()
+
+    def expire(self) -> None:
+        """The ensemble ends its session; it registers anew."""
+        if self.running and not self.paused and self._registered:
+            self._world.watch.observed.crashed(self.broker_id)
+            self._unregister()
+            self._world.scheduler.after(100.0, self._register_anew)
+
+    def readdress(self, endpoints: tuple[Endpoint, ...]) -> bool:
+        """Listen somewhere else from now on, under the same registration; whether it is registered."""
+        if not self.running or self.paused or not self._registered:
+            return False
+        self.registration = replace(self.registration, endpoints=endpoints)
+        self._world.ensemble.modify_broker(self.registration)
+        return True
+
+    def fail_log_dir(self, log_dir: str) -> bool:
+        """One of its log directories dies; whether it was there to die."""
+        if not self.running or self.paused or log_dir in self.dead_dirs:
+            return False
+        self.dead_dirs.add(log_dir)
+        lost = [key for key, log in self.model.disks.logs.items() if log.log_dir == log_dir]
+        self.model.fail_log_dir(log_dir, self._now())
+        self._world.log_dir_lost(self, lost)
+        self._flush()
+        return True
+
+    def swap_disks(self) -> None:
+        """Crash, and come back at once under another registration with empty disks."""
+        self.crash()
+        self._world.watch.ledger.logs_lost(self.broker_id, tuple(self.model.disks.logs))
+        for log_dir in sorted(self.model.disks.alive):
+            self.model.disks.fail(log_dir)
+            self.model.replace_log_dir(log_dir)
+        self.dead_dirs.clear()
+        self.time_out()
+        self.start()
+
+    def calm(self) -> None:
+        """Nothing befalls it any more. An operator restarts it if it has failed to delete replicas."""
+        self.slow_ms, self.half_applies, self.fails_stops = 0.0, 0, 0
+        self.requests.calm()
+        self.go_on()
+        if self.failed_stops:
+            self.crash()
+        self.replace_disks()
+
+    def replace_disks(self) -> None:
+        """Put new, empty disks where log directories have died; the broker is stopped for that."""
+        if self.dead_dirs:
+            self.crash()
+            for log_dir in sorted(self.dead_dirs):
+                self.model.replace_log_dir(log_dir)
+            self.dead_dirs.clear()
+
+    def _register_anew(self) -> None:
+        if self.running and not self.paused and not self._registered:
+            self._register()
+            self.model.reregister(self.registration.broker_epoch)
+            self._flush()
+
+    def _fall_silent(self, silent: bool) -> None:
+        """Say whether it answers nobody."""
+        if silent is not self._silent:
+            self._silent = silent
+            self._world.tell("answer", {"broker": self.broker_id, "error": "SILENT" if silent else "NONE"})
+
+    def _register(self) -> None:
+        self._world.tell("broker_startup", [{"id": self.broker_id}])
+        (epoch,) = self._world.ensemble.register_brokers([replace(self.registration, broker_epoch=NO_BROKER_EPOCH)])
+        self.registration = replace(self.registration, broker_epoch=epoch)
+        self._registered = True
+        self._session += 1
+
+    def _unregister(self) -> None:
+        if self._registered:
+            self._registered = False
+            self._world.tell("broker_failure", [self.broker_id])
+            self._world.ensemble.unregister_brokers([self.broker_id])
+
+    def _time_out_later(self) -> None:
+        session = self._session
+
+        def time_out() -> None:
+            if self._session == session:
+                self._unregister()
+
+        self._world.scheduler.after(self._world.session_timeout_ms, time_out)
+
+    def time_out(self) -> None:
+        """The ensemble gives up a session of which nothing was heard."""
+        if not self.running:
+            self._unregister()
+
+    # -- what it is asked
+
+    def receive(self, letter: Letter, answer: Callable[[ControlResponse], None], refuse: Callable[[], None]) -> None:
+        """Take a control request; nobody who is not there answers."""
+        if not self.running:
+            refuse()
+            return
+        incarnation = self.incarnation
+
+        def act() -> None:
+            if self.running and self.incarnation == incarnation:
+                self._obey(letter, answer)
+
+        if self.paused:
+            self._held.append(act)
+        elif self.slow_ms:
+            self._world.scheduler.after(self.slow_ms, partial(self._when_running, act))
+        else:
+            act()
+
+    def ask(self, request: Request, answer: Callable[[Response | None], None]) -> None:
+        """Take a request of a client or another broker; the answer is None if it is not there."""
+        if not self.running:
+            answer(None)
+        elif self.paused:
+            self._held.append(partial(self.ask, request, answer))
+        else:
+            response = self.model.handle(request, self._now())
+            if response is not None:
+                answer(response)
+            self._world.logs_touched(self, about(request))
+            self._flush()
+
+    def _when_running(self, act: Callable[[], None]) -> None:
+        self._held.append(act) if self.paused else act()
+
+    def _obey(self, letter: Letter, answer: Callable[[ControlResponse], None]) -> None:
+        if self._fails(letter.message):
+            answer(ControlResponse(errors=dict.fromkeys(letter.message.partitions, ErrorCode.UNKNOWN_SERVER_ERROR)))
+            return
+        response = self.model.handle(letter.message, self._now())
+        assert isinstance(response, ControlResponse)
+        self._world.logs_touched(self, letter.message.partitions)
+        self._world.request_answered(self, letter, response)
+        self._flush()
+        if self.half_applies and isinstance(letter.message, LeaderAndIsr):
+            self.half_applies -= 1
+            response = ControlResponse(errors=dict.fromkeys(response.errors, ErrorCode.UNKNOWN_SERVER_ERROR))
+        answer(response)
+
+    def _fails(self, message: object) -> bool:
+        """Whether it fails at a StopReplica, and does nothing of it."""
+        if not self.fails_stops or not isinstance(message, StopReplica):
+            return False
+        fails = any(stop.delete for stop in message.partitions.values())
+        self.fails_stops -= fails
+        self.failed_stops |= fails
+        return fails
+
+    # -- what it sends
+
+    def flush(self) -> None:
+        """Let it do what is due."""
+        self._flush()
+
+    def _now(self) -> float:
+        return self._world.scheduler.now_ms
+
+    def _flush(self) -> None:
+        for out in self.model.tick(self._now()):
+            self._send(out)
+        if self.model.wakes_at < self._wakes_at:
+            self._wakes_at = self.model.wakes_at
+            self._world.scheduler.at(self._wakes_at, partial(self._wake_at, self._wakes_at))
+
+    def _wake_at(self, due_ms: float) -> None:
+        if self._wakes_at == due_ms:
+            self._wakes_at = float("inf")
+            self._wake()
+
+    def _wake(self) -> None:
+        if self.running and not self.paused:
+            self._flush()
+
+    def _send(self, out: Outgoing) -> None:
+        match out.peer:
+            case Peer.BROKER:
+                self._ask_broker(out)
+            case Peer.CONTROLLER:
+                self.requests.send(out, self._answer)
+            case Peer.STORE:
+                self._ask_storage(out)
+            case Peer.CLIENT:
+                self._world.client_answered(self, out.peer_id, out.message)
+
+    def _answer(self, source: int, number: int) -> Callable[[Any], None]:
+        """Bring an answer back, or word that there will be none."""
+        incarnation = self.incarnation
+
+        def arrive(reply: Reply | None) -> None:
+            if not self.running or self.incarnation != incarnation:
+                return
+            if self.paused:
+                self._held.append(partial(arrive, reply))
+                return
+            self.model.answered(number, reply, self._now())
+            self._world.logs_touched(self, about(reply))
+            self._flush()
+
+        def answer(reply: Reply | None) -> None:
+            if not self._world.network.carry(source, self.broker_id, partial(arrive, reply)):
+                self._world.scheduler.after(2_000.0, partial(arrive, None))
+
+        return answer
+
+    def _ask_broker(self, out: Outgoing) -> None:
+        other, answer = self._world.broker(out.peer_id), self._answer(out.peer_id, out.number)
+        message: Any = out.message
+        if other is None or not self._world.network.carry(
+            self.broker_id, out.peer_id, lambda: other.ask(message, answer)
+        ):
+            self._world.scheduler.after(2_000.0, partial(answer, None))
+
+    def _ask_storage(self, out: Outgoing) -> None:
+        ensemble, message = self._world.ensemble, out.message
+        match message:
+            case WriteState():
+                answer = self._answer(ENSEMBLE, out.number)
+                self._world.network.carry(self.broker_id, ENSEMBLE, lambda: answer(write_state(ensemble, message)))
+            case NotifyIsrChanges():
+                ensemble.notify_isr_changes(message.partitions)
+            case NotifyLogDirFailure():
+                ensemble.notify_log_dir_event(self.broker_id)
+            case CloseSession():
+                self._stopped_in_order = message.in_order
+                self.running = False
+                self._world.broker_down(self)
+                if message.in_order:
+                    self._world.watch.observed.stopped_in_order(self.broker_id)
+                else:
+                    self._world.watch.observed.crashed(self.broker_id)
+                self._unregister()

@@ -1,0 +1,61 @@
+"""What a world consists of before anything happens in it: topics in storage, brokers with empty disks."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import numpy as np
+
+from kframe.model.brokers import Endpoint, Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Ragged
+from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.protocol import InterBrokerProtocol
+from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.simulation.options import Options
+
+#: A follower asks this often, and is out of sync after this long: sparse, so that a run is not all fetching.
+FETCH_MS: Final = 4_000.0
+LAG_MS: Final = 9_000.0
+#: Where every broker keeps its logs.
+LOG_DIRS: Final = ("a", "b")
+
+
+def build_cluster(options: Options) -> ClusterState:
+    """The topics of a world as stored before any controller: assigned, without states."""
+    cluster = ClusterState()
+    cluster.brokers.index_of(options.brokers)
+    for topic in options.topics:
+        index_of = cluster.brokers.index_of
+        lists = Ragged.of([index_of(one).tolist() for one in topic.assignments])
+        topic_id = hashlib.sha256(f"{options.seed} {topic.name}".encode()).digest()[:16]
+        cluster.add_topics([topic.name], np.array([len(topic.assignments)]), lists, ids=[topic_id])
+        index = cluster.topics.find(topic.name)
+        cluster.topics.unclean[index] = int(topic.unclean)
+        cluster.topics.min_insync[index] = topic.min_insync
+    return cluster
+
+
+def build_broker(options: Options, broker_id: int) -> tuple[Broker, Registration]:
+    """A broker that is down, and what it will register as."""
+    config = BrokerConfig(
+        protocol=InterBrokerProtocol.parse(options.protocol), log_dirs=LOG_DIRS, replica_lag_time_max_ms=LAG_MS,
+        replica_fetch_wait_max_ms=FETCH_MS,
+    )  # fmt: skip
+    model = Broker(broker_id, rack_of(options, broker_id), config)
+    for topic in options.topics:
+        model.configure_topic(topic.name, topic.min_insync)
+    return model, registration(options, broker_id, 9092)
+
+
+def registration(options: Options, broker_id: int, port: int) -> Registration:
+    """What a broker that listens on this port registers as; its epoch is yet to come."""
+    endpoint = Endpoint("PLAINTEXT", f"broker-{broker_id}", port)
+    return Registration(broker_id, NO_BROKER_EPOCH, (endpoint,), rack_of(options, broker_id))
+
+
+def rack_of(options: Options, broker_id: int) -> str | None:
+    """The rack of a broker, if there are racks."""
+    return f"rack-{broker_id % options.racks}" if options.racks else None

@@ -1,0 +1,307 @@
+"""Clients of a world: producers that retry, and consumers. They ask brokers where to go, as Kafka's do."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kframe.errors import ErrorCode
+from kframe.model.events import TopicPartition
+from kframe_simulator.broker.messages import (
+    CONSUMER,
+    UNDEFINED,
+    EndTransaction,
+    Fetch,
+    FetchPartition,
+    FetchResponse,
+    Metadata,
+    MetadataResponse,
+    Produce,
+    ProduceResponse,
+    Response,
+)
+from kframe_simulator.broker.outgoing import Message
+from kframe_simulator.faults import choices
+from kframe_simulator.simulation.network import OUTSIDE
+from kframe_simulator.simulation.options import ProducerOptions
+from kframe_simulator.simulation.values import Value
+from kframe_simulator.simulation.watch import Moment, Read
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.brokers import BrokerProcess
+    from kframe_simulator.simulation.world import World
+
+#: Places of producers in the network begin here.
+FIRST_ID: Final = 2000
+#: How long a client waits for an answer, and a broker for the in-sync replicas.
+REQUEST_MS: Final = 7_000.0
+REPLICATION_MS: Final = 6_000.0
+#: How long after a failure the next try comes, and how many there are.
+BACKOFF_MS: Final = 400.0
+TRIES_MAX: Final = 8
+#: Requests of the past, for somebody to repeat.
+SENT_MAX: Final = 4
+#: After these a producer with an id cannot go on under its epoch.
+_FENCED: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
+
+
+class Write(NamedTuple):
+    """What a producer has to do: a record for a partition, or, without value, the end of a transaction there."""
+
+    key: TopicPartition
+    life: int
+    """Which topic of its name the partition is of."""
+    value: Value | None
+    transaction: int = UNDEFINED
+
+
+class Producer:
+    """One client that writes, one request at a time."""
+
+    def __init__(self, clients: Clients, number: int, options: ProducerOptions) -> None:
+        self.place = FIRST_ID + number
+        self.options = options
+        self._clients, self._number = clients, number
+        self._id = number if options.idempotent else UNDEFINED
+        self._epoch = 0
+        self._sequences: dict[TopicPartition, int] = {}
+        self._waiting: deque[Write] = deque()
+        self._written = self._transaction = 0
+        self._tries = self._turn = 0
+        self._leader: int | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be written."""
+        return not self._waiting
+
+    def write(self, key: TopicPartition, count: int) -> None:
+        """Write records, which are one transaction if this producer makes such."""
+        life, transaction = self._clients.world.watch.ledger.life(key), UNDEFINED
+        if self.options.transactional:
+            self._transaction += 1
+            transaction = self._transaction
+        began = self.idle
+        for _ in range(count):
+            self._written += 1
+            self._waiting.append(Write(key, life, Value(self._number, self._written, transaction), transaction))
+        if self.options.transactional:
+            self._waiting.append(Write(key, life, None, transaction))
+        if began:
+            self._begin()
+
+    def _begin(self) -> None:
+        """The next write, wherever its leader was found last."""
+        self._tries, self._leader = 0, None
+        if self._waiting:
+            self._try()
+
+    def _try(self) -> None:
+        """Ask where to go, and go there; an answer that does not come counts as a failure."""
+        self._turn += 1
+        self._tries += 1
+        turn, write = self._turn, self._waiting[0]
+        if self._tries > TRIES_MAX:
+            self._give_up(write)
+            return
+        self._clients.world.scheduler.after(REQUEST_MS, partial(self._failed, turn))
+        found = partial(self._send, turn, write)
+        self._clients.find_leader(self.place, self._number + self._tries, write.key, found)
+
+    def _send(self, turn: int, write: Write, leader: int, _leader_epoch: int) -> None:
+        if turn != self._turn:
+            return
+        if leader < 0:
+            self._retry(turn)
+            return
+        request = self._request(write)
+        promise = isinstance(request, Produce)
+        self._clients.send(self.place, leader, request, write.life if promise else None, partial(self._heard, turn))
+        if self.options.acks == 0 and promise:
+            self._done(write)
+
+    def _request(self, write: Write) -> Produce | EndTransaction:
+        if write.value is None:
+            self._clients.world.watch.ledger.decided.add((self._id, write.transaction))
+            return EndTransaction(write.key, self._id, self._epoch, committed=bool(write.transaction % 2))
+        sequence = self._sequences.get(write.key, 0) if self.options.idempotent else UNDEFINED
+        epoch = self._epoch if self.options.idempotent else UNDEFINED
+        return Produce(
+            write.key, write.value, self.options.acks, REPLICATION_MS, self._clients.next_correlation(), self._id,
+            epoch, sequence, self.options.transactional,
+        )  # fmt: skip
+
+    def _heard(self, turn: int, response: object) -> None:
+        if turn != self._turn or not self._waiting:
+            return
+        error = response.error if isinstance(response, ProduceResponse) else None
+        if error is ErrorCode.NONE:
+            self._done(self._waiting[0])
+        elif error in _FENCED:
+            self._give_up(self._waiting[0])
+        else:
+            self._retry(turn)
+
+    def _retry(self, turn: int) -> None:
+        self._clients.world.scheduler.after(BACKOFF_MS, partial(self._failed, turn))
+
+    def _failed(self, turn: int) -> None:
+        if turn == self._turn and self._waiting:
+            self._try()
+
+    def _done(self, write: Write) -> None:
+        if self.options.idempotent and write.value is not None:
+            self._sequences[write.key] = self._sequences.get(write.key, 0) + 1
+        self._turn += 1
+        self._waiting.popleft()
+        self._begin()
+
+    def _give_up(self, write: Write) -> None:
+        """Nobody knows what became of this write. What is left of its transaction is given up, too, and numbers begin
+        anew in another epoch."""
+        self._clients.world.counts["given up"] += 1
+        self._clients.world.watch.ledger.decided.add((self._id, write.transaction))
+        self._epoch += 1
+        self._sequences.clear()
+        self._turn += 1
+        self._waiting.popleft()
+        while self._waiting and self._waiting[0].transaction == write.transaction != UNDEFINED:
+            self._waiting.popleft()
+        self._begin()
+
+
+class Clients:
+    """All clients of a world."""
+
+    def __init__(self, world: World, producers: tuple[ProducerOptions, ...]) -> None:
+        self.world = world
+        self.producers = [Producer(self, number, options) for number, options in enumerate(producers)]
+        self.sent: deque[tuple[int, Produce, int]] = deque(maxlen=SENT_MAX)
+        """Requests of the past: to whom, what, and of which life of its topic."""
+        self._correlation = 0
+        self._held: dict[int, tuple[Produce, int, Callable[[Any], None]]] = {}
+        """By correlation: requests whose answer comes later."""
+        self._positions: dict[tuple[TopicPartition, int, bool], int] = {}
+        self._epochs: dict[tuple[TopicPartition, int], int] = {}
+        """The latest leader epoch that consumers have heard of, by partition and life."""
+
+    def next_correlation(self) -> int:
+        """What the next request of a producer is known by."""
+        self._correlation += 1
+        return self._correlation
+
+    # -- the ways of all clients
+
+    def find_leader(self, place: int, number: int, key: TopicPartition, found: Callable[[int, int], None]) -> None:
+        """Ask one of the brokers who leads; ``found`` gets the leader and its epoch, -1 if the broker knows none."""
+        ids = self.world.options.brokers
+        asked = ids[number % len(ids)]
+
+        def heard(response: object) -> None:
+            one = response.partitions.get(key) if isinstance(response, MetadataResponse) else None
+            found(*((one.leader, one.leader_epoch) if one is not None else (UNDEFINED, UNDEFINED)))
+
+        self.send(place, asked, Metadata((key[0],)), None, heard)
+
+    def send(self, place: int, broker_id: int, request: Any, life: int | None, heard: Callable[[Any], None]) -> None:
+        """Carry a request to a broker, and its answer back. ``life``: of the topic, of a request to write a record."""
+        world = self.world
+        broker = world.brokers[broker_id]
+        if life is not None:
+            self.sent.append((broker_id, request, life))
+
+        def back(response: object) -> None:
+            world.network.carry(broker_id, place, partial(heard, response))
+
+        def answer(response: Response | None) -> None:
+            if life is not None and isinstance(response, ProduceResponse):
+                self._acknowledged(request, response, life)
+            back(response)
+
+        if life is not None and request.acks == -1:
+            self._held[request.correlation] = request, life, back
+        world.network.carry(place, broker_id, lambda: broker.ask(request, answer))
+
+    def answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
+        """A broker answers later."""
+        held = self._held.pop(correlation, None)
+        if held is not None and isinstance(message, ProduceResponse):
+            request, life, back = held
+            self._acknowledged(request, message, life)
+            back(message)
+
+    def _acknowledged(self, request: Produce, response: ProduceResponse, life: int) -> None:
+        watch = self.world.watch
+        if watch.ledger.acknowledge(request, response, life):
+            watch.look(Moment.ACKNOWLEDGED, request.partition)
+
+    # -- reading
+
+    def read(self, key: TopicPartition, committed: bool, number: int) -> None:
+        """A consumer reads on in a partition."""
+        life = self.world.watch.ledger.life(key)
+        self.find_leader(OUTSIDE, number, key, partial(self._fetch, key, life, committed))
+
+    def _fetch(self, key: TopicPartition, life: int, committed: bool, leader: int, leader_epoch: int) -> None:
+        if leader < 0 or leader_epoch < self._epochs.get((key, life), 0) or life != self.world.watch.ledger.life(key):
+            return  # of a time before what is known: a consumer does not go back
+        self._epochs[key, life] = leader_epoch
+        offset = self._positions.get((key, life, committed), 0)
+        asked = FetchPartition(offset, current_leader_epoch=leader_epoch)
+        heard = partial(self._fetched, key, life, committed, leader_epoch, offset)
+        self.send(OUTSIDE, leader, Fetch(CONSUMER, {key: asked}, committed), None, heard)
+
+    def _fetched(
+        self, key: TopicPartition, life: int, committed: bool, leader_epoch: int, offset: int, response: object
+    ) -> None:
+        ledger = self.world.watch.ledger
+        if not isinstance(response, FetchResponse) or not ledger.watched(key):
+            return
+        if life != ledger.life(key) or leader_epoch < ledger.floor.get(key, 0):
+            return  # of something that is over
+        answer = response.partitions[key]
+        if answer.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
+            return
+        self.world.counts["records read"] += len(answer.records)
+        self.world.watch.look(Moment.READ, Read(key, offset, committed, answer))
+        end = answer.log_end_offset if answer.error is not ErrorCode.NONE else offset + len(answer.records)
+        self._positions[key, life, committed] = end
+
+
+def _produce(world: World, arguments: Mapping[str, Any]) -> bool:
+    key = choices.partition(world, arguments["pick"])
+    producer = choices.choose(world.clients.producers, arguments["producer"])
+    if key is None or producer is None:
+        return False
+    acks = "all" if producer.options.acks == -1 else producer.options.acks
+    choices.tell_of(world, key[0], "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}})
+    producer.write(key, arguments["count"])
+    return True
+
+
+def _consume(world: World, arguments: Mapping[str, Any]) -> bool:
+    key = choices.partition(world, arguments["pick"])
+    if key is None:
+        return False
+    world.clients.read(key, arguments["committed"], arguments["pick"])
+    return True
+
+
+def _repeat_produce(world: World, arguments: Mapping[str, Any]) -> bool:
+    """A request of the past arrives once more."""
+    found = choices.choose(world.clients.sent, arguments["number"])
+    if found is None:
+        return False
+    broker_id, request, _ = found
+    world.brokers[broker_id].ask(request, lambda response: None)
+    return True
+
+
+#: What each kind of action of clients does; it says whether it did anything.
+OPERATIONS: Final[Mapping[str, Callable[..., bool]]] = {
+    "produce": _produce,
+    "consume": _consume,
+    "repeat_produce": _repeat_produce,
+}

@@ -1,0 +1,151 @@
+"""A broker's requests to the controller on their way, and what befalls them there.
+
+A proposal can be held up until the broker that it takes in has failed, shut down or registered anew; be sent to a
+process that is not controller any more; and its answer can be lost, after which the leader asks again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from kframe_simulator.broker.outgoing import AlterPartition, ControlledShutdown, Outgoing
+from kframe_simulator.simulation.errands import ClusterContext, ask_controller, proposal
+from kframe_simulator.simulation.network import ENSEMBLE
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.brokers import BrokerProcess
+
+#: How long a leader waits for an answer that does not come, and until it asks who is controller again.
+LOST_MS: Final = 2_000.0
+NOBODY_MS: Final = 500.0
+#: How often it is looked whether a held proposal may go on, and after how long it does in any case.
+LOOK_MS: Final = 20.0
+HELD_MOST_MS: Final = 8_000.0
+#: What befalls the broker that a held proposal takes in; "self": its sender registers anew.
+DEEDS: Final = ("expire", "crash", "shut_down", "bounce", "self")
+
+Answer = Callable[[Any], None]
+
+
+class ControllerRequests:
+    """The requests of one broker, across its restarts."""
+
+    def __init__(self, world: ClusterContext, broker: BrokerProcess) -> None:
+        self.past_proposals: deque[AlterPartition] = deque(maxlen=24)
+        """Proposals of the past, for somebody to repeat."""
+        self.past_shutdowns: deque[ControlledShutdown] = deque(maxlen=2)
+        """Requests of the past to be let go."""
+        self.lost_answers = 0
+        """How many of the next answers to proposals are lost."""
+        self.misdirected = 0
+        """How many of the next proposals go to another process that takes itself for the controller, if there is."""
+        self.holds: str | None = None
+        """What befalls the broker that the next proposal takes in, before that goes on."""
+        self._world, self._broker = world, broker
+
+    def calm(self) -> None:
+        """Nothing befalls requests any more."""
+        self.lost_answers, self.misdirected, self.holds = 0, 0, None
+
+    def send(self, out: Outgoing, answer_from: Callable[[int, int], Answer]) -> None:
+        """Carry a request to the controller that the broker knows; ``answer_from`` gives the way back from a place."""
+        process, message = self._world.controller(out.peer_id), out.message
+        if isinstance(message, AlterPartition):
+            self.past_proposals.append(message)
+        elif isinstance(message, ControlledShutdown):
+            self.past_shutdowns.append(message)
+            self._world.tell("controlled_shutdown", self._broker.broker_id)
+        if process is None:
+            self._world.scheduler.after(NOBODY_MS, partial(answer_from(ENSEMBLE, out.number), None))
+            return
+        if isinstance(message, AlterPartition):
+            self._propose(process.controller_id, message, answer_from, out.number)
+        else:
+            self._carry(process.controller_id, message, answer_from(process.controller_id, out.number))
+
+    def _propose(
+        self, controller_id: int, message: AlterPartition, answer_from: Callable[[int, int], Answer], number: int
+    ) -> None:
+        if self.misdirected:
+            others = [one for one in self._world.controllers if one.active and one.controller_id != controller_id]
+            if others:
+                self.misdirected -= 1
+                controller_id = others[0].controller_id
+        answer = answer_from(controller_id, number)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            answer = partial(self._lose, answer)
+        joining = self._joining(message) if self.holds else None
+        if joining is None:
+            self._carry(controller_id, message, answer)
+        else:
+            self._hold(joining, controller_id, message, answer)
+
+    def _lose(self, answer: Answer, _: object) -> None:
+        """An answer is lost: the leader gives it up after a while."""
+        self._world.scheduler.after(LOST_MS, partial(answer, None))
+
+    def _joining(self, message: AlterPartition) -> BrokerProcess | None:
+        """A broker that the proposal takes into an ISR."""
+        rows = self._world.ensemble.rows
+        for key, proposed in message.partitions.items():
+            for member in proposed.isr:
+                if key in rows and member not in rows[key].isr:
+                    return self._world.broker(member)
+        return None
+
+    def _hold(self, joining: BrokerProcess, controller_id: int, message: AlterPartition, answer: Answer) -> None:
+        """Let a proposal wait until what befalls the joining broker is known to the controller."""
+        deed, self.holds = self.holds, None
+        victim = self._broker if deed == "self" else joining
+        before, until = victim.registration.broker_epoch, self._world.scheduler.now_ms + HELD_MOST_MS
+        epochs = self._epochs(message)
+        match deed:
+            case "crash":
+                victim.crash()
+                victim.time_out()
+            case "shut_down":
+                victim.shut_down()
+            case "bounce":
+                victim.bounce()
+            case _:
+                victim.expire()
+
+        def look() -> None:
+            process = self._world.controller(controller_id)
+            assert process is not None
+            channel = process.transport.channels.get(victim.broker_id) if process.running else None
+            known = channel is None or channel.broker_epoch != before or self._leaves(process, victim.broker_id)
+            if known or self._world.scheduler.now_ms > until:
+                self._carry(controller_id, message, answer, epochs)
+            else:
+                self._world.scheduler.after(LOOK_MS, look)
+
+        look()
+
+    def _leaves(self, process: Any, broker_id: int) -> bool:
+        return broker_id in self._world.watch.observed.leaving(process)
+
+    def _epochs(self, message: AlterPartition) -> list[int]:
+        """The broker epochs of all members proposed, as they are now."""
+        brokers = [self._world.broker(member) for one in message.partitions.values() for member in one.isr]
+        return [-1 if one is None else one.registration.broker_epoch for one in brokers]
+
+    def _carry(self, controller_id: int, message: Any, answer: Answer, epochs: list[int] | None = None) -> None:
+        world, process = self._world, self._world.controller(controller_id)
+        assert process is not None
+        if epochs is not None and isinstance(message, AlterPartition):
+
+            def arrive() -> None:
+                if process.running:
+                    process.ask(*proposal(world, process, message, epochs), answer)
+                else:
+                    answer(None)
+
+        else:
+            arrive = partial(ask_controller, world, process, message, answer)
+        if not world.network.carry(self._broker.broker_id, controller_id, arrive):
+            world.scheduler.after(LOST_MS, partial(answer, None))

@@ -1,0 +1,221 @@
+"""A controller's process: the real loop, driven effect by effect, with what befalls a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any, Final, Protocol
+
+from kframe.core.controller import Controller
+from kframe.core.selectors.leader_selection import Selection
+from kframe.model.asks import AskStore
+from kframe.model.config import ControllerConfig
+from kframe.model.effects import Effect
+from kframe.model.elections import LeaderSelector
+from kframe.model.events import Event
+from kframe.model.ids import ElectionKind
+from kframe.runtime.loop import ControllerLoop
+from kframe_simulator.simulation.ensemble import SimEnsemble
+from kframe_simulator.simulation.network import ENSEMBLE
+from kframe_simulator.simulation.scheduler import ProcessClock
+from kframe_simulator.simulation.store import SimStore
+from kframe_simulator.simulation.transport import Post, SimTransport
+
+#: Ids of controllers begin here: none is a broker's.
+FIRST_ID: Final = 1000
+#: How long a call of the ensemble takes, and any other effect.
+CALL_MS: Final = 1.0
+STEP_MS: Final = 0.1
+#: How long a process that is back needs until the ensemble hears of it.
+RECONNECT_MS: Final = 5.0
+
+
+class Onlooker(Post, Protocol):
+    """The world, as a controller's process knows it."""
+
+    ensemble: SimEnsemble
+
+    def event_begins(self, process: ControllerProcess, event: Event) -> None:
+        """The loop takes an event."""
+
+    def event_ended(self, process: ControllerProcess, event: Event) -> None:
+        """The loop is done with it."""
+
+
+class ControllerProcess:
+    """One of the processes that may be controller, across its restarts."""
+
+    def __init__(
+        self, world: Onlooker, number: int, config: ControllerConfig, session_timeout_ms: float,
+        request_timeout_ms: float, selectors: Mapping[ElectionKind, LeaderSelector],
+    ) -> None:  # fmt: skip
+        self.controller_id = FIRST_ID + number
+        self.incarnation = 0
+        self.running = self.paused = False
+        self.event: Event | None = None
+        """What the loop is busy with."""
+        self.stop_after: int | None = None
+        """How many effects are performed before the process crashes."""
+        self.pause_after: tuple[int, float] | None = None
+        """How many effects are performed before the process is paused, and for how long."""
+        self.stop_in: tuple[tuple[type[Event], ...], int] | None = None
+        """Events of which kinds it crashes in, and after how many effects."""
+        self.stop_after_call: str | None = None
+        """The process crashes right after it has made this call of the store."""
+        self.effects = 0
+        """Performed in this event."""
+        self.loop: ControllerLoop
+        self.store: SimStore
+        self.transport: SimTransport
+        self.clock: ProcessClock
+        self._world, self._config, self._selectors = world, config, selectors
+        self._session_timeout_ms, self._request_timeout_ms = session_timeout_ms, request_timeout_ms
+        self._steps: Iterator[Effect] | None = None
+        self._next: Effect | None = None
+        self._planned = False
+        self._callers: dict[Future[Any], Callable[[Any], None]] = {}
+
+    @property
+    def active(self) -> bool:
+        """Whether it takes itself for the controller."""
+        return self.running and self.loop.controller.active
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be handled."""
+        return not self.running or (self._steps is None and len(self.loop.queue) == 0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is in the middle of an event."""
+        return self._steps is not None
+
+    def start(self) -> None:
+        """Begin a new process, unless there is one."""
+        if self.running:
+            return
+        self.incarnation += 1
+        self.running, self.paused = True, False
+        self.stop_after = self.pause_after = self.stop_in = self.stop_after_call = None
+        world = self._world
+        self.clock = ProcessClock(world.scheduler)
+        self.store = SimStore(
+            world.ensemble, world.scheduler, world.network, self.clock, self.controller_id, self._session_timeout_ms
+        )
+        self.transport = SimTransport(world, self.controller_id, self._request_timeout_ms)
+        controller = Controller(self.controller_id, self._config, Selection(self._selectors))
+        self.loop = ControllerLoop(controller, self.store, self.transport, self.clock)
+        self.loop.open()
+
+    def crash(self) -> None:
+        """End as by kill -9, wherever it stands."""
+        if not self.running:
+            return
+        self.running, self._steps, self._next, self.event = False, None, None, None
+        self.transport.stop()
+        self.clock.stop()
+        self.store.vanish()
+        callers, self._callers = self._callers, {}
+        for answer in callers.values():
+            answer(None)
+
+    def pause(self) -> None:
+        """Stand still as by SIGSTOP: nothing is done, said or heard."""
+        if self.running and not self.paused:
+            self.paused = True
+            self.clock.hold()
+            self.transport.pause()
+            self.store.break_link()
+
+    def go_on(self) -> None:
+        """Go on where it stood."""
+        if not self.running or not self.paused:
+            return
+        self.paused = False
+        self.clock.go_on()
+        self.transport.go_on()
+        self._world.scheduler.after(RECONNECT_MS, self.reconnect)
+
+    def reconnect(self) -> None:
+        """Let the ensemble hear of the process again, if nothing stands between them."""
+        if self.running and not self.paused and not self._cut_off():
+            self.store.mend_link()
+
+    def look_at_link(self) -> None:
+        """Notice a link that was cut, or is whole again."""
+        if self.running and not self.paused:
+            self.store.break_link() if self._cut_off() else self.store.mend_link()
+
+    def _cut_off(self) -> bool:
+        network, own = self._world.network, self.controller_id
+        return network.is_cut(own, ENSEMBLE) or network.is_cut(ENSEMBLE, own)
+
+    def ask(self, event: Callable[[int], Event], read: Callable[[Any], Any], answer: Callable[[Any], None]) -> None:
+        """Ask the controller; ``answer`` gets what ``read`` makes of the response, or None if the process ends."""
+        future = self.loop.submit(event, read)
+        self._callers[future] = answer
+        future.add_done_callback(self._answered)
+
+    def _answered(self, future: Future[Any]) -> None:
+        answer = self._callers.pop(future, None)
+        if answer is not None:
+            answer(None if future.exception() is not None else future.result())
+
+    def stir(self) -> None:
+        """See to it that what waits is handled."""
+        if self._planned or not self.running or self.paused:
+            return
+        if self._steps is not None or len(self.loop.queue):
+            self._plan(STEP_MS)
+
+    def _plan(self, delay_ms: float) -> None:
+        self._planned = True
+        self._world.scheduler.after(delay_ms, self._turn)
+
+    def _turn(self) -> None:
+        """Perform one effect, or take the next event."""
+        self._planned = False
+        if not self.running or self.paused:
+            return
+        if self._stopped():
+            return
+        if isinstance(self._next, AskStore) and not self.store.linked:
+            self._plan(20.0)  # the call waits for the connection
+            return
+        if self._steps is None:
+            self.event = self.loop.queue.take()
+            if self.event is None:
+                return
+            self.effects = 0
+            self._world.event_begins(self, self.event)
+            self._steps = self.loop.handle(self.event)
+        steps = self._steps
+        self._next = next(steps, None)
+        self.effects += 1
+        if self._next is None:
+            self._end()
+        else:
+            self._plan(CALL_MS if isinstance(self._next, AskStore) else STEP_MS)
+
+    def _stopped(self) -> bool:
+        """Crash or pause in the middle of an event, if that was ordered."""
+        if self._steps is None:
+            return False
+        if self.stop_after is not None and self.effects >= self.stop_after:
+            self.crash()
+            return True
+        if self.stop_in is not None and isinstance(self.event, self.stop_in[0]) and self.effects >= self.stop_in[1]:
+            self.crash()
+            return True
+        if self.pause_after is not None and self.effects >= self.pause_after[0]:
+            (_, for_ms), self.pause_after = self.pause_after, None
+            self.pause()
+            self._world.scheduler.after(for_ms, self.go_on)
+            return True
+        return False
+
+    def _end(self) -> None:
+        event, self.event, self._steps = self.event, None, None
+        assert event is not None
+        self._world.event_ended(self, event)
+        self.stir()

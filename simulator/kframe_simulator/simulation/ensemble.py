@@ -1,0 +1,215 @@
+"""The ensemble of a simulation: the embedded one, with a plain copy of every state, and all that is written told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from kframe.core.topics.replica_assignment import table_of
+from kframe.embedded.admin import decode_targets
+from kframe.embedded.ensemble import MemoryEnsemble
+from kframe.embedded.layout import BROKERS, CONTROLLER, CONTROLLER_EPOCH, REASSIGN_PARTITIONS, broker_path
+from kframe.embedded.states import StateColumns
+from kframe.embedded.topics import topic_path
+from kframe.model.changes import StoredStates
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.events import TopicPartition
+from kframe.model.tables import TopicTable
+from kframe_simulator.simulation.letters import Row, read_row
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.store import SimStore
+
+
+class Witness(Protocol):
+    """Who is told of all that is written."""
+
+    def state_written(self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None,
+                      cluster: ClusterState | None) -> None:  # fmt: skip
+        """A state was stored; by a controller with these columns, or past every controller."""
+
+    def topic_written(self, name: str, before: Mapping[int, Row], after: Mapping[int, Row],
+                      writer: SimStore | None) -> None:  # fmt: skip
+        """A topic's assignment or id was stored (no ``before``: created; no ``after``: deleted)."""
+
+    def written(self, writer: SimStore | None, call: str, what: object) -> None:
+        """Any write was done."""
+
+    def now_ms(self) -> float:
+        """What time it is."""
+        return 0.0
+
+    def refused(self, writer: SimStore, key: TopicPartition) -> None:
+        """A controller's write of a state was refused for its version."""
+
+    def raced(self, call: str, arguments: Sequence[Any]) -> None:
+        """Another client is to come before this write of a controller."""
+
+    def called(self, caller: SimStore, call: str) -> None:
+        """A controller calls the store."""
+
+    def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read for which partitions an operator has left a preferred election."""
+
+    def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read which ISRs leaders have stored."""
+
+    def states_read(self, reader: SimStore, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
+        """A controller has read states."""
+
+
+class SimEnsemble(MemoryEnsemble):
+    """The records and states of a simulated world, with a plain copy of every state beside the columns."""
+
+    def __init__(self, states: StateColumns, controller_epoch: int = 0) -> None:
+        super().__init__(states, controller_epoch)
+        self.witness: Witness
+        self.rows: dict[TopicPartition, Row] = {}
+        """What stands in storage, by partition; the invariants look here."""
+        self.topic_ids: dict[str, bytes] = {}
+        self.broken: dict[str, bytes] = {}
+        """What cannot be read, by path."""
+        self._unclean_allowed: dict[str, float] = {}
+        self.changes = 0
+        """Writes so far, whoever did them."""
+        for name in states.cluster.topics.names:
+            self.rows.update({one.key: one for one in self.read_topic(name).values()})
+            self.topic_ids[name] = self.topic_id(name)
+
+    def read_topic(self, name: str) -> dict[int, Row]:
+        """The partitions of a topic as the columns have them; none if it is gone."""
+        cluster = self.states.cluster
+        index = cluster.topics.find(name)
+        if index is None:
+            return {}
+        rows = (read_row(cluster, row) for row in cluster.topics.rows_of(index).tolist())
+        return {row.key[1]: row for row in rows}
+
+    def topic_id(self, name: str) -> bytes:
+        """The id of a topic; zeros if it has none."""
+        topics = self.states.cluster.topics
+        index = topics.find(name)
+        return bytes(16) if index is None else topics.ids[index].tobytes()
+
+    def controller_epoch(self) -> int:
+        """The controller epoch that storage has."""
+        return int(self.records.get(self._operator, CONTROLLER_EPOCH)[0])
+
+    def controller_id(self) -> int:
+        """Who is controller as storage has it; -1 for nobody."""
+        if not self.has_record(CONTROLLER):
+            return -1
+        return int(self.records.get(self._operator, CONTROLLER)[0])
+
+    def has_record(self, path: str) -> bool:
+        """Whether something stands at a path."""
+        return self.records.exists(self._operator, path) is not None
+
+    def record_names(self, path: str) -> list[str]:
+        """What stands below a path."""
+        return self.records.children(self._operator, path)
+
+    def reassignments_left(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """What operators have left to be reassigned, and to which replicas."""
+        if not self.has_record(REASSIGN_PARTITIONS):
+            return {}
+        left = decode_targets(self.records.get(self._operator, REASSIGN_PARTITIONS)[0])
+        keys = ((left.names[left.topic[at]], int(left.partition[at])) for at in range(len(left)))
+        return {key: tuple(left.replicas[at].tolist()) for at, key in enumerate(keys)}
+
+    def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
+        """Change settings of a topic as an operator does."""
+        self.unclean_allowed_at(name)
+        super().configure_topic(name, config)
+
+    def unclean_allowed_at(self, name: str) -> float | None:
+        """When a topic last was known to allow unclean elections, in milliseconds; None: never."""
+        if self.topics.settings(name).unclean == 1:
+            self._unclean_allowed[name] = self.witness.now_ms()
+        return self._unclean_allowed.get(name)
+
+    def topic_partitions(self, name: str) -> dict[int, Row]:
+        """The partitions of a topic as they were last seen."""
+        return {key[1]: row for key, row in self.rows.items() if key[0] == name}
+
+    # -- writes past every controller
+
+    def malform(self, kind: int, pick: int) -> bool:
+        """Let something in storage become unreadable: a broker's registration, or a topic."""
+        if kind % 2:
+            names = self.record_names(BROKERS)
+            return bool(names) and self._malform(broker_path(int(names[pick % len(names)])))
+        moving = {key[0] for key, row in self.rows.items() if row.adding or row.removing}
+        topics = sorted(moving or self.topic_ids)
+        return bool(topics) and self._malform(topic_path(topics[pick % len(topics)]))
+
+    def _malform(self, path: str) -> bool:
+        if path in self.broken:
+            return False
+        self.broken[path], _ = self.records.get(self._operator, path)
+        self.records.set(self._operator, path, self.broken[path])
+        return True
+
+    def mend(self) -> None:
+        """Somebody puts right what was unreadable."""
+        broken, self.broken = self.broken, {}
+        for path, data in broken.items():
+            if self.has_record(path):
+                self.records.set(self._operator, path, data)
+
+    def readable(self, names: Iterable[str]) -> list[int]:
+        """Which of these topics can be read."""
+        return [place for place, name in enumerate(names) if topic_path(name) not in self.broken]
+
+    def write_topics(self, table: TopicTable) -> None:
+        """Replace assignments as brokers and tools do."""
+        for name in table.names:
+            self.broken.pop(topic_path(name), None)
+        super().write_topics(table)
+        self.topics_changed(table.names, None, "write_topics")
+
+    def forget_topic_id(self, name: str) -> None:
+        """A tool that knows nothing of topic ids stores a topic again as it is."""
+        self.topics.forget_id(name)
+        index = self.states.cluster.topics.find(name)
+        self.write_topics(table_of(self.states.cluster, _one(index)))
+
+    def write_state(self, topic: str, partition: int, **values: Any) -> int:
+        """Write a state as a broker does."""
+        version = super().write_state(topic, partition, **values)
+        self.state_changed((topic, partition), None, None)
+        return version
+
+    # -- what was written
+
+    def state_changed(self, key: TopicPartition, writer: SimStore | None, cluster: ClusterState | None) -> None:
+        """A state was written: tell of it."""
+        row = self.states.cluster.row(*key)
+        assert row is not None
+        before, after = self.rows.get(key), read_row(self.states.cluster, row)
+        self.rows[key] = after
+        self.changes += 1
+        self.witness.state_written(key, before, after, writer, cluster)
+
+    def topics_changed(self, names: Iterable[str], writer: SimStore | None, call: str) -> None:
+        """Topics were written: tell of those that are not as they were."""
+        for name in names:
+            before, after = self.topic_partitions(name), self.read_topic(name)
+            known, now = self.topic_ids.get(name, bytes(16)), self.topic_id(name)
+            for partition in before.keys() - after.keys():
+                del self.rows[name, partition]
+            self.rows.update({one.key: one for one in after.values()})
+            self.topic_ids[name] = now
+            if before != after or known != now:
+                self.changes += 1
+                self.witness.topic_written(name, before, after, writer)
+            if not after:
+                del self.topic_ids[name]
+        self.witness.written(writer, call, tuple(names))
+
+
+def _one(index: int | None) -> Int32:
+    return np.array([] if index is None else [index], np.int32)

@@ -1,0 +1,167 @@
+"""What brokers send of themselves, as those see it who get it: controllers and storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from kframe.model.events import AlterPartitionRequested, TopicPartition
+from kframe_simulator.broker.messages import (
+    ControlResponse,
+    EndTransaction,
+    Fetch,
+    FetchResponse,
+    OffsetsForLeaderEpochResponse,
+    Produce,
+    Request,
+)
+from kframe_simulator.broker.outgoing import (
+    AlterPartition,
+    AlterPartitionResponse,
+    ControlledShutdown,
+    ControlledShutdownResponse,
+    Message,
+    Reply,
+    WriteState,
+    WriteStateResponse,
+)
+from kframe_simulator.replication import orders
+from kframe_simulator.simulation.ensemble import SimEnsemble
+from kframe_simulator.simulation.letters import Letter
+from kframe_simulator.simulation.network import Network
+from kframe_simulator.simulation.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.brokers import BrokerProcess
+    from kframe_simulator.simulation.controllers import ControllerProcess
+    from kframe_simulator.simulation.watch import Watch
+
+
+def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
+    """The partitions whose logs a message may change."""
+    match message:
+        case Fetch() | FetchResponse() | AlterPartitionResponse() | OffsetsForLeaderEpochResponse():
+            return message.partitions
+        case Produce() | EndTransaction():
+            return (message.partition,)
+        case WriteStateResponse(stored=WriteState() as stored):
+            return (stored.partition,)
+    return ()
+
+
+class Onlooker(Protocol):
+    """Who sees what becomes of them."""
+
+    def shutdown_answered(
+        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
+    ) -> None:
+        """A controller has answered a broker that wants to stop."""
+
+    def proposal_answered(self, process: ControllerProcess, event: AlterPartitionRequested, response: Any) -> None:
+        """A controller has answered a leader's AlterPartition."""
+
+
+class ClusterContext(Onlooker, Protocol):
+    """The world, as a broker's process knows it."""
+
+    scheduler: Scheduler
+    network: Network
+    ensemble: SimEnsemble
+    watch: Watch
+    controllers: list[ControllerProcess]
+    session_timeout_ms: float
+
+    def broker(self, broker_id: int) -> BrokerProcess | None:
+        """Another broker."""
+
+    def controller(self, controller_id: int) -> ControllerProcess | None:
+        """A controller's process; -1: of whoever holds the role in storage."""
+
+    def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
+        """A broker has answered a control request."""
+
+    def tell(self, kind: str, argument: Any) -> None:
+        """Something happens that a scenario can say."""
+
+    def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """Logs of a broker may have changed."""
+
+    def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """A log directory of a broker has died, with these logs."""
+
+    def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
+        """A broker answers a client later."""
+
+    def broker_up(self, process: BrokerProcess) -> None:
+        """A broker runs, registered."""
+
+    def broker_down(self, process: BrokerProcess) -> None:
+        """A broker has ended."""
+
+
+def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any, answer: Callable[[Any], None]) -> None:
+    """A broker's request arrives at a controller's process, or finds nobody."""
+    if not process.running:
+        answer(None)
+        return
+    controller = process.loop.controller
+    if isinstance(message, AlterPartition):
+        process.ask(*proposal(onlooker, process, message), answer)
+    elif isinstance(message, ControlledShutdown):
+
+        def read(response: Any) -> ControlledShutdownResponse:
+            told = orders.controlled_shutdown_reply(_cluster(controller), response)
+            onlooker.shutdown_answered(process, message, told)
+            return told
+
+        process.ask(partial(orders.controlled_shutdown_event, message), read, answer)
+
+
+def proposal(
+    onlooker: Onlooker, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
+) -> tuple[Callable[[int], AlterPartitionRequested], Callable[[Any], AlterPartitionResponse]]:
+    """A leader's proposals as a controller's process takes them, and how their answer is read.
+
+    ``isr_epochs``: the broker epochs of all members proposed, one proposal after another, from a leader that says them
+    (AlterPartition version 3).
+    """
+    asked: list[AlterPartitionRequested] = []
+
+    def event(token: int) -> AlterPartitionRequested:
+        epochs = None if isr_epochs is None else np.array(isr_epochs, np.int64)
+        asked.append(replace(orders.alter_partition_event(message, token), isr_epochs=epochs))
+        return asked[0]
+
+    def read(response: Any) -> AlterPartitionResponse:
+        onlooker.proposal_answered(process, asked[0], response)
+        return orders.alter_partition_reply(_cluster(process.loop.controller), message, response)
+
+    return event, read
+
+
+def _cluster(controller: Any) -> Any:
+    return controller.cluster if controller.active else None
+
+
+def write_state(ensemble: SimEnsemble, message: WriteState) -> WriteStateResponse:
+    """Compare and set, as a leader does that writes its ISR itself."""
+    row = ensemble.rows.get(message.partition)
+    if row is None or row.partition_epoch < 0:
+        return WriteStateResponse(False, None)
+    written = row.partition_epoch == message.partition_epoch
+    if written:
+        topic, partition = message.partition
+        ensemble.write_state(
+            topic, partition, leader=message.leader, isr=message.isr, leader_epoch=message.leader_epoch,
+            controller_epoch=message.controller_epoch, recovery=message.recovery,
+        )  # fmt: skip
+        row = ensemble.rows[message.partition]
+    stored = WriteState(
+        message.partition, row.leader, row.leader_epoch, row.isr, row.controller_epoch, row.recovery,
+        row.partition_epoch,
+    )  # fmt: skip
+    return WriteStateResponse(written, stored)

@@ -1,0 +1,393 @@
+"""What a world takes note of: all that is written, sent, answered and done in it, for its trace and its invariants."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.model.changes import StoredStates
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.events import (
+    AlterPartitionRequested,
+    Event,
+    LeaderAndIsrAnswered,
+    StopReplicaAnswered,
+    TopicPartition,
+)
+from kframe.model.ids import NO_STATE, ReplicaFlag
+from kframe.model.protocol import InterBrokerProtocol
+from kframe.model.requests import ControlRequests
+from kframe.wire import ControlVersions, Encoder
+from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
+from kframe_simulator.faults.plan import Action
+from kframe_simulator.simulation.brokers import BrokerProcess
+from kframe_simulator.simulation.clients import Clients
+from kframe_simulator.simulation.controllers import FIRST_ID, ControllerProcess
+from kframe_simulator.simulation.ensemble import SimEnsemble
+from kframe_simulator.simulation.letters import Letter, Row
+from kframe_simulator.simulation.network import Network
+from kframe_simulator.simulation.notes import ErrorCatcher, Notes, digest, failures_of
+from kframe_simulator.simulation.options import Options
+from kframe_simulator.simulation.scheduler import Scheduler
+from kframe_simulator.simulation.store import SimStore
+from kframe_simulator.simulation.watch import (
+    Answered,
+    Begun,
+    Claimed,
+    Connected,
+    Ended,
+    Leaving,
+    Logged,
+    Moment,
+    Post,
+    Proposed,
+    Refused,
+    Replied,
+    StateWritten,
+    TopicWritten,
+    Watch,
+    Written,
+)
+
+
+class Told(NamedTuple):
+    """Something that has happened: an action of the plan, or the step of a scenario that says it, or both."""
+
+    at_ms: float
+    action: Action | None
+    step: Mapping[str, Any] | None
+
+
+class Journal:
+    """The world as those in it know it: whom they tell of what they do."""
+
+    ensemble: SimEnsemble
+    watch: Watch
+    brokers: dict[int, BrokerProcess]
+    controllers: list[ControllerProcess]
+    clients: Clients
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.scheduler = Scheduler()
+        self.network = Network(self.scheduler, Random(f"network/{options.seed}"), options.delay_ms)
+        self.session_timeout_ms = options.session_timeout_ms
+        self.counts: Counter[str] = Counter()
+        self.lines: dict[tuple[int, int, int], deque[Letter]] = {}
+        """Requests that wait or are under way, by (controller, incarnation, broker)."""
+        self.story: list[Told] = []
+        """What has happened, as far as a scenario can say it, and all actions."""
+        self._trace = hashlib.blake2b(digest_size=16)
+        self._encoder = Encoder(ControlVersions.of(InterBrokerProtocol.parse(options.protocol)))
+        self._notes: defaultdict[int, Notes] = defaultdict(Notes)
+        self._last_ended: tuple[Event | None, int] = (None, 0)
+        self._failures: dict[int, tuple[int, int]] = {}
+        self._errors = ErrorCatcher()
+        self._logs: dict[tuple[int, TopicPartition], tuple[int, int, object]] = {}
+
+    # -- who is who
+
+    def broker(self, broker_id: int) -> BrokerProcess | None:
+        """A broker; None if there never was one."""
+        return self.brokers.get(broker_id)
+
+    def controller(self, controller_id: int) -> ControllerProcess | None:
+        """A controller's process; -1: of whoever holds the role in storage."""
+        wanted = self.ensemble.controller_id() if controller_id == -1 else controller_id
+        number = wanted - FIRST_ID
+        return self.controllers[number] if 0 <= number < len(self.controllers) else None
+
+    def process_of(self, store: SimStore | None) -> ControllerProcess | None:
+        """Whose store this is."""
+        return None if store is None else self.controllers[store.controller_id - FIRST_ID]
+
+    def tell(self, kind: str, argument: Any) -> None:
+        """Something happens that a scenario can say; what was before the first controller is its beginning."""
+        if self.counts["claims"]:
+            self.story.append(Told(self.scheduler.now_ms, None, {kind: argument}))
+
+    # -- what is written: the world as Witness
+
+    def state_written(
+        self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None, cluster: ClusterState | None
+    ) -> None:
+        """A state was stored."""
+        self._note(b"state", repr((key, after[1:7])).encode())
+        process = self.process_of(writer)
+        self.watch.last_writer[key] = process
+        if process is not None:
+            notes = self._notes[process.controller_id]
+            notes.written.append(key)
+            if before is None or before.partition_epoch == NO_STATE:
+                notes.created.add(key)
+            if before is not None and before.leader not in (-1, after.leader):
+                notes.deposed.append((key, before.leader))
+        if before is not None and before.leader_epoch != after.leader_epoch:
+            self.watch.rewritten.discard(key)
+            if self.ensemble.readable([key[0]]):
+                self.watch.unreadable.discard(key)
+        self.counts["states"] += 1
+        written = StateWritten(key, before, after, process, cluster)
+        self.watch.ledger.state_written(written)
+        self.watch.moves.state_written(written)
+        self.watch.look(Moment.STATE, written)
+        self.watch.observed.state_written(written)
+
+    def topic_written(
+        self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: SimStore | None
+    ) -> None:
+        """A topic was stored."""
+        topic_id = self.ensemble.topic_ids.get(name, bytes(16))
+        self._note(b"topic", repr((name, topic_id, [row[7:10] for row in after.values()])).encode())
+        process = self.process_of(writer)
+        if process is not None:
+            self._notes[process.controller_id].topics.setdefault(name, before)
+        written = TopicWritten(name, before, after, topic_id, process)
+        if process is not None and not before:
+            lists = [list(after[number].replicas) for number in sorted(after)]
+            self.tell("create_topics", [{"name": name, "assignments": lists}])
+        self.watch.look(Moment.TOPIC, written)
+        self.watch.moves.topic_written(written)
+        self.watch.observed.resumed()
+        if not after:
+            self.watch.ledger.topic_gone(name, before)
+            self.watch.observed.topic_gone([(name, partition) for partition in before])
+
+    def written(self, writer: SimStore | None, call: str, what: object) -> None:
+        """Any write was done."""
+        process = self.process_of(writer)
+        self.counts["writes"] += 1
+        if process is None:
+            self._note(call.encode())
+            return
+        if call in ("claim", "take_over"):
+            if isinstance(what, int):
+                if self.counts["claims"]:
+                    self.tell("elect", {})
+                self.counts["claims"] += 1
+                self.watch.look(Moment.CLAIMED, Claimed(process, what))
+            return
+        self._note(call.encode(), b"%d" % process.controller_id)
+        self.watch.look(Moment.WRITTEN, Written(process, call))
+
+    def called(self, caller: SimStore, call: str) -> None:
+        """A controller calls the store."""
+        notes = self._notes[caller.controller_id]
+        notes.calls[call] += 1
+        caller_process = self.controllers[caller.controller_id - FIRST_ID]
+        if call == caller_process.stop_after_call:
+            caller_process.stop_after = 0
+        if call == "write_reassignments" and notes.calls[call] == 1:
+            notes.reassignments = self.ensemble.reassignments_left()
+        if call == "load":
+            process = self.process_of(caller)
+            assert process is not None
+            self.watch.observed.loaded(process)
+
+    def now_ms(self) -> float:
+        """What time it is."""
+        return self.scheduler.now_ms
+
+    def refused(self, writer: SimStore, key: TopicPartition) -> None:
+        """A controller's write of a state was refused for its version."""
+        process = self.process_of(writer)
+        assert process is not None
+        self.watch.look(Moment.REFUSED, Refused(process, key))
+
+    def raced(self, call: str, arguments: Sequence[Any]) -> None:
+        """Another client is to come before this write of a controller."""
+
+    def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read for which partitions an operator has left a preferred election."""
+        self._notes[reader.controller_id].elections.update(partitions)
+
+    def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+        """A controller has read which ISRs leaders have stored."""
+        self._notes[reader.controller_id].noticed.update(partitions)
+
+    def noticed_now(self, process: ControllerProcess) -> set[TopicPartition]:
+        """Partitions whose ISRs were read of, or written, in the event that a controller is busy with."""
+        notes = self._notes[process.controller_id]
+        return notes.noticed.union(notes.written)
+
+    def states_read(self, reader: SimStore, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
+        """A controller has read states."""
+        process, p, names = self.process_of(reader), cluster.partitions, cluster.topics.names
+        assert process is not None
+        keys = [(names[p.topic[row]], int(p.partition[row])) for row in rows.tolist()]
+        self.watch.observed.states_read(process, dict(zip(keys, states.partition_epoch.tolist(), strict=True)))
+
+    # -- what is sent: the world as Post
+
+    def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
+        """A batch was handed over: encode it as it would be for the wire."""
+        for request in self._encoder.encode(cluster, requests):
+            self._note(b"%d %d" % (request.broker, request.api_key), *request.chunks)
+
+    def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None:
+        """A transport connects; ``open_epoch``: of a channel to the broker that is still open."""
+        process = self.controllers[controller_id - FIRST_ID]
+        self.lines[controller_id, process.incarnation, broker_id] = deque()
+        self.watch.observed.resumed()
+        self.watch.look(Moment.CONNECTED, Connected(process, broker_id, open_epoch))
+
+    def letter_queued(self, controller_id: int, letter: Letter) -> None:
+        """A request stands in its broker's queue."""
+        process = self.controllers[controller_id - FIRST_ID]
+        self.lines.setdefault((controller_id, process.incarnation, letter.broker_id), deque()).append(letter)
+        if isinstance(letter.message, LeaderAndIsr):
+            self._notes[controller_id].leader_and_isr(letter.broker_id, letter.message)
+        elif isinstance(letter.message, UpdateMetadata):
+            self._notes[controller_id].live_told[letter.broker_id] = letter.message.live_brokers
+        self.watch.look(Moment.QUEUED, Post(process, letter))
+        self.watch.observed.queued(process, letter)
+
+    def letter_sent(self, controller_id: int, letter: Letter, again: bool) -> None:
+        """A request leaves."""
+        self.counts["requests"] += 1
+        self.watch.look(Moment.SENT, Post(self.controllers[controller_id - FIRST_ID], letter, again))
+
+    def letter_done(self, controller_id: int, letter: Letter) -> None:
+        """A request was answered or dropped."""
+        process = self.controllers[controller_id - FIRST_ID]
+        line = self.lines.get((controller_id, process.incarnation, letter.broker_id))
+        if line and line[0] is letter:
+            line.popleft()
+
+    def deliver(
+        self, controller_id: int, letter: Letter, answer: Callable[[ControlResponse], None],
+        refuse: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """A request arrives."""
+        broker = self.brokers.get(letter.broker_id)
+        refuse() if broker is None else broker.receive(letter, answer, refuse)
+
+    # -- controllers at work (Onlooker)
+
+    def event_begins(self, process: ControllerProcess, event: Event) -> None:
+        """The loop takes an event."""
+        answer = process.active and isinstance(event, (LeaderAndIsrAnswered, StopReplicaAnswered))
+        self._notes[process.controller_id] = Notes(
+            failures=failures_of(process), registered=self.watch.observed.registered(process),
+            knowledge=digest(process.loop.controller.cluster) if answer else b"",
+        )  # fmt: skip
+        self._errors.warnings.clear()
+        self.watch.observed.event_begins(process, event)
+        self.watch.look(Moment.BEGUN, Begun(process, event))
+
+    def event_ended(self, process: ControllerProcess, event: Event) -> None:
+        """The loop is done with an event."""
+        self.counts["controller events"] += 1
+        again = process.transport.again
+        repeated = bool(again) and again[0] is event and self._last_ended == (event, self.ensemble.changes)
+        if repeated:
+            again.clear()
+        self._last_ended = event, self.ensemble.changes
+        notes = self._notes.pop(process.controller_id)
+        untold = [one for one in notes.deposed if one not in notes.told]
+        self.watch.observed.event_ended(process, event)
+        ended = Ended(
+            process, event, tuple(notes.written), notes.topics, repeated, tuple(untold), notes.calls,
+            failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
+            notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
+            frozenset(notes.elections),
+            frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
+            notes.knowledge,
+        )  # fmt: skip
+        self.watch.look(Moment.EVENT, ended)
+
+    def unexplained_failure(self, process: ControllerProcess) -> str | None:
+        """What the last event failed of, if it failed and nothing had befallen the process."""
+        failures, befell = self._failures.get(id(process.loop), (0, 0))
+        now = process.loop.controller.failures, process.store.failed_calls
+        self._failures[id(process.loop)] = now
+        error, self._errors.last = self._errors.last, None
+        if now[0] > failures and now[1] == befell:
+            return error or "no reason was logged"
+        return None
+
+    # -- brokers: the world as their ClusterContext
+
+    def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
+        """A broker has answered a control request."""
+        self.watch.answered(Answered(process, letter, response))
+
+    def shutdown_answered(
+        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
+    ) -> None:
+        """A controller has answered a broker that wants to stop."""
+        self.watch.look(Moment.LEAVING, Leaving(process, asked, response))
+        self.watch.observed.shutdown_answered(process, asked, response)
+
+    def proposal_answered(
+        self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
+    ) -> None:
+        """A controller has answered a leader's AlterPartition."""
+        written = frozenset(self._notes[process.controller_id].written)
+        self.watch.look(Moment.PROPOSED, Proposed(process, event, response, written))
+
+    def broker_up(self, process: BrokerProcess) -> None:
+        """A broker runs: what it knew before is forgotten."""
+        self.watch.memory.pop(process.broker_id, None)
+
+    def broker_down(self, process: BrokerProcess) -> None:
+        """A broker has ended."""
+        self.watch.memory.pop(process.broker_id, None)
+
+    def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """Logs of a broker may have changed: look at those that have."""
+        seen, logs = self._logs, process.model.disks.logs
+        for key in keys:
+            log = logs.get(key)
+            if log is None:
+                continue
+            mark = len(log.records), log.high_watermark, log.epochs[-1] if log.epochs else None
+            if seen.get((process.broker_id, key)) != mark:
+                seen[process.broker_id, key] = mark
+                self.watch.look(Moment.LOGGED, Logged(process, key, log))
+
+    def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+        """A log directory of a broker has died, with these logs."""
+        lost = tuple(keys)
+        self.tell(
+            "log_dir_failure",
+            {"broker": process.broker_id, "partitions": [f"{topic}-{number}" for topic, number in lost]},
+        )
+        self.watch.ledger.logs_lost(process.broker_id, lost)
+
+    def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
+        """A broker answers a client later."""
+        self.clients.answered(process, correlation, message)
+
+    def ask(
+        self, process: ControllerProcess, what: str, event: Callable[[int], Event],
+        read: Callable[[Any], Any] = lambda response: response, whole: Callable[[Any], bool] = lambda response: True,
+    ) -> None:  # fmt: skip
+        """Ask a controller as a client does, and see to it that it answers once."""
+        answers = 0
+        self.watch.unanswered += 1
+
+        def answered(response: Any) -> None:
+            nonlocal answers
+            answers += 1
+            self.watch.unanswered -= answers == 1
+            complete = response is None or whole(response)
+            self.watch.look(Moment.REPLIED, Replied(what, answers, complete))
+
+        process.ask(event, read, answered)
+
+    def lost_dirs_known(self, cluster: ClusterState, row: int | None) -> set[int]:
+        """Replicas of a row that a controller knows to be on dead log directories."""
+        if row is None:
+            return set()
+        return set(cluster.brokers.ids_of(cluster.partitions.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR)))
+
+    def _note(self, *parts: bytes | memoryview) -> None:
+        for part in parts:
+            self._trace.update(part)

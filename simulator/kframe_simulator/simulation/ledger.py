@@ -1,0 +1,240 @@
+"""What clients were promised and what they have seen, and which of it may be lost after all.
+
+A record is promised when a leader acknowledges it on behalf of all in-sync replicas (acks=all). It may be lost only
+
+- once a leader was elected from outside the ISR: what was promised in earlier leader epochs, and
+- once every member of an ISR has lost its disk: what was promised up to that leader epoch (X9),
+- once a leader without its log is elected where all members of the ISR have registered anew since that was stored:
+  broker epochs do not say which of them lost its log (``docs/explanation/safety.md``),
+
+and it ends with its topic. Topics that some broker has an earlier log of, or knows by another id, are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kframe.embedded.layout import DELETE_TOPICS
+from kframe.errors import ErrorCode
+from kframe.model.events import TopicPartition
+from kframe_simulator.broker.log import Log
+from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
+from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.values import Value
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.watch import StateWritten
+    from kframe_simulator.simulation.world import World
+
+
+class Promise(NamedTuple):
+    """A record that was acknowledged as being on all in-sync replicas."""
+
+    value: Value
+    offset: int
+    leader_epoch: int
+    """Of the leader that has acknowledged it."""
+
+
+class Committed:
+    """The longest log below a high watermark that any leader of a partition ever had."""
+
+    __slots__ = ("records", "sequences")
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.sequences: dict[int, tuple[int, int]] = {}
+        """The last (producer epoch, sequence) by producer id."""
+
+
+class Ledger:
+    """By partition."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
+        self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
+        self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
+        """By offset, what consumers have read."""
+        self.floor: dict[TopicPartition, int] = {}
+        """What was promised in a leader epoch below this may be lost."""
+        self.lossy: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        """Members of the ISR whose log was lost while they were in it, or about to be."""
+        self.gone: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        """Whose log was ever lost."""
+        self._broker_epochs: dict[TopicPartition, dict[int, int]] = {}
+        """The broker epochs of the ISR members when that was stored."""
+        self.haunted: dict[str, set[tuple[int, TopicPartition]]] = {}
+        """By topic, (broker, partition) of the logs that brokers still had of its earlier life when that ended."""
+        self.lives: Counter[str] = Counter()
+        """How often a topic of this name has ended."""
+        self.acknowledged: list[tuple[TopicPartition, int, int, Record, int]] = []
+        """All that were acknowledged: partition, life of its topic, acks, the record, its offset."""
+        self.decided: set[tuple[int, int]] = set()
+        """(producer id, number) of transactions that have ended, or are about to."""
+
+    # -- what happens
+
+    def state_written(self, written: StateWritten) -> None:
+        """A state was stored; who left the ISR has to catch up before it is in it again."""
+        key, before, after = written.key, written.before, written.after
+        for member in self.gone.get(key, ()):
+            if member in after.isr and member not in (before.isr if before else ()) and self._overrated(after, member):
+                self.lossy[key].add(member)
+        lossy = self.lossy.get(key)
+        if lossy:
+            lossy.intersection_update(after.isr)
+            if after.leader in lossy and self._all_registered_anew(after):
+                self._release(key, after.leader_epoch)
+        self._broker_epochs[key] = self._epochs(after)
+        if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
+            self._release(key, after.leader_epoch)
+        self._look_at_isr(after)
+
+    def _epochs(self, row: Row) -> dict[int, int]:
+        """Broker epochs of the ISR members, as they are registered now."""
+        brokers = self._world.brokers
+        return {member: brokers[member].registration.broker_epoch for member in row.isr if member in brokers}
+
+    def _all_registered_anew(self, row: Row) -> bool:
+        """Whether every ISR member has another broker epoch than when the state before ``row`` was stored."""
+        before = self._broker_epochs.get(row.key, {})
+        return all(before.get(member) != epoch for member, epoch in self._epochs(row).items())
+
+    def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
+        """A broker's logs of these partitions are gone for good."""
+        for key in keys:
+            self.gone[key].add(broker_id)
+            row = self._world.ensemble.rows.get(key)
+            if row is not None and (broker_id in row.isr or broker_id in self._proposed(row)):
+                self.lossy[key].add(broker_id)
+                self._look_at_isr(row)
+
+    def _proposed(self, row: Row) -> tuple[int, ...]:
+        """The ISR as its leader has proposed it."""
+        leader = self._world.brokers.get(row.leader)
+        partition = None if leader is None else leader.model.partitions.get(row.key)
+        return () if partition is None else partition.maximal_isr
+
+    def _overrated(self, row: Row, member: int) -> bool:
+        """Whether the leader took a member in for what it had asked for before its log was lost."""
+        leader, log = self._world.brokers.get(row.leader), self.log(member, row.key)
+        partition = None if leader is None else leader.model.partitions.get(row.key)
+        known = None if partition is None else partition.replicas.get(member)
+        return known is not None and known.end > (0 if log is None else log.end)
+
+    def _look_at_isr(self, row: Row) -> None:
+        lossy = self.lossy.get(row.key)
+        if lossy and lossy.issuperset(row.isr):
+            self._release(row.key, row.leader_epoch + 1)
+
+    def _release(self, key: TopicPartition, floor: int) -> None:
+        """What was promised in leader epochs below ``floor`` may be lost from now on."""
+        self.floor[key] = max(floor, self.floor.get(key, 0))
+        promises = self.promises[key]
+        kept = [one for one in promises if one.leader_epoch >= floor]
+        self._world.counts["promises released"] += len(promises) - len(kept)
+        self.promises[key] = kept
+        self.committed.pop(key, None)
+        self.reads.pop(key, None)
+
+    def topic_gone(self, name: str, partitions: Iterable[int]) -> None:
+        """A topic has ended, and all that was promised about it."""
+        self.lives[name] += 1
+        for key in [(name, partition) for partition in partitions]:
+            for kept in (
+                self.promises,
+                self.committed,
+                self.reads,
+                self.floor,
+                self.lossy,
+                self.gone,
+                self._broker_epochs,
+            ):
+                kept.pop(key, None)
+        left = {
+            (one.broker_id, (name, partition))
+            for one in self._world.brokers.values()
+            for partition in partitions
+            if (name, partition) in one.model.disks.logs
+        }
+        self.haunted.pop(name, None)
+        if left:
+            self.haunted[name] = left
+
+    def acknowledge(self, request: Produce, response: ProduceResponse, life: int) -> bool:
+        """A leader has answered a producer; whether that is a promise."""
+        key, world = request.partition, self._world
+        if response.error is not ErrorCode.NONE or life != self.lives[key[0]]:
+            return False
+        value = request.value
+        assert isinstance(value, Value)
+        record = Record(response.leader_epoch, value)
+        self.acknowledged.append((key, life, request.acks, record, response.offset))
+        world.counts[f"acknowledged, acks={request.acks}"] += 1
+        if request.acks != -1 or response.leader_epoch < self.floor.get(key, 0):
+            return False
+        self.promises[key].append(Promise(value, response.offset, response.leader_epoch))
+        return True
+
+    # -- what is known
+
+    def life(self, key: TopicPartition) -> int:
+        """Which topic of its name a partition is of."""
+        return self.lives[key[0]]
+
+    def watched(self, key: TopicPartition) -> bool:
+        """Whether logs of a partition say something: they are all of the topic that stands, and is to stay."""
+        name, world = key[0], self._world
+        if name in self.haunted or name in world.watch.dark or key not in world.ensemble.rows:
+            return False
+        return not world.ensemble.has_record(f"{DELETE_TOPICS}/{name}")
+
+    def log(self, broker_id: int, key: TopicPartition) -> Log | None:
+        """A broker's log of a partition, if it is of the topic that stands."""
+        broker = self._world.brokers.get(broker_id)
+        log = None if broker is None else broker.model.disks.logs.get(key)
+        if log is None:
+            return None
+        known = self._world.ensemble.topic_ids.get(key[0], NO_ID)
+        return None if NO_ID not in (known, log.topic_id) and known != log.topic_id else log
+
+    def logs(self, key: TopicPartition) -> list[tuple[int, Log]]:
+        """All logs of a partition, by broker."""
+        found = ((one, self.log(one, key)) for one in self._world.brokers)
+        return [(broker_id, log) for broker_id, log in found if log is not None]
+
+    def missing(self, key: TopicPartition, log: Log | None, until: float = float("inf")) -> Promise | None:
+        """A record that was promised, in a leader epoch up to ``until``, and is not in a log; None: all are."""
+        for one in self.promises.get(key, ()):
+            if one.leader_epoch <= until and not holds(log, one.offset, one.value):
+                return one
+        return None
+
+    def count_losses(self) -> None:
+        """Once at rest: how many of all that was acknowledged are not in the log of their leader any more."""
+        counts, rows = self._world.counts, self._world.ensemble.rows
+        for key, life, acks, record, offset in self.acknowledged:
+            if life == self.lives[key[0]] and key in rows and self.watched(key):
+                counts[f"standing, acks={acks}"] += 1
+                counts[f"lost, acks={acks}"] += not holds(self.log(rows[key].leader, key), offset, record.value)
+
+
+def holds(log: Log | None, offset: int, value: object) -> bool:
+    """Whether a log has this value at this offset; what it has dropped at its beginning counts."""
+    if log is None:
+        return False
+    place = offset - log.start
+    return place < 0 or (place < len(log.records) and log.records[place].value == value)
+
+
+def follows(committed: Committed, record: Record) -> bool:
+    """Whether a record of a producer with an id comes after all that it has written before; and take note of it."""
+    if UNDEFINED in (record.producer_id, record.sequence):
+        return True
+    now = record.producer_epoch, record.sequence
+    before = committed.sequences.get(record.producer_id, (UNDEFINED, UNDEFINED))
+    committed.sequences[record.producer_id] = now
+    return now > before

@@ -1,0 +1,164 @@
+"""Batches of control requests as what each broker is handed, and as the bytes that would carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from kframe.model.brokers import Endpoint
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.events import TopicPartition
+from kframe.model.ids import LEADER_DURING_DELETE, ReplicaFlag
+from kframe.model.requests import ControlRequests
+from kframe_simulator.broker.messages import (
+    LeaderAndIsr,
+    LeaderState,
+    PartitionMetadata,
+    Stop,
+    StopReplica,
+    UpdateMetadata,
+)
+
+
+class Letter(NamedTuple):
+    """A control request on its way to one registration of a broker, and the controller's rows its answer is about."""
+
+    broker_id: int
+    broker_epoch: int
+    message: LeaderAndIsr | UpdateMetadata | StopReplica
+    rows: Int32
+    addresses: Mapping[int, tuple[Endpoint, ...]] = {}
+    """In UpdateMetadata: where brokers listen."""
+    batch: int = 0
+    """In UpdateMetadata: number of the batch that it belongs to."""
+
+
+class Row(NamedTuple):
+    """A row of a controller's columns, brokers as ids."""
+
+    key: TopicPartition
+    leader: int
+    leader_epoch: int
+    controller_epoch: int
+    partition_epoch: int
+    recovery: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    lost: tuple[int, ...]
+    """Replicas on dead log directories."""
+
+
+def read_row(cluster: ClusterState, row: int) -> Row:
+    """One row as a tuple."""
+    p, ids = cluster.partitions, cluster.brokers.ids
+    start = int(p.slot_start[row])
+    end = start + int(p.replica_count[row])
+    replicas = tuple(ids[p.replica[start:end]].tolist())
+    flags = p.replica_flags[start:end].tolist()
+    leader = int(p.leader[row])
+    return Row(
+        (cluster.topics.names[p.topic[row]], int(p.partition[row])),
+        int(ids[leader]) if leader >= 0 else leader,
+        int(p.leader_epoch[row]),
+        int(p.controller_epoch[row]),
+        int(p.partition_epoch[row]),
+        int(p.recovery[row]),
+        tuple(ids[p.isr[start : start + int(p.isr_count[row])]].tolist()),
+        replicas,
+        *(
+            tuple(one for one, flag in zip(replicas, flags, strict=True) if flag & wanted) if any(flags) else ()
+            for wanted in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING, ReplicaFlag.OFFLINE_DIR)
+        ),
+    )
+
+
+def letters(cluster: ClusterState, requests: ControlRequests) -> Iterator[Letter]:
+    """The requests of a batch in the order of the wire: all LeaderAndIsr, then UpdateMetadata, then StopReplica."""
+    wanted = np.unique(np.concatenate([requests.leader_and_isr.rows, requests.metadata_rows]))
+    rows = {row: read_row(cluster, row) for row in wanted.tolist()}
+    who = requests.controller_id, requests.controller_epoch
+    yield from _leader_and_isr(cluster, requests, rows, who)
+    yield from _update_metadata(cluster, requests, rows, who)
+    yield from _stop_replica(cluster, requests, who)
+
+
+def _leader_and_isr(
+    cluster: ClusterState, requests: ControlRequests, rows: Mapping[int, Row], who: tuple[int, int]
+) -> Iterator[Letter]:
+    batch, brokers = requests.leader_and_isr, cluster.brokers
+    states = {
+        (row, new): LeaderState(
+            one.controller_epoch, one.leader, one.leader_epoch, one.isr, one.partition_epoch, one.replicas, one.adding,
+            one.removing, new, one.recovery,
+        )
+        for row, one in rows.items()
+        for new in (False, True)
+    }  # fmt: skip
+    for broker, part in batch.slices():
+        told = batch.rows[part]
+        new = requests.is_new[part].tolist()
+        partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(told.tolist(), new, strict=True)}
+        leaders = {state.leader for state in partitions.values()}
+        live = tuple(sorted(one for one in leaders if one >= 0 and brokers.registered[brokers.find(one)]))
+        epoch = int(brokers.broker_epoch[broker])
+        ids = _ids(cluster, told)
+        yield Letter(int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), told)
+
+
+def _update_metadata(
+    cluster: ClusterState, requests: ControlRequests, rows: Mapping[int, Row], who: tuple[int, int]
+) -> Iterator[Letter]:
+    if not len(requests.metadata_brokers):
+        return
+    brokers, p = cluster.brokers, cluster.partitions
+    live = set(brokers.ids[brokers.live != 0].tolist())
+    partitions = {}
+    for row in requests.metadata_rows.tolist():
+        one = rows[row]
+        deleting = bool(cluster.topics.deleting[p.topic[row]])
+        offline = tuple(replica for replica in one.replicas if replica not in live or replica in one.lost)
+        partitions[one.key] = PartitionMetadata(
+            LEADER_DURING_DELETE if deleting else one.leader, 0 if deleting else one.leader_epoch, one.isr,
+            0 if deleting else one.partition_epoch, one.replicas, offline,
+        )  # fmt: skip
+    registered, ids = tuple(brokers.registered_ids()), _ids(cluster, requests.metadata_rows)
+    addresses = {one: _addresses(cluster, one) for one in registered}
+    for broker in requests.metadata_brokers.tolist():
+        epoch = int(brokers.broker_epoch[broker])
+        message = UpdateMetadata(*who, epoch, registered, partitions, ids)
+        yield Letter(int(brokers.ids[broker]), epoch, message, requests.metadata_rows, addresses, requests.batch)
+
+
+def _addresses(cluster: ClusterState, broker_id: int) -> tuple[Endpoint, ...]:
+    index = cluster.brokers.find(broker_id)
+    known = None if index is None else cluster.brokers.registrations[index]
+    return () if known is None else known.endpoints
+
+
+def _stop_replica(cluster: ClusterState, requests: ControlRequests, who: tuple[int, int]) -> Iterator[Letter]:
+    batch, brokers, p = requests.stop_replica, cluster.brokers, cluster.partitions
+    for broker, part in batch.slices():
+        rows, delete = batch.rows[part], requests.stop_delete[part]
+        told = zip(rows.tolist(), requests.stop_leader_epoch[part].tolist(), delete.tolist(), strict=True)
+        partitions = {
+            (cluster.topics.names[p.topic[row]], int(p.partition[row])): Stop(leader_epoch, bool(gone))
+            for row, leader_epoch, gone in told
+        }
+        epoch = int(brokers.broker_epoch[broker])
+        yield Letter(int(brokers.ids[broker]), epoch, StopReplica(*who, epoch, partitions), rows[delete != 0])
+
+
+def _ids(cluster: ClusterState, rows: Int32) -> dict[str, bytes]:
+    """Ids of the topics of these rows, as far as they have one."""
+    topics = cluster.topics
+    found = {}
+    for index in set(cluster.partitions.topic[rows].tolist()):
+        topic_id = topics.ids[index].tobytes()
+        if any(topic_id):
+            found[topics.names[index]] = topic_id
+    return found

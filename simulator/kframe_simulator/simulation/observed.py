@@ -1,0 +1,278 @@
+"""What can be seen of controllers from outside: whom they have channels to, what they sent, read and wrote.
+
+Invariants compare a controller's decisions with these facts, and never with the columns that it decided from.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from kframe.embedded.layout import DELETE_TOPICS
+from kframe.errors import ErrorCode
+from kframe.model.events import ControlledShutdownRequested, Event, SessionExpired, TopicPartition
+from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
+from kframe_simulator.broker.messages import UpdateMetadata
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
+from kframe_simulator.simulation.letters import Letter, Row
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.controllers import ControllerProcess
+    from kframe_simulator.simulation.watch import StateWritten
+    from kframe_simulator.simulation.world import World
+
+#: One time in office: controller id, incarnation of its process, controller epoch.
+Term = tuple[int, int, int]
+#: A stored leadership state: leader, leader epoch, ISR, partition epoch.
+Leadership = tuple[int, int, tuple[int, ...], int]
+
+
+class Epochs(NamedTuple):
+    """Leader epoch and partition epoch of a partition."""
+
+    leader_epoch: int
+    partition_epoch: int
+
+
+class Observed:
+    """The facts of one simulation."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._leaving: defaultdict[Term, dict[int, int]] = defaultdict(dict)
+        """Broker epoch by broker of those that asked for a controlled shutdown in this term."""
+        self._announced: defaultdict[Term, dict[TopicPartition, Epochs]] = defaultdict(dict)
+        """The epochs that the term's last UpdateMetadata named."""
+        self._deleting: defaultdict[Term, set[str]] = defaultdict(set)
+        """Topics that the term has announced to be under deletion."""
+        self._unreadable_at: dict[Term, dict[TopicPartition, int]] = {}
+        """Leader epochs of what could not be read when the term began."""
+        self._stops: dict[tuple[Term, TopicPartition, int], int] = {}
+        self._told_to_delete: defaultdict[Term, set[tuple[TopicPartition, int]]] = defaultdict(set)
+        """Replicas (partition, broker) that the term has told to delete."""
+        self._resumptions = 0
+        self._failures: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+        self._failed_before: dict[tuple[int, int], int] = {}
+        self._expiries_handled: dict[tuple[int, int], int] = {}
+        self._incarnations: dict[TopicPartition, dict[int, int]] = {}
+        """How often each member of an ISR had started when that was stored."""
+        self._last_event: dict[tuple[int, int], Event] = {}
+        self._marks_before: dict[tuple[int, int], set[str]] = {}
+        """Topics marked for deletion when a process began its present event."""
+        self._orderly: dict[int, Term] = {}
+        """Who was controller when a broker stopped after a granted controlled shutdown."""
+        self._granted: defaultdict[Term, dict[int, int]] = defaultdict(dict)
+        """Broker epoch by broker of those whose last controlled shutdown request this term has granted."""
+        self._crashed_after_grant: set[int] = set()
+        """Brokers whose last end was a crash after their controlled shutdown was granted."""
+        self._last_read: defaultdict[tuple[int, int], dict[TopicPartition, int]] = defaultdict(dict)
+        self.stored: defaultdict[TopicPartition, set[Leadership]] = defaultdict(set)
+        """Every leadership that storage ever had, of this topic of the name."""
+
+    # -- who is who
+
+    @staticmethod
+    def term(process: ControllerProcess) -> Term:
+        """The term of a process: that of its last claim."""
+        return process.controller_id, process.incarnation, process.store.claimed_epoch
+
+    @staticmethod
+    def registered(process: ControllerProcess) -> dict[int, int]:
+        """Broker epoch by broker of the registrations that a controller knows: those with a channel."""
+        return {one.broker_id: one.broker_epoch for one in process.transport.channels.values()}
+
+    def leaving(self, process: ControllerProcess) -> set[int]:
+        """Brokers whose present registration has asked this term for a controlled shutdown."""
+        registered = self.registered(process)
+        asked = self._leaving.get(self.term(process), {})
+        return {broker for broker, epoch in asked.items() if registered.get(broker) == epoch}
+
+    def granted(self, process: ControllerProcess) -> set[int]:
+        """Brokers whose present registration was granted its controlled shutdown by this term."""
+        registered = self.registered(process)
+        granted = self._granted.get(self.term(process), {})
+        return {broker for broker, epoch in granted.items() if registered.get(broker) == epoch}
+
+    def live(self, process: ControllerProcess) -> set[int]:
+        """Brokers that a controller knows to be registered and not to be shutting down."""
+        return self.registered(process).keys() - self.leaving(process)
+
+    def in_office(self, process: ControllerProcess) -> bool:
+        """Whether a process takes itself for the controller, and is it as storage has it."""
+        now = self._world.ensemble.controller_epoch()
+        return process.active and process.store.claimed_epoch == now and not process.store.lost_role
+
+    def deleting(self, process: ControllerProcess) -> set[str]:
+        """Topics that this term has announced to be under deletion, and that still stand."""
+        return self._deleting.get(self.term(process), set()) & self._world.ensemble.topic_ids.keys()
+
+    def marked(self) -> set[str]:
+        """Topics that are marked for deletion in storage."""
+        return set(self._world.ensemble.record_names(DELETE_TOPICS))
+
+    def marks_before(self, process: ControllerProcess) -> set[str]:
+        """Topics that were marked for deletion when the process began its present event."""
+        return self._marks_before.get(self._process(process), set())
+
+    # -- what happens
+
+    def event_begins(self, process: ControllerProcess, event: Event) -> None:
+        """A controller takes an event."""
+        self._marks_before[self._process(process)] = self.marked()
+        if isinstance(event, SessionExpired):
+            self._expiries_handled[self._process(process)] = process.store.expiries
+        if process.active and isinstance(event, ControlledShutdownRequested):
+            registered = self.registered(process).get(event.broker_id)
+            if registered is not None and event.broker_epoch in (NO_BROKER_EPOCH, registered):
+                self._leaving[self.term(process)][event.broker_id] = registered
+
+    def shutdown_answered(
+        self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponse
+    ) -> None:
+        """A controller has answered a controlled shutdown request, perhaps after the broker crashed."""
+        broker, granted = self._world.brokers[request.broker_id], self._granted[self.term(process)]
+        epoch = self.registered(process).get(request.broker_id)
+        if response.error is not ErrorCode.NONE or epoch is None:
+            return
+        granted.pop(request.broker_id, None)
+        if not response.remaining:
+            granted[request.broker_id] = epoch
+            if not broker.running or broker.registration.broker_epoch != epoch:
+                self._crashed_after_grant.add(request.broker_id)
+
+    def event_ended(self, process: ControllerProcess, event: Event) -> None:
+        """A controller is done with an event."""
+        incarnation, failed = self._process(process), process.loop.controller.failures
+        if failed > self._failed_before.get(incarnation, 0):
+            self._failed_before[incarnation] = failed
+            self._failures[incarnation].append(process.clock.now_ms())
+        elif process.active:
+            self._failures[incarnation].clear()
+
+    def state_written(self, written: StateWritten) -> None:
+        """A state was stored, by whomever."""
+        row = written.after
+        self.stored[written.key].add(leadership(row))
+        if written.before is None or written.before.isr != row.isr:
+            self._incarnations[written.key] = {
+                one: self._world.brokers[one].incarnation for one in row.isr if one in self._world.brokers
+            }
+        if written.process is not None:
+            self._last_read[self._process(written.process)][written.key] = row.partition_epoch
+
+    def loaded(self, process: ControllerProcess) -> None:
+        """A controller begins a term with all that is stored, and can be read."""
+        ensemble = self._world.ensemble
+        self._last_read.pop(self._process(process), None)
+        self._unreadable_at[self.term(process)] = {
+            key: row.leader_epoch
+            for key, row in ensemble.rows.items()
+            if row.partition_epoch != NO_STATE and not ensemble.readable([key[0]])
+        }
+
+    def stopped_in_order(self, broker_id: int) -> None:
+        """A broker has stopped after a controlled shutdown."""
+        process = next((one for one in self._world.controllers if self.in_office(one)), None)
+        self._orderly.pop(broker_id, None)
+        self._crashed_after_grant.discard(broker_id)
+        if process is not None and broker_id in self.granted(process):
+            self._orderly[broker_id] = self.term(process)
+
+    def crashed(self, broker_id: int) -> None:
+        """A broker has ended, or registered anew, in another way."""
+        self._orderly.pop(broker_id, None)
+        process = next((one for one in self._world.controllers if self.in_office(one)), None)
+        self._crashed_after_grant.discard(broker_id)
+        if process is not None and broker_id in self.granted(process):
+            self._crashed_after_grant.add(broker_id)
+
+    def states_read(self, process: ControllerProcess, versions: Mapping[TopicPartition, int]) -> None:
+        """A controller has read states: their versions, NO_STATE where there is none."""
+        self._last_read[self._process(process)].update(versions)
+
+    def topic_gone(self, partitions: Iterable[TopicPartition]) -> None:
+        """A topic has ended."""
+        for key in partitions:
+            self.stored.pop(key, None)
+            for known in self._last_read.values():
+                known.pop(key, None)
+        names = {name for name, _ in partitions}
+        for topics in self._deleting.values():
+            topics.difference_update(names)
+
+    def resumed(self) -> None:
+        """Something happened that lets deletions go on: a broker registered, or a topic was written."""
+        self._resumptions += 1
+
+    def queued(self, process: ControllerProcess, letter: Letter) -> None:
+        """A request was handed over; invariants have looked at it before."""
+        term, message = self.term(process), letter.message
+        if isinstance(message, UpdateMetadata):
+            for key, one in message.partitions.items():
+                if one.leader == LEADER_DURING_DELETE:
+                    self._deleting[term].add(key[0])
+                else:
+                    self._announced[term][key] = Epochs(one.leader_epoch, one.partition_epoch)
+
+    # -- what is known
+
+    def announced(self, process: ControllerProcess, key: TopicPartition) -> Epochs | None:
+        """The epochs of a partition as this term has last announced them."""
+        return self._announced.get(self.term(process), {}).get(key)
+
+    def unreadable_since(self, process: ControllerProcess) -> Mapping[TopicPartition, int]:
+        """Leader epochs of what could not be read when the present term began, as they were then."""
+        return self._unreadable_at.get(self.term(process), {})
+
+    def failed_in_a_row(self, process: ControllerProcess) -> list[float]:
+        """When, by its own clock, operations of a process have failed since it last was controller after an event."""
+        return self._failures[self._process(process)]
+
+    def expiries_handled(self, process: ControllerProcess) -> int:
+        """How many ends of its sessions a process has handled."""
+        return self._expiries_handled.get(self._process(process), 0)
+
+    def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
+        """Whether a broker has come back from a crash since the present ISR was stored. A crash after the controlled
+        shutdown was granted does not count: the controller cannot tell it from the end of that shutdown."""
+        if broker_id in self._crashed_after_grant:
+            return False
+        broker = self._world.brokers[broker_id]
+        before = self._incarnations.get(key, {}).get(broker_id, broker.incarnation)
+        return broker.came_back_from_a_crash and broker.incarnation > before
+
+    def leads_again(self, broker_id: int) -> bool:
+        """Whether a broker has last stopped in order, in the term of the present controller."""
+        process = next((one for one in self._world.controllers if self.in_office(one)), None)
+        return process is not None and self._orderly.get(broker_id) == self.term(process)
+
+    def last_read(self, process: ControllerProcess) -> Mapping[TopicPartition, int]:
+        """The versions of states that this process has read or written last."""
+        return self._last_read.get(self._process(process), {})
+
+    def deletes_again(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
+        """Note a StopReplica that deletes; whether this term has sent the same one before, and nothing since that
+        would let a deletion go on."""
+        self._told_to_delete[self.term(process)].add((key, broker_id))
+        before = self._stops.get((self.term(process), key, broker_id))
+        self._stops[self.term(process), key, broker_id] = self._resumptions
+        return before == self._resumptions
+
+    def told_to_delete(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
+        """Whether the present term has told a broker to delete its replica."""
+        return (key, broker_id) in self._told_to_delete.get(self.term(process), ())
+
+    def handles_again(self, process: ControllerProcess, event: Event) -> bool:
+        """Whether a process takes the same notification that it has taken last."""
+        before, self._last_event[self._process(process)] = self._last_event.get(self._process(process)), event
+        return before is event
+
+    @staticmethod
+    def _process(process: ControllerProcess) -> tuple[int, int]:
+        return process.controller_id, process.incarnation
+
+
+def leadership(row: Row) -> Leadership:
+    """What of a stored state requests repeat."""
+    return row.leader, row.leader_epoch, row.isr, row.partition_epoch

@@ -1,0 +1,98 @@
+"""A long run in parts: each written down as it ends, those of one build added up.
+
+A part is a line of JSON: which seeds, what they came to, and a hash of the build that played them. A run that is
+interrupted goes on behind its last part; parts may come from several machines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import kframe
+from kframe.errors import InputError
+from kframe_simulator.simulation.run import Tally
+
+SCHEMA: Final = "kframe.sim-part/v1"
+#: Seeds of a part: some minutes, which an interruption may cost.
+SEEDS: Final = 500
+_SOURCES: Final = (".py", ".pyx", ".pxd", ".h")
+
+
+@cache
+def build() -> str:
+    """A hash over the sources of kframe and the simulator: other sources may give another history for a seed."""
+    digest = hashlib.blake2b(digest_size=8)
+    for root in (Path(kframe.__file__).parent, Path(__file__).parents[1]):
+        for path in sorted(path for path in root.rglob("*") if path.suffix in _SOURCES):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def append_part(path: Path, seeds: range, tally: Tally) -> None:
+    """Write down what ``seeds`` (ascending, without a gap) came to."""
+    failed = {str(one.options.seed): one.violations[0].number for one in tally.failed}
+    part = {"schema": SCHEMA, "build": build(), "first_seed": seeds[0], "last_seed": seeds[-1], "failed": failed}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{json.dumps({**part, **tally.shown()})}\n")
+
+
+def read_parts(path: Path) -> list[dict[str, Any]]:
+    """The parts in a file, by their seeds; none if there is no file. Raises InputError, also for seeds that two of them
+    have, and for parts of several builds."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        parts = [json.loads(line) for line in lines]
+        parts.sort(key=lambda part: part["first_seed"])
+        kinds = {part["schema"] for part in parts}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(str(path), f"{type(error).__name__} {error}", f"lines of JSON ({SCHEMA})") from error
+    if not kinds <= {SCHEMA}:
+        raise InputError(str(path), ", ".join(sorted(kinds)), SCHEMA)
+    builds = sorted({part["build"] for part in parts})
+    if len(builds) > 1:
+        raise InputError(str(path), f"parts of the builds {', '.join(builds)}", "parts of one build")
+    for before, after in pairwise(parts):
+        if after["first_seed"] <= before["last_seed"]:
+            raise InputError(str(path), f"seed {after['first_seed']} in two parts", "each seed once")
+    return parts
+
+
+def missing(seeds: range, parts: Sequence[Mapping[str, Any]]) -> Iterator[range]:
+    """What of ``seeds`` is in none of ``parts`` (by their seeds), in parts. Raises InputError for parts of another
+    build."""
+    if parts and parts[0]["build"] != build():
+        raise InputError("parts", f"those of build {parts[0]['build']}", f"those of this build, {build()}")
+    start = seeds.start
+    for first, last in [*((one["first_seed"], one["last_seed"]) for one in parts), (seeds.stop, seeds.stop)]:
+        for begin in range(start, min(first, seeds.stop), SEEDS):
+            yield range(begin, min(begin + SEEDS, first, seeds.stop))
+        start = max(start, last + 1)
+
+
+def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What all of ``parts`` (at least one) came to together."""
+    total: dict[str, Any] = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = value if name not in total else _added(name, total[name], value)
+    return {name: value for name, value in total.items() if name != "schema"} | {"parts": len(parts)}
+
+
+def _added(name: str, before: Any, value: Any) -> Any:
+    if name in ("first_seed", "events_least"):
+        return min(before, value)
+    if name == "last_seed":
+        return max(before, value)
+    if isinstance(value, str):
+        return value
+    if name == "failed":
+        return before | value
+    if isinstance(value, dict):
+        return {key: before.get(key, 0) + value.get(key, 0) for key in sorted({*before, *value})}
+    return before + value

@@ -1,0 +1,145 @@
+"""Playing seeds: one, one after another, or several at a time; and what all of them came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import Any, Final
+
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
+from kframe_simulator.faults.plan import CLASS_OF, CLASSES, Action, draw_plan
+from kframe_simulator.simulation.options import Options, draw_options
+from kframe_simulator.simulation.watch import Violation
+from kframe_simulator.simulation.world import Result, World
+
+#: What is drawn for a seed is too little if there are fewer events than this.
+EVENTS_LEAST: Final = 500
+#: Of so many seeds one is played twice, to see whether the trace is the same.
+TWICE_EVERY: Final = 50
+
+#: Leader selectors of a plugin, by the elections that they are for.
+Selectors = Mapping[ElectionKind, LeaderSelector]
+
+
+def plan_of(seed: int, selector: str | None = None) -> tuple[Options, tuple[Action, ...]]:
+    """The world of a seed, and what befalls it."""
+    options = replace(draw_options(seed, CLASSES), selector=selector)
+    return options, draw_plan(options)
+
+
+def play(options: Options, plan: Sequence[Action], selectors: Selectors | None = None) -> Result:
+    """Play a plan in a world, to its rest."""
+    return World(options, plan, selectors).run()
+
+
+def play_seed(seed: int, twice: bool = False) -> Result:
+    """Play a seed; twice as much befalls it until there are ``EVENTS_LEAST`` events. With ``twice`` it is played a
+    second time, and the two traces must be the same (I27)."""
+    options, plan = plan_of(seed)
+    result = play(options, plan)
+    while result.events < EVENTS_LEAST and not result.violations:
+        options = replace(options, actions=2 * options.actions)
+        plan = draw_plan(options)
+        result = play(options, plan)
+    if twice and play(options, plan).trace != result.trace:
+        differs = Violation("I27", "the same seed gave another trace", result.simulated_ms, result.events)
+        result = replace(result, violations=(*result.violations, differs))
+    return result
+
+
+@dataclass(slots=True)
+class Tally:
+    """What many seeds came to."""
+
+    seeds: int = 0
+    events: int = 0
+    events_least: int = 0
+    simulated_ms: float = 0.0
+    failed: list[Result] = field(default_factory=list)
+    played: Counter[str] = field(default_factory=Counter)
+    looks: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, result: Result) -> None:
+        """Count one more seed."""
+        self.events_least = min(self.events_least, result.events) if self.seeds else result.events
+        self.seeds += 1
+        self.events += result.events
+        self.simulated_ms += result.simulated_ms
+        self.played.update(result.played)
+        self.looks.update(result.looks)
+        self.counts.update(result.counts)
+        if result.violations:
+            self.failed.append(result)
+
+    def faults(self) -> dict[str, int]:
+        """How often each class of faults befell a world."""
+        faults = dict.fromkeys(CLASSES, 0)
+        for kind, times in self.played.items():
+            faults[CLASS_OF[kind]] += times
+        return faults
+
+    def shown(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "seeds": self.seeds, "events": self.events, "events_least": self.events_least,
+            "simulated_seconds": round(self.simulated_ms / 1000.0), "failed_seeds": len(self.failed),
+            "faults": self.faults(), "actions": dict(sorted(self.played.items())),
+            "looks": dict(sorted(self.looks.items())), "counts": dict(sorted(self.counts.items())),
+        }  # fmt: skip
+
+
+def play_seeds(seeds: Sequence[int], jobs: int = 1) -> Iterator[Result]:
+    """Play seeds in ``jobs`` processes; results come as they are ready."""
+    work = [(seed, seed % TWICE_EVERY == 0) for seed in seeds]
+    if jobs <= 1:
+        for one in work:
+            yield _play_one(one)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_play_one, work, chunksize=8)
+
+
+def _play_one(work: tuple[int, bool]) -> Result:
+    return play_seed(*work)
+
+
+def shrink(
+    options: Options,
+    plan: Sequence[Action],
+    number: str,
+    tell: Callable[[int, int], None] = lambda done, left: None,
+    tries_most: int = 400,
+) -> Result:
+    """The shortest plan found that still breaks the invariant ``number``: actions are left out, in ever smaller parts.
+
+    ``tell`` hears how many plans were tried, and how many actions are left. Raises ValueError if the plan itself does
+    not break the invariant.
+    """
+
+    def breaks(candidate: Sequence[Action]) -> Result | None:
+        result = play(options, candidate)
+        return result if any(one.number == number for one in result.violations) else None
+
+    kept, best, tries = tuple(plan), breaks(plan), 1
+    if best is None:
+        raise ValueError(f"the plan does not break {number}")
+    part = max(len(kept) // 2, 1)
+    while tries < tries_most:
+        place, shorter = 0, False
+        while place < len(kept) and tries < tries_most:
+            candidate = kept[:place] + kept[place + part :]
+            found, tries = breaks(candidate), tries + 1
+            tell(tries, len(kept))
+            if found is not None:
+                kept, best, shorter = candidate, found, True
+            else:
+                place += part
+        if part == 1 and not shorter:
+            break
+        part = max(part // 2, 1) if not shorter or part > 1 else 1
+    return best

@@ -1,0 +1,388 @@
+"""The ensemble of a simulation, and each controller's session with it: the embedded store, and what befalls it.
+
+A session lives on the ensemble as long as its process was heard of within the session timeout. While a process is
+paused or cut off it is heard of no more; it learns of the end of its session when it comes back. What its watches say
+comes after a delay, in order, perhaps twice; of what has happened while it was away it hears when it is back.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.embedded.layout import CONTROLLER, broker_path
+from kframe.embedded.records import RecordError, RecordTree, WatchEvent
+from kframe.embedded.states import StateColumns
+from kframe.embedded.store import MemoryStore
+from kframe.embedded.topics import StoredTopics
+from kframe.errors import ControllerFenced, StoreError
+from kframe.model.changes import StateChange, WriteCode, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Elect, SessionExpired
+from kframe.testing.pipelined_write import PipelinedWrite
+from kframe_simulator.simulation.ensemble import SimEnsemble
+from kframe_simulator.simulation.follower import arm, armed, changed, fork
+from kframe_simulator.simulation.network import ENSEMBLE, Network
+from kframe_simulator.simulation.scheduler import ProcessClock, Scheduler
+
+#: Writes that only the controller in office may do, each in one transaction with a check of its controller epoch.
+FENCED: Final = (
+    "prepare", "write_states", "give_topic_ids", "write_assignments", "write_reassignments", "drop_preferred_election",
+    "drop_deletions", "delete_topics", "drop_notifications", "release",
+)  # fmt: skip
+#: Writes that are not fenced, as in Kafka.
+UNFENCED: Final = (
+    "claim", "take_over", "create_topics", "write_configs", "queue_deletions", "allocate_producer_ids",
+)  # fmt: skip
+READS: Final = (
+    "controller", "owns_role", "load", "read_brokers", "read_states", "read_topic_names", "read_topics",
+    "read_topic_settings", "read_configs", "read_deletions", "read_reassignments", "read_preferred_election",
+    "read_isr_changes", "read_log_dir_events",
+)  # fmt: skip
+
+
+class SimStore(MemoryStore):
+    """One process's session with the ensemble. Implements ``ports.Store``."""
+
+    def __init__(
+        self, ensemble: SimEnsemble, scheduler: Scheduler, network: Network, clock: ProcessClock, controller_id: int,
+        session_timeout_ms: float,
+    ) -> None:  # fmt: skip
+        super().__init__(ensemble.records, ensemble.states, ensemble.topics)
+        self.controller_id = controller_id
+        self.claimed_epoch = -1
+        """Controller epoch of the last claim; -1 before the first, and once it was given up or lost for certain."""
+        self.faults: deque[str] = deque()
+        """What befalls the next writes: "before" and "after" are connections lost before and after it was done."""
+        self.races = 0
+        """How many of the next writes of states and assignments somebody else comes before."""
+        self.watch_delay_ms = 0.0
+        self.repeats_watches = False
+        self.expiries = 0
+        """Sessions that have ended, as far as the process was told."""
+        self.failed_calls = 0
+        """Calls that raised because of something that befell them."""
+        self._ensemble, self._scheduler, self._network, self._clock = ensemble, scheduler, network, clock
+        self._timeout_ms = session_timeout_ms
+        self._inside = False
+        self._behind: tuple[RecordTree, StateColumns, StoredTopics] | None = None
+        self.lost_role = False
+        """Whether the client has heard that the role of its last claim is not its own any more."""
+        self._linked = True
+        self._breaks = 0
+        self._contact_ms = 0.0
+        self._expired = False
+        self._heard: deque[tuple[int, WatchEvent]] = deque()
+        self._registrations_read: set[tuple[int, int]] = set()
+        self._ahead: PipelinedWrite | None = None
+
+    # -- the session
+
+    @property
+    def linked(self) -> bool:
+        """Whether calls get through."""
+        return self._linked
+
+    def may_act(self) -> bool:
+        """As a client knows it: the role was claimed in this session, was not heard to be lost, and the ensemble was
+        heard of within the session timeout, by our own clock."""
+        may = self.role_is_certain()
+        self.failed_calls += not may
+        return may
+
+    def role_is_certain(self) -> bool:
+        """The same, for who only looks on."""
+        claim = self._claim
+        may = claim is not None and claim.session == self._session and not self.lost_role
+        return may and (self._linked or self._clock.now_ms() - self._contact_ms < self._timeout_ms)
+
+    def break_link(self) -> None:
+        """The process is not heard of any more."""
+        if not self._linked:
+            return
+        self._linked, self._contact_ms = False, self._clock.now_ms()
+        self._breaks += 1
+        breaks, session = self._breaks, self._session
+        self._scheduler.after(self._timeout_ms, lambda: self._time_out(breaks, session))
+
+    def mend_link(self) -> None:
+        """The process is back: in its session, or in a new one if that has ended."""
+        if self._linked or self._session is None:
+            return
+        self._linked = True
+        if self._clock.now_ms() - self._contact_ms >= self._timeout_ms:
+            self._end_session()  # it may be over; whoever has said that it may not act has to begin anew
+        if self._expired:
+            self._begin_anew()
+        else:
+            self._deliver()
+
+    def expire(self) -> None:
+        """The ensemble ends the session at once; the client learns of it soon."""
+        if self._session is None or self._expired:
+            return
+        self._end_session()
+        if self._linked:
+            self._linked, self._contact_ms = False, self._clock.now_ms()
+            self._breaks += 1
+            self._scheduler.after(1.0, self.mend_link)
+
+    def vanish(self) -> None:
+        """The process is gone without a word: the ensemble waits for the session to time out."""
+        self.break_link()
+
+    def _time_out(self, breaks: int, session: int | None) -> None:
+        if not self._linked and self._breaks == breaks and self._session == session:
+            self._end_session()
+
+    def _end_session(self) -> None:
+        if not self._expired and self._session is not None:
+            self._expired, self._behind = True, None
+            self._heard.clear()
+            self._ensemble.witness.written(None, "session-ended", self.controller_id)
+            self._records.close_session(self._session)
+
+    def _begin_anew(self) -> None:
+        """A new session, in which nothing of the old one holds."""
+        self._expired = False
+        self._follows_brokers = False
+        self._registrations_read.clear()
+        self._start_session()
+        self.claimed_epoch = -1
+        self.expiries += 1
+        self._notify(SessionExpired())
+        self._notify(Elect())
+
+    def close(self) -> None:
+        """Disconnect. A session that has ended already is passed over."""
+        if self._expired:
+            self._session = None
+        super().close()
+
+    # -- watches
+
+    def _hear(self, event: WatchEvent) -> None:
+        """A watch goes off on the ensemble; the process hears of it later, in order."""
+        if self._session is None or self._expired:
+            return
+        for _ in range(2 if self.repeats_watches else 1):
+            self._heard.append((self._session, event))
+            self._network.carry(ENSEMBLE, self.controller_id, self._deliver, self.watch_delay_ms)
+
+    def _deliver(self) -> None:
+        """Hand over the watches that have arrived, one for each call and all of them once the link is back."""
+        if not self._linked or self._expired or self._behind is not None:
+            return
+        while self._heard:
+            session, event = self._heard.popleft()
+            if session == self._session:
+                self._note_role(event)
+                super()._hear(event)
+
+    def _note_role(self, event: WatchEvent) -> None:
+        if event.path == CONTROLLER:
+            stat = self._records.exists(self._connected(), CONTROLLER)
+            self.lost_role = stat is None or stat.owner != self._session
+            if self.lost_role:
+                self._claim = None
+
+    # -- calls
+
+    def call(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Do one call of the port, with what befalls it."""
+        if self._inside:
+            return plain(self, *args)
+        self._inside = True
+        try:
+            self._ensemble.witness.called(self, name)
+            if name in _READS:
+                return self._read(name, plain, args)
+            self.catch_up()
+            return self._write(name, plain, args)
+        except ControllerFenced:
+            self.failed_calls += 1
+            raise
+        except RecordError as error:
+            self.failed_calls += 1
+            raise StoreError(str(error)) from error
+        finally:
+            self._inside = False
+
+    def _read(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Read what the server that we are connected to has, without what cannot be read."""
+        now = self._records, self._states, self._topics
+        if self._behind is not None:
+            self._records, self._states, self._topics = self._behind
+        try:
+            result = plain(self, *args)
+        finally:
+            self._records, self._states, self._topics = now
+        if name == "read_brokers":
+            return tuple(one for one in result if self._reads_broker(one.broker_id, one.broker_epoch))
+        if name == "load":
+            return self._without_broken(result)
+        if name == "read_preferred_election" and result:
+            self._ensemble.witness.elections_read(self, result)
+        if name == "read_isr_changes":
+            self._ensemble.witness.isr_changes_read(self, result.items)
+        if name == "read_states":
+            self._ensemble.witness.states_read(self, args[0], args[1], result)
+        if not self._ensemble.broken:
+            return result
+        if name == "read_topics":
+            readable = self._ensemble.readable(result.names)
+            self._forget_versions(result.names, readable)
+            return result.take(np.array(readable, np.int64))
+        return result
+
+    def _reads_broker(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether this registration can be read, or could be before in this session: then it is taken as it was."""
+        if broker_path(broker_id) not in self._ensemble.broken:
+            self._registrations_read.add((broker_id, broker_epoch))
+        return (broker_id, broker_epoch) in self._registrations_read
+
+    def _forget_versions(self, names: Sequence[str], readable: Sequence[int]) -> None:
+        """What could not be read was not read: nobody may write over it."""
+        for place in set(range(len(names))) - set(readable):
+            self._read_versions[names[place]] = -2
+
+    def _without_broken(self, cluster: ClusterState) -> ClusterState:
+        names, readable = cluster.topics.names, set(self._ensemble.readable(cluster.topics.names))
+        self._forget_versions(names, sorted(readable))
+        broken = [
+            index for index in range(len(names)) if index not in readable and cluster.topics.find(names[index]) == index
+        ]
+        cluster.drop_topics(np.array(broken, np.int32))
+        brokers = cluster.brokers
+        for index in np.flatnonzero(brokers.registered).tolist():
+            if not self._reads_broker(int(brokers.ids[index]), int(brokers.broker_epoch[index])):
+                brokers.unregister(np.array([index], np.int32))
+        return cluster
+
+    # -- a server that lags behind
+
+    def lag(self, for_ms: float) -> bool:
+        """The server of this session falls behind for a while, or until the next write; False if it has already."""
+        if self._behind is not None or not self._linked or self._expired or self._session is None:
+            return False
+        states = StateColumns(self._states.cluster)
+        records = fork(self._records)
+        topics = copy.copy(self._topics)
+        topics._records, topics._states, topics.configs = records, states, dict(topics.configs)
+        self._behind = records, states, topics
+        self._scheduler.after(for_ms, self.catch_up)
+        return True
+
+    def catch_up(self) -> None:
+        """The server has caught up: what was watched there meanwhile goes off, or is watched from now on."""
+        behind, self._behind = self._behind, None
+        if behind is None or self._expired or self._session is None:
+            return
+        for of_children, path in armed(behind[0], self._session):
+            change = changed(behind[0], self._records, path, of_children)
+            if change is None:
+                arm(self._records, self._session, path, of_children)
+            else:
+                self._hear(WatchEvent(change, path))
+        self._deliver()
+
+    # -- writes
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        """Create or compare-and-set each row that was not written ahead."""
+        ahead, write = self._ahead, partial(self._write_states, cluster)
+        if ahead is None or not (asked := ahead.asked(change)).any():
+            return write(change)
+        self._ahead = None
+        return ahead.answer(change, asked, write)
+
+    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+        """Both at once, before anybody is told what became of ``change``. If its answer is lost they may both be done,
+        and nobody knows."""
+        lost = bool(self.faults) and self.faults[0] == "after"
+        try:
+            result = self.write_states(cluster, change)
+        except StoreError:
+            if lost:
+                PipelinedWrite.of(following, partial(self._write_states, cluster))
+            raise
+        self._ahead = PipelinedWrite.of(following, partial(self._write_states, cluster))
+        return result
+
+    def _write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        result: WriteResult = self.call("write_states", MemoryStore.write_states, (cluster, change))
+        return result
+
+    def _write(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
+        fault = self.faults.popleft() if self.faults and name != "release" else None
+        if fault and name in ("claim", "take_over"):
+            # Whether it was done is found out by reading; where that fails, too, the session is over.
+            self.failed_calls += 1
+            self.expire()
+            raise StoreError(f"the session ended while {name} was under way")
+        if fault == "before":
+            self.failed_calls += 1
+            raise StoreError(f"connection lost before {name} was done")
+        if self.races and name in ("write_states", "write_assignments"):
+            self.races -= 1
+            self._ensemble.witness.raced(name, args)
+        zxid = self._records.zxid
+        result = plain(self, *args)
+        if self._records.zxid != zxid or name == "write_states":
+            self._tell(name, args, result)
+        if fault == "after":
+            self.failed_calls += 1
+            raise StoreError(f"connection lost after {name} was done")
+        return result
+
+    def _tell(self, name: str, args: Sequence[Any], result: Any) -> None:
+        match name:
+            case "claim" | "take_over":
+                if result is not None:
+                    self.claimed_epoch, self.lost_role = result, False
+                self._ensemble.witness.written(self, name, result)
+            case "write_states":
+                self._tell_states(args[0], args[1], result)
+            case "write_assignments" | "create_topics":
+                self._ensemble.topics_changed(args[0].names, self, name)
+            case "give_topic_ids" | "delete_topics":
+                self._ensemble.topics_changed(args[0], self, name)
+            case "release":
+                pass
+            case _:
+                self._ensemble.changes += 1
+                self._ensemble.witness.written(self, name, args)
+        if name == "release":
+            self.claimed_epoch = -1
+
+    def _tell_states(self, cluster: ClusterState, change: StateChange, result: WriteResult) -> None:
+        names, p = cluster.topics.names, cluster.partitions
+        for row, code in zip(change.rows.tolist(), result.codes.tolist(), strict=True):
+            if code == WriteCode.OK:
+                key = names[p.topic[row]], int(p.partition[row])
+                self._ensemble.state_changed(key, self, cluster)
+            elif code == WriteCode.STALE:
+                self._ensemble.witness.refused(self, (names[p.topic[row]], int(p.partition[row])))
+        self._ensemble.witness.written(self, "write_states", result.codes.tobytes())
+
+
+_READS: Final = frozenset(READS)
+
+
+def _called(name: str) -> Callable[..., Any]:
+    plain = getattr(MemoryStore, name)
+
+    def call(self: SimStore, *args: Any, **options: Any) -> Any:
+        return self.call(name, partial(plain, **options), args)
+
+    call.__name__, call.__doc__ = name, plain.__doc__
+    return call
+
+
+for _name in {*FENCED, *UNFENCED, *READS} - vars(SimStore).keys():
+    setattr(SimStore, _name, _called(_name))

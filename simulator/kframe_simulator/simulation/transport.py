@@ -1,0 +1,252 @@
+"""How control requests travel in a simulation.
+
+There is a queue for each registration and one request in flight, which is sent again as it is until it was answered,
+and only while its sender may act.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Protocol
+
+from kframe.errors import ErrorCode
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.model.ports import BrokerQueue, MayAct, Notify
+from kframe.model.requests import ControlRequests
+from kframe.runtime.samples import Samples
+from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
+from kframe_simulator.simulation.letters import Letter, letters
+from kframe_simulator.simulation.network import Network
+from kframe_simulator.simulation.scheduler import Scheduler
+
+#: How long after a connection that broke the next is tried.
+BACKOFF_MS: Final = 100.0
+
+
+class Post(Protocol):
+    """The world, as a transport knows it."""
+
+    scheduler: Scheduler
+    network: Network
+
+    def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
+        """A batch was handed over to be sent."""
+
+    def letter_queued(self, controller_id: int, letter: Letter) -> None:
+        """A request stands in its broker's queue."""
+
+    def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None:
+        """A transport connects; ``open_epoch``: of a channel to the broker that is still open."""
+
+    def letter_done(self, controller_id: int, letter: Letter) -> None:
+        """A request was answered, or dropped."""
+
+    def letter_sent(self, controller_id: int, letter: Letter, again: bool) -> None:
+        """A request leaves."""
+
+    def deliver(self, controller_id: int, letter: Letter, answer: Callable[[ControlResponse], None],
+                refuse: Callable[[], None]) -> None:  # fmt: skip
+        """A request arrives at its broker, which answers or is not there."""
+
+
+@dataclass(slots=True, eq=False)
+class Channel:
+    """The requests for one registration of a broker."""
+
+    broker_id: int
+    broker_epoch: int
+    waiting: deque[Letter] = field(default_factory=deque)
+    in_flight: Letter | None = None
+    tries: int = 0
+    is_open: bool = True
+    late: bool = False
+    """Whether a try waits for the process to go on."""
+    times: Samples = field(default_factory=Samples)
+
+
+class SimTransport:
+    """Implements ``ports.Transport`` for one process of a simulation."""
+
+    def __init__(self, post: Post, controller_id: int, timeout_ms: float) -> None:
+        """An answer that has not come ``timeout_ms`` after its request means that the connection is broken."""
+        self.controller_id = controller_id
+        self.channels: dict[int, Channel] = {}
+        self.paused = False
+        self.garbled: set[int] = set()
+        """Brokers whose next answer cannot be read."""
+        self.repeated: set[int] = set()
+        """Brokers whose next answer is told twice."""
+        self.delayed: dict[int, float] = {}
+        """Brokers whose next answer is told late, and by how many milliseconds."""
+        self.past_answers: deque[Event] = deque(maxlen=12)
+        """Answers of the past that say something of replicas, for somebody to tell late."""
+        self.past_successes: deque[LeaderAndIsrAnswered] = deque(maxlen=60)
+        """The same of answers to LeaderAndIsr without any error."""
+        self.again: list[Event] = []
+        """Answers that were told for the second time, until somebody has looked."""
+        self._post = post
+        self._timeout_ms = timeout_ms
+        self._notify: Notify | None = None
+        self._may_act: MayAct = bool
+
+    def open(self, notify: Notify, may_act: MayAct) -> None:
+        """Get ready."""
+        self._notify, self._may_act = notify, may_act
+
+    def close(self) -> None:
+        """Drop every queue and connection."""
+        for broker_id in tuple(self.channels):
+            self._drop(broker_id)
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers have registered."""
+        for index in brokers:
+            broker_id = int(cluster.brokers.ids[index])
+            known = self.channels.get(broker_id)
+            self._post.channel_opened(self.controller_id, broker_id, None if known is None else known.broker_epoch)
+            self._drop(broker_id)
+            self.channels[broker_id] = Channel(broker_id, int(cluster.brokers.broker_epoch[index]))
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        """These brokers are gone."""
+        for broker_id in cluster.brokers.ids_of(brokers):
+            self._drop(broker_id)
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Queue a batch, with what the columns say now."""
+        self._post.batch_sent(self.controller_id, cluster, requests)
+        for letter in letters(cluster, requests):
+            self._post.letter_queued(self.controller_id, letter)
+            channel = self.channels.get(letter.broker_id)
+            if channel is not None:
+                channel.waiting.append(letter)
+                self._pump(channel)
+
+    @property
+    def acknowledges(self) -> bool:
+        """Answers to UpdateMetadata name the batch."""
+        return True
+
+    def queues(self) -> Mapping[int, BrokerQueue]:
+        """What waits for each connected broker."""
+        return {one.broker_id: BrokerQueue(len(one.waiting), one.times) for one in self.channels.values()}
+
+    def stop(self) -> None:
+        """The process is gone: what is under way arrives, nothing else is sent and nobody hears answers."""
+        self._notify = None
+        self.close()
+
+    def pause(self) -> None:
+        """The process stands still."""
+        self.paused = True
+
+    def go_on(self) -> None:
+        """The process goes on: what fell due meanwhile is done."""
+        self.paused = False
+        for channel in list(self.channels.values()):
+            if channel.late:
+                channel.late = False
+                self._try(channel)
+            self._pump(channel)
+
+    def _drop(self, broker_id: int) -> None:
+        channel = self.channels.pop(broker_id, None)
+        if channel is not None:
+            channel.is_open = False
+            channel.waiting.clear()
+            channel.in_flight = None
+
+    def _pump(self, channel: Channel) -> None:
+        while channel.is_open and channel.waiting and channel.in_flight is None and not self.paused:
+            channel.in_flight, channel.tries = channel.waiting.popleft(), 0
+            self._try(channel)
+
+    def _try(self, channel: Channel) -> None:
+        """Send the request in flight, for the first time or again; drop it if its sender may not act any more."""
+        letter = channel.in_flight
+        if letter is None or not channel.is_open:
+            return
+        if self.paused:
+            channel.late = True
+            return
+        if not self._may_act():
+            channel.in_flight = None
+            self._post.letter_done(self.controller_id, letter)
+            return
+        channel.tries += 1
+        turn, post = channel.tries, self._post
+        post.letter_sent(self.controller_id, letter, channel.tries > 1)
+
+        def answer(response: ControlResponse) -> None:
+            post.network.carry(
+                letter.broker_id, self.controller_id, lambda: self._answered(channel, letter, turn, response)
+            )
+
+        def refuse() -> None:
+            post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, letter, turn))
+
+        def arrive() -> None:
+            post.deliver(self.controller_id, letter, answer, refuse)
+
+        post.network.carry(self.controller_id, letter.broker_id, arrive)
+        post.scheduler.after(self._timeout_ms, lambda: self._broken(channel, letter, turn))
+
+    def _broken(self, channel: Channel, letter: Letter, turn: int) -> None:
+        """No answer to this try will be heard: the same request goes out again."""
+        if channel.in_flight is letter and channel.tries == turn:
+            self._try(channel)
+            self._pump(channel)
+
+    def _answered(self, channel: Channel, letter: Letter, turn: int, response: ControlResponse) -> None:
+        """An answer to this try has come. It says nothing of a later request, which begins at the same turn."""
+        if channel.in_flight is not letter or channel.tries != turn or self._notify is None:
+            return
+        if self.paused:
+            self._post.scheduler.after(50.0, lambda: self._answered(channel, letter, turn, response))
+            return
+        if channel.broker_id in self.garbled:
+            self.garbled.discard(channel.broker_id)
+            self._broken(channel, letter, turn)
+            return
+        channel.in_flight = None
+        self._post.letter_done(self.controller_id, letter)
+        event = answer_event(letter, response)
+        if event is not None:
+            failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
+            if failed or isinstance(event, StopReplicaAnswered):
+                self.past_answers.append(event)
+            elif isinstance(event, LeaderAndIsrAnswered):
+                self.past_successes.append(event)
+            if channel.broker_id in self.delayed:
+                self._post.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.tell_late, event))
+            else:
+                self._notify(event)
+            if channel.broker_id in self.repeated:
+                self.repeated.discard(channel.broker_id)
+                self.again.append(event)
+                self._notify(event)
+        self._pump(channel)
+
+    def tell_late(self, event: Event) -> None:
+        """Whoever has read an answer off the wire comes to tell it, though its channel may be closed since."""
+        if self._notify is not None:
+            self._notify(event)
+
+
+def answer_event(letter: Letter, response: ControlResponse) -> Event | None:
+    """What a controller is told of an answer; StopReplica's tells it nothing unless replicas are deleted."""
+    message = letter.message
+    top = response.error
+    errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors
+    told = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
+    if isinstance(message, LeaderAndIsr):
+        return LeaderAndIsrAnswered(letter.broker_id, top, told, message.controller_epoch, letter.rows)
+    if isinstance(message, UpdateMetadata):
+        return UpdateMetadataAnswered(letter.broker_id, top, message.controller_epoch, letter.batch)
+    if len(letter.rows):
+        return StopReplicaAnswered(letter.broker_id, top, told, message.controller_epoch, letter.rows)
+    return None

@@ -1,0 +1,197 @@
+"""A simulated world: ensemble, network, controllers, brokers, clients and clocks in one thread, from one seed."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from kframe.embedded.states import StateColumns
+from kframe.model.config import ControllerConfig
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
+from kframe.model.protocol import InterBrokerProtocol
+from kframe_simulator.faults import actions, races
+from kframe_simulator.faults.plan import Action
+from kframe_simulator.invariants import INVARIANTS
+from kframe_simulator.invariants.rest import BALANCED_MS
+from kframe_simulator.simulation.brokers import BrokerProcess
+from kframe_simulator.simulation.building import build_broker, build_cluster
+from kframe_simulator.simulation.clients import Clients
+from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.ensemble import SimEnsemble
+from kframe_simulator.simulation.journal import Journal
+from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.options import Options
+from kframe_simulator.simulation.watch import Invariant, Moment, Violation, Watch
+
+#: The world is at rest when nothing was written for so long.
+QUIET_MS: Final = 22_000.0
+#: A lull is that nothing was written for so long; it is waited for so long at most.
+LULL_MS: Final = 9_000.0
+LULL_MOST_MS: Final = 75_000.0
+#: So long it may take until everybody has heard of a broker's new address.
+NEWS_MS: Final = 3_000.0
+#: After so long without faults it should be.
+REST_MOST_MS: Final = 300_000.0
+#: Topic ids are sent from this inter-broker protocol on.
+_TOPIC_IDS_SINCE: Final = InterBrokerProtocol.parse("2.8-IV1")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a run."""
+
+    options: Options
+    plan: tuple[Action, ...]
+    events: int
+    simulated_ms: float
+    trace: str
+    """A hash over all that was stored and all bytes that were sent."""
+    violations: tuple[Violation, ...]
+    played: Mapping[str, int]
+    """How often each kind of action did something."""
+    looks: Mapping[str, int]
+    """How often each invariant was looked at."""
+    counts: Mapping[str, int]
+    """Events of controllers, failovers, writes, requests."""
+
+
+class World(Journal):
+    """One run."""
+
+    def __init__(
+        self,
+        options: Options,
+        plan: Sequence[Action],
+        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
+        invariants: tuple[Invariant, ...] = INVARIANTS,
+    ) -> None:
+        super().__init__(options)
+        self.plan = tuple(plan)
+        self.played: Counter[str] = Counter()
+        self.faulty_selectors = actions.Saboteur()
+        self.ensemble = SimEnsemble(StateColumns(build_cluster(options)))
+        self.ensemble.witness = self
+        self.watch = Watch(self, invariants)
+        for name, topic_id in self.ensemble.topic_ids.items():
+            self.watch.known_id[name] = topic_id
+            self.watch.ids_used[topic_id] = name
+        self.topic_ids_used = InterBrokerProtocol.parse(options.protocol) >= _TOPIC_IDS_SINCE
+        self.controllers_store_isrs = InterBrokerProtocol.parse(options.protocol).alter_partition
+        """Whether leaders propose ISRs, and do not store them by themselves."""
+        self.brokers = {one: BrokerProcess(self, *build_broker(options, one)) for one in options.brokers}
+        config = ControllerConfig(options.config)
+        chosen = selectors or {kind: self.faulty_selectors for kind in ElectionKind if "plugin" in options.faults}
+        self.controllers = [
+            ControllerProcess(
+                self, number, config, options.session_timeout_ms, options.request_timeout_ms, chosen
+            )
+            for number in range(options.controllers)
+        ]  # fmt: skip
+        self.changed_ms = 0.0
+        """Since when nothing was written, in a lull and at rest."""
+        self.clients = Clients(self, options.producers)
+
+    def run(self) -> Result:
+        """Play the plan, end all faults, wait for rest, and look at everything."""
+        log = logging.getLogger("kframe")
+        before = log.level, log.propagate
+        log.addHandler(self._errors)
+        log.setLevel(logging.WARNING)
+        log.propagate = False
+        try:
+            self._play()
+        finally:
+            log.removeHandler(self._errors)
+            log.setLevel(before[0])
+            log.propagate = before[1]
+        return Result(
+            self.options, self.plan, self.scheduler.happened, self.scheduler.now_ms, self._trace.hexdigest(),
+            tuple(self.watch.violations), dict(self.played), dict(self.watch.looks), dict(self.counts),
+        )  # fmt: skip
+
+    def raced(self, call: str, arguments: Sequence[Any]) -> None:
+        """Another client comes before this write of a controller."""
+        races.race(self, call, arguments)
+
+    def waits_for_consent(self, row: Row) -> bool:
+        """Whether a partition without a leader may wait for an operator's word: its last in-sync replica may have come
+        back with less than it had (``kframe.last.replica.hold``)."""
+        if not self.options.hold_last or len(row.isr) != 1:
+            return False
+        return not self.watch.observed.leads_again(row.isr[0])
+
+    def _play(self) -> None:
+        for number, broker in enumerate(self.brokers.values()):
+            self.scheduler.at(number * 3.0, broker.start)
+        for number, process in enumerate(self.controllers):
+            self.scheduler.at(20.0 + number * 15.0, process.start)
+        for action in self.plan:
+            self.scheduler.at(action.at_ms, partial(actions.play, self, action))
+        last = self.plan[-1].at_ms if self.plan else 0.0
+        self._run_until(lambda: self.scheduler.now_ms > last + 1_000.0)
+        if self.options.lull:
+            self._lull()
+        actions.calm(self)
+        self._rest()
+        if not self.watch.broken:
+            self.watch.look(Moment.RESTED, None)
+
+    def _run_until(self, done: Callable[[], bool]) -> None:
+        scheduler, processes, watch = self.scheduler, self.controllers, self.watch
+        while not done() and not watch.broken and scheduler.next_ms() < float("inf"):
+            scheduler.step()
+            for process in processes:
+                process.stir()
+
+    def _lull(self) -> None:
+        """Wait until nothing is written any more, if that comes, while what is dead is dead; let one more broker
+        change its address, of which everybody is to hear though nothing else happens; and look."""
+        actions.lull(self)
+        began = self.scheduler.now_ms
+        changed_at, changes = began + self.session_timeout_ms, -1
+        lull_ms = BALANCED_MS if self.options.rebalance else LULL_MS
+
+        def quiet() -> bool:
+            nonlocal changed_at, changes
+            now = self.scheduler.now_ms
+            if changes != self.ensemble.changes:
+                changed_at, changes = max(now, changed_at), self.ensemble.changes
+            self.changed_ms = changed_at
+            return now - changed_at > lull_ms or now - began > LULL_MOST_MS
+
+        self._run_until(quiet)
+        if self.scheduler.now_ms - began > LULL_MOST_MS:
+            return
+        actions.readdress(self, {"broker": self.options.seed})
+        looks_at, changes = self.scheduler.now_ms + NEWS_MS, self.ensemble.changes
+        self._run_until(lambda: self.scheduler.now_ms > looks_at)
+        # Balancing may have begun meanwhile, and who is told of it may not have heard yet.
+        if not self.watch.broken and changes == self.ensemble.changes:
+            self.watch.look(Moment.LULL, None)
+
+    def _rest(self) -> None:
+        began, since, changes = self.scheduler.now_ms, self.scheduler.now_ms, -1
+        next_look = 0.0
+
+        def at_rest() -> bool:
+            nonlocal since, changes, next_look
+            now = self.scheduler.now_ms
+            if now < next_look:
+                return False
+            next_look = now + 500.0
+            actions.bring_back(self)
+            actions.consent(self)
+            busy = any(not one.idle for one in self.controllers)
+            if changes != self.ensemble.changes:
+                since, changes = now, self.ensemble.changes
+            self.changed_ms = since
+            return (now - since > QUIET_MS and not busy) or now - began > REST_MOST_MS
+
+        self._run_until(at_rest)
+        if self.scheduler.now_ms - began > REST_MOST_MS:
+            self.watch.report("L3", "the world did not come to rest")

@@ -1,0 +1,366 @@
+"""What breaks the invariants that go by what controllers have shown to know (``simulation.observed``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.errors import ErrorCode
+from kframe.model.columns import Ragged
+from kframe.model.events import (
+    AlterPartitionRequested,
+    BrokersChanged,
+    DeletionsMarked,
+    Elect,
+    IsrChangesLeft,
+    LeaderAndIsrAnswered,
+    ReassignmentRequested,
+    RebalanceLeaders,
+    SessionExpired,
+    TopicSettingsChanged,
+)
+from kframe.model.ids import LEADER_DURING_DELETE, NO_EPOCH, NO_STATE
+from kframe.model.tables import Targets
+from kframe_simulator import World
+from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
+from kframe_simulator.invariants import events, members, proposals, records, requests, rest, roles, states, topics
+from kframe_simulator.simulation.watch import Begun, Claimed, Moment, Proposed, Refused, Watch
+from kframe_simulator.testing.at_rest import KEY, edit, ended, letter, metadata, state, stop, topic
+
+Broken = tuple[Moment, Any]
+
+
+def proposal(world: World, isr: tuple[int, ...], broker_id: int = 1, **changes: Any) -> AlterPartitionRequested:
+    """A leader proposes an ISR for the state that stands."""
+    row = world.ensemble.rows[KEY]
+    usual: dict[str, Any] = {
+        "partitions": (KEY,),
+        "broker_epoch": world.brokers[broker_id].registration.broker_epoch,
+        "leader_epoch": np.array([row.leader_epoch], np.int32),
+        "partition_epoch": np.array([row.partition_epoch], np.int32),
+    }
+    return AlterPartitionRequested(
+        broker_id, version=1, recovery=np.zeros(1, np.uint8), isr=Ragged.of([isr]),
+        **(usual | changes),
+    )  # fmt: skip
+
+
+def close_channel(world: World, broker_id: int) -> None:
+    """The controller has handled the end of a registration."""
+    del world.controllers[0].transport.channels[broker_id]
+
+
+def answered(event: Any = None, error: ErrorCode = ErrorCode.NONE) -> LeaderAndIsrAnswered:
+    return LeaderAndIsrAnswered(1, error, (), 0, np.empty(0, np.int32))
+
+
+def metadata_of(leader: int) -> dict[Any, PartitionMetadata]:
+    return {KEY: PartitionMetadata(leader, 0, (1, 2, 3), 0, (1, 2, 3), ())}
+
+
+def _sends_without_certainty(world: World) -> Broken:
+    world.controllers[0].store.lost_role = True
+    return Moment.QUEUED, letter(world, metadata(world))
+
+
+def _begins_before_the_expiry(world: World) -> Broken:
+    world.controllers[0].store.expiries += 1
+    return Moment.BEGUN, Begun(world.controllers[0], BrokersChanged())
+
+
+def _elects_the_dead(world: World) -> Broken:
+    close_channel(world, 2)
+    return Moment.STATE, state(world, leader=2, isr=(2, 3))
+
+
+def _elects_with_dead_members(world: World) -> Broken:
+    close_channel(world, 1)
+    return Moment.STATE, state(world, leader=2, isr=(2, 1))
+
+
+def _accepts_dead_members(world: World) -> Broken:
+    close_channel(world, 3)
+    world.controllers[0].event = proposal(world, (1, 3))
+    return Moment.STATE, state(world, isr=(1, 3), leader_epoch=world.ensemble.rows[KEY].leader_epoch)
+
+
+def _accepts_earlier_registrations(world: World) -> Broken:
+    event = proposal(world, (1, 3), isr_epochs=np.array([-1, 1], np.int64))
+    world.controllers[0].event = event
+    return Moment.STATE, state(world, isr=(1, 3), leader_epoch=world.ensemble.rows[KEY].leader_epoch)
+
+
+def _accepts_another_sender(world: World) -> Broken:
+    world.options = replace(world.options, strict=True)
+    world.controllers[0].event = proposal(world, (1, 2), broker_id=2)
+    return Moment.STATE, state(world, isr=(1, 2), leader_epoch=world.ensemble.rows[KEY].leader_epoch)
+
+
+def _dead_member_stays(world: World) -> Broken:
+    close_channel(world, 3)
+    return Moment.EVENT, ended(world, BrokersChanged())
+
+
+def _nobody_elected(world: World) -> Broken:
+    edit(world, leader=-1)
+    return Moment.EVENT, ended(world, BrokersChanged())
+
+
+def _move_goes_on(world: World) -> Broken:
+    edit(world, removing=(3,))
+    return Moment.EVENT, ended(world, BrokersChanged(), arrived=frozenset({1}))
+
+
+def _election_is_not_held(world: World) -> Broken:
+    edit(world, leader=2)
+    return Moment.EVENT, ended(world, Elect(), calls={"drop_preferred_election": 1}, elections=frozenset({KEY}))
+
+
+def _never_stored(world: World) -> Broken:
+    return Moment.QUEUED, letter(world, metadata(world, partitions=metadata_of(3)))
+
+
+def _old_replicas(world: World) -> Broken:
+    world.brokers[1].model.partitions[KEY].replica_ids = (1, 2)
+    return Moment.RESTED, None
+
+
+def _earlier_answer_writes(world: World) -> Broken:
+    return Moment.EVENT, ended(world, answered(), calls={"write_states": 1})
+
+
+def _earlier_sender(world: World) -> Broken:
+    event = proposal(world, (1, 2, 3), broker_epoch=0)
+    response = AlterPartitionResponse(ErrorCode.NONE, np.zeros(1, np.int16))
+    return Moment.PROPOSED, Proposed(world.controllers[0], event, response, frozenset())
+
+
+def code(world: World, error: ErrorCode, **changes: Any) -> Broken:
+    """The proposal of the ISR that stands is answered with this code."""
+    event = proposal(world, world.ensemble.rows[KEY].isr, **changes)
+    response = AlterPartitionResponse(ErrorCode.NONE, np.array([error], np.int16))
+    return Moment.PROPOSED, Proposed(world.controllers[0], event, response, frozenset())
+
+
+def _deletes_again(world: World) -> Broken:
+    observed, process = world.watch.observed, world.controllers[0]
+    observed.queued(process, letter(world, metadata(world, partitions=metadata_of(LEADER_DURING_DELETE))).letter)
+    observed.deletes_again(process, KEY, 1)
+    return Moment.QUEUED, letter(world, stop(world))
+
+
+def _leaver_is_not_deleted(world: World) -> Broken:
+    before = {0: world.ensemble.rows[KEY]._replace(replicas=(1, 2, 3, 4))}
+    return Moment.EVENT, ended(world, topics={"t": before})
+
+
+def _no_id(world: World) -> Broken:
+    world.ensemble.topic_ids["t"] = bytes(16)
+    return Moment.RESTED, None
+
+
+def _adds_the_dead(world: World) -> Broken:
+    close_channel(world, 4)
+    world.controllers[0].event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 4))]))
+    now = world.ensemble.topic_partitions("t")
+    return Moment.TOPIC, topic(world, after=now | {0: now[0]._replace(replicas=(1, 2, 3, 4), adding=(4,))})
+
+
+def _names_one_twice(world: World) -> Broken:
+    now = world.ensemble.topic_partitions("t")
+    return Moment.TOPIC, topic(world, after=now | {0: now[0]._replace(replicas=(1, 1, 2))})
+
+
+def _forgets_what_it_read(world: World) -> Broken:
+    world.watch.observed.states_read(world.controllers[0], {KEY: 99})
+    return Moment.EVENT, ended(world, calls={"read_states": 1})
+
+
+def _elects_who_leads(world: World) -> Broken:
+    world.controllers[0].event = RebalanceLeaders()
+    return Moment.STATE, state(world)
+
+
+def _fails_in_a_row(world: World) -> Broken:
+    process = world.controllers[0]
+    for _ in range(2):
+        process.loop.controller.failures += 1
+        world.watch.observed.event_ended(process, Elect())
+    return Moment.CLAIMED, Claimed(process, 2)
+
+
+def _tells_of_more(world: World) -> Broken:
+    world.controllers[0].event = IsrChangesLeft()
+    return Moment.QUEUED, letter(world, metadata(world, partitions=metadata_of(1)))
+
+
+def _notified_twice(world: World) -> Broken:
+    event = BrokersChanged()
+    world.watch.observed.handles_again(world.controllers[0], event)
+    return Moment.BEGUN, Begun(world.controllers[0], event)
+
+
+def _unclean_is_not_elected(world: World) -> Broken:
+    world.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    edit(world, leader=-1)
+    return Moment.LULL, None
+
+
+def _setting_elects_nobody(world: World) -> Broken:
+    world.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    edit(world, leader=-1, isr=(9,))
+    return Moment.EVENT, ended(world, TopicSettingsChanged("t"))
+
+
+def _unbalanced(world: World) -> Broken:
+    world.options, world.changed_ms = replace(world.options, rebalance=True), -1e9
+    edit(world, leader=2)
+    return Moment.RESTED, None
+
+
+def _move_is_taken_out(world: World) -> Broken:
+    edit(world, replicas=(1, 2, 3, 4), adding=(4,))
+    return Moment.EVENT, ended(world, calls={"write_reassignments": 1}, reassignments={KEY: (1, 2, 3, 4)})
+
+
+def _word_is_left(world: World) -> Broken:
+    world.ensemble.notify_isr_changes([KEY])
+    return Moment.RESTED, None
+
+
+def _late_topic_keeps_its_epoch(world: World) -> Broken:
+    observed, process = world.watch.observed, world.controllers[0]
+    process.store.claimed_epoch += 1
+    assert world.ensemble.malform(0, 0)
+    observed.loaded(process)
+    world.ensemble.mend()
+    return Moment.RESTED, None
+
+
+def _refused_after_its_own(world: World) -> Broken:
+    world.watch.last_writer[KEY] = world.controllers[0]
+    return Moment.REFUSED, Refused(world.controllers[0], KEY)
+
+
+def _elects_against_the_setting(world: World) -> Broken:
+    edit(world, isr=(1,))
+    return Moment.STATE, state(world, leader=2, isr=(2,))
+
+
+def _elects_without_consent(world: World) -> Broken:
+    world.options = replace(world.options, hold_last=True)
+    world.brokers[2].bounce()
+    edit(world, isr=(2,), leader=-1)
+    return Moment.STATE, state(world, leader=2, isr=(2,))
+
+
+def _unassigned_stay_at_failover(world: World) -> Broken:
+    edit(world, replicas=(1, 2))
+    return Moment.EVENT, ended(world, Elect(), calls={"load": 1})
+
+
+def _moved_and_not_led(world: World) -> Broken:
+    before = world.ensemble.topic_partitions("t")
+    edit(world, partition_epoch=NO_STATE, leader=-1, isr=())
+    event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 3))]))
+    return Moment.EVENT, ended(world, event, topics={"t": before})
+
+
+def _deletion_does_not_begin(world: World) -> Broken:
+    world.ensemble.mark_for_deletion(["t"])
+    world.watch.observed.event_begins(world.controllers[0], Elect())
+    return Moment.EVENT, ended(world, Elect(), calls={"load": 1})
+
+
+def _mark_is_dropped(world: World) -> Broken:
+    world.ensemble.mark_for_deletion(["t"])
+    world.watch.observed.event_begins(world.controllers[0], DeletionsMarked())
+    world.controllers[0].store.drop_deletions(("t",))
+    return Moment.EVENT, ended(world, DeletionsMarked(), calls={"drop_deletions": 1})
+
+
+def _sends_unassigned_replicas(world: World) -> Broken:
+    row = world.ensemble.rows[KEY]
+    told = LeaderState(1, row.leader, row.leader_epoch, row.isr, row.partition_epoch, (1, 2, 3, 4), (4,), (), False)
+    return Moment.QUEUED, letter(world, LeaderAndIsr(1000, 1, 1, {KEY: told}))
+
+
+def _last_good_log_goes(world: World) -> Broken:
+    edit(world, removing=(1,), leader=-1, isr=(2,))
+    return Moment.QUEUED, letter(world, stop(world))
+
+
+def _deleted_id_is_known(world: World) -> Broken:
+    return code(world, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),))
+
+
+#: The invariant that must complain, and what is broken.
+BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], Broken]]] = [
+    (requests.only_who_may_act_sends, _sends_without_certainty),
+    (roles.expiry_is_handled_first, _begins_before_the_expiry),
+    (roles.expiry_ends_the_role, lambda world: (Moment.EVENT, ended(world, SessionExpired()))),
+    (roles.failed_failovers_are_spaced, _fails_in_a_row),
+    (members.leaders_are_live, _elects_the_dead),
+    (members.leaders_are_live, _elects_with_dead_members),
+    (members.proposed_members_are_live, _accepts_dead_members),
+    (members.proposed_members_are_live, _accepts_earlier_registrations),
+    (members.proposals_are_valid_once_asked, _accepts_another_sender),
+    (members.the_failed_leave_isrs, _dead_member_stays),
+    (members.led_while_in_sync, _nobody_elected),
+    (members.moves_end_with_their_brokers, _move_goes_on),
+    (members.elections_left_are_held, _election_is_not_held),
+    (members.settings_elect_at_once, _setting_elects_nobody),
+    (requests.only_stored_states_are_sent, _never_stored),
+    (requests.stops_bear_leader_epochs, lambda world: (Moment.QUEUED, letter(world, stop(world, NO_EPOCH)))),
+    (requests.new_replicas_are_called_new, lambda world: (Moment.EVENT, ended(world, not_called_new=((KEY, 1),)))),
+    (requests.changes_of_brokers_are_told, lambda world: (Moment.EVENT, ended(world, BrokersChanged(), unaware=(1,)))),
+    (requests.deletions_wait_for_a_cause, _deletes_again),
+    (requests.whoever_leaves_is_told_to_delete, _leaver_is_not_deleted),
+    (requests.isr_changes_are_told_alone, _tells_of_more),
+    (rest.leaders_know_their_replicas, _old_replicas),
+    (rest.ids_are_there, _no_id),
+    (rest.led_where_unclean_is_allowed, _unclean_is_not_elected),
+    (rest.leaders_are_balanced, _unbalanced),
+    (rest.word_is_taken_away, _word_is_left),
+    (rest.late_topics_have_a_new_epoch, _late_topic_keeps_its_epoch),
+    (proposals.senders_are_registered, _earlier_sender),
+    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.INVALID_UPDATE_VERSION)),
+    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.FENCED_LEADER_EPOCH)),
+    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.NOT_CONTROLLER)),
+    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.INELIGIBLE_REPLICA)),
+    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.NONE)),
+    (
+        proposals.proposals_are_answered,
+        lambda world: code(world, ErrorCode.INVALID_UPDATE_VERSION, leader_epoch=np.array([-1], np.int32)),
+    ),
+    (topics.requests_add_live_replicas, _adds_the_dead),
+    (topics.lists_are_valid, _names_one_twice),
+    (events.earlier_answers_change_nothing, _earlier_answer_writes),
+    (events.elections_change_leaders, _elects_who_leads),
+    (
+        events.balancing_tries_who_can_lead,
+        lambda world: (Moment.EVENT, ended(world, RebalanceLeaders(), calls={"read_states": 1})),
+    ),
+    (events.reads_are_taken_over, _forgets_what_it_read),
+    (events.moves_left_in_storage_stay, _move_is_taken_out),
+    (events.notifications_come_once, _notified_twice),
+    (states.only_others_cause_refusals, _refused_after_its_own),
+    (states.settings_are_heeded, _elects_against_the_setting),
+    (members.unassigned_leave_at_failover, _unassigned_stay_at_failover),
+    (members.moved_partitions_are_led, _moved_and_not_led),
+    (members.deletions_begin_at_once, _deletion_does_not_begin),
+    (events.marks_stay_with_their_topics, _mark_is_dropped),
+    (events.void_answers_change_nothing, lambda world: (Moment.EVENT, ended(world, answered(), knowledge=b"other"))),
+    (
+        events.failing_brokers_are_named,
+        lambda world: (Moment.EVENT, ended(world, answered(error=ErrorCode.STALE_BROKER_EPOCH))),
+    ),
+    (requests.only_assigned_replicas_are_sent, _sends_unassigned_replicas),
+    (requests.last_good_logs_stay, _last_good_log_goes),
+    (proposals.proposals_are_answered, _deleted_id_is_known),
+    (records.last_replicas_wait_for_consent, _elects_without_consent),
+]

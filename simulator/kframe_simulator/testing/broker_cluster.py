@@ -1,0 +1,179 @@
+"""Some broker models on a network that loses nothing, and a controller that accepts every ISR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kframe.errors import ErrorCode
+from kframe.model.events import TopicPartition
+from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.broker.messages import (
+    ControlResponse,
+    LeaderAndIsr,
+    LeaderState,
+    PartitionMetadata,
+    Produce,
+    ProduceResponse,
+    Request,
+    Response,
+    Stop,
+    StopReplica,
+    UpdateMetadata,
+)
+from kframe_simulator.broker.outgoing import (
+    AlteredPartition,
+    AlterPartition,
+    AlterPartitionResponse,
+    ControlledShutdown,
+    Message,
+    Outgoing,
+    Peer,
+    Reply,
+)
+
+P: TopicPartition = ("t", 0)
+TOPIC_ID = bytes(range(16))
+CONTROLLER_ID = 1000
+
+
+def told(broker: Broker, request: Request, now: float = 0.0) -> ErrorCode:
+    """The answer to a control request: its top-level error, or that of its only partition."""
+    response = broker.handle(request, now)
+    assert isinstance(response, ControlResponse)
+    return next(iter(response.errors.values()), response.error)
+
+
+def live(*brokers: int, controller_epoch: int = 1, broker_epoch: int = -1) -> UpdateMetadata:
+    """UpdateMetadata that says only who lives."""
+    return UpdateMetadata(CONTROLLER_ID, controller_epoch, broker_epoch, brokers)
+
+
+def order(
+    state: LeaderState, key: TopicPartition = P, topic_id: bytes | None = TOPIC_ID, controller_epoch: int = 1,
+    broker_epoch: int = -1,
+) -> LeaderAndIsr:  # fmt: skip
+    """LeaderAndIsr for one partition."""
+    ids = {} if topic_id is None else {key[0]: topic_id}
+    return LeaderAndIsr(CONTROLLER_ID, controller_epoch, broker_epoch, {key: state}, ids)
+
+
+def state(leader: int, isr: Iterable[int], leader_epoch: int = 1, partition_epoch: int = 0,
+          replicas: tuple[int, ...] = (1, 2, 3), **others: object) -> LeaderState:  # fmt: skip
+    """A partition's state, of controller epoch 1."""
+    return LeaderState(1, leader, leader_epoch, tuple(isr), partition_epoch, replicas, **others)  # type: ignore[arg-type]
+
+
+def stop(leader_epoch: int, delete: bool, key: TopicPartition = P, **others: int) -> StopReplica:
+    """StopReplica for one partition."""
+    head = {"controller_id": CONTROLLER_ID, "controller_epoch": 1, "broker_epoch": -1} | others
+    return StopReplica(**head, partitions={key: Stop(leader_epoch, delete)})
+
+
+def produce(value: object, acks: int = -1, correlation: int = 0, **others: object) -> Produce:
+    """A record for partition P."""
+    return Produce(P, value, acks, correlation=correlation, **others)  # type: ignore[arg-type]
+
+
+class Cluster:
+    """Brokers by id, and a controller that knows one state per partition."""
+
+    def __init__(self, ids: Iterable[int] = (1, 2, 3), config: BrokerConfig | None = None) -> None:
+        self.config = config or BrokerConfig()
+        self.brokers = {one: Broker(one, config=self.config) for one in ids}
+        self.now = 0.0
+        self.states: dict[TopicPartition, LeaderState] = {}
+        self.acked: dict[int, ProduceResponse] = {}
+        """Late answers to producers, by correlation."""
+        self.unreachable: set[int] = set()
+        self.proposed: list[AlterPartition] = []
+        self.refusal = ErrorCode.NONE
+        """What proposals are answered from now on."""
+        self.held: list[tuple[Broker, Outgoing]] | None = None
+        """A list: messages to controller and store are put there instead of being answered."""
+        self.sent: list[tuple[int, Message]] = []
+        """What was sent to the store, by whom."""
+        for broker in self.brokers.values():
+            broker.start(10 + broker.broker_id, self.now)
+
+    def __getitem__(self, broker_id: int) -> Broker:
+        return self.brokers[broker_id]
+
+    def tell(self, broker_id: int, request: Request) -> Response | None:
+        """Send one request, and let everything that it sets off come to rest."""
+        response = self.brokers[broker_id].handle(request, self.now)
+        self.carry()
+        return response
+
+    def lead(self, leader: int, isr: Iterable[int], key: TopicPartition = P, *, only: Iterable[int] | None = None,
+             replicas: tuple[int, ...] | None = None, **others: object) -> None:  # fmt: skip
+        """A new leader epoch: everybody that lives hears of it, or ``only`` those given."""
+        before = self.states.get(key)
+        leader_epoch = before.leader_epoch + 1 if before else 1
+        partition_epoch = before.partition_epoch + 1 if before else 0
+        placed = replicas or (before.replicas if before else tuple(self.brokers))
+        now = self.states[key] = state(leader, isr, leader_epoch, partition_epoch, placed, **others)
+        alive = tuple(one for one, broker in self.brokers.items() if broker.running)
+        shown = PartitionMetadata(leader, leader_epoch, now.isr, partition_epoch, placed)
+        for one in alive if only is None else only:
+            self.brokers[one].handle(UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {key: shown}), self.now)
+            self.brokers[one].handle(order(now, key), self.now)
+        self.carry()
+
+    def produce(self, value: object, leader: int = 1, **others: object) -> ProduceResponse | None:
+        """A record for P, to this broker."""
+        request = produce(value, **others)  # type: ignore[arg-type]
+        response = self.tell(leader, request)
+        assert response is None or isinstance(response, ProduceResponse)
+        return response or self.acked.get(request.correlation)
+
+    def advance(self, ms: float) -> None:
+        """Let time pass, and everything that falls due on the way happen at its time."""
+        until = self.now + ms
+        while (due := min(broker.wakes_at for broker in self.brokers.values())) <= until:
+            self.now = max(self.now, due)
+            self.carry()
+        self.now = until
+
+    def carry(self) -> None:
+        """Carry messages until nobody sends any at this time."""
+        busy = True
+        while busy:
+            busy = False
+            for broker in self.brokers.values():
+                for out in broker.tick(self.now):
+                    busy = True
+                    self._deliver(broker, out)
+
+    def _deliver(self, sender: Broker, out: Outgoing) -> None:
+        if out.peer is Peer.CLIENT:
+            if isinstance(out.message, ProduceResponse):
+                self.acked[out.peer_id] = out.message
+        elif out.peer is Peer.BROKER:
+            cut = {sender.broker_id, out.peer_id} & self.unreachable
+            reply = None if cut else self.brokers[out.peer_id].handle(out.message, self.now)  # type: ignore[arg-type]
+            sender.answered(out.number, reply, self.now)  # type: ignore[arg-type]
+        elif self.held is not None:
+            self.held.append((sender, out))
+        elif isinstance(out.message, AlterPartition):
+            sender.answered(out.number, self.decide(out.message), self.now)
+        else:
+            assert not isinstance(out.message, ControlledShutdown)
+            self.sent.append((sender.broker_id, out.message))
+
+    def decide(self, message: AlterPartition) -> Reply:
+        """Accept what the leader of the present epoch proposes on what is stored; refuse the rest as Kafka does."""
+        self.proposed.append(message)
+        answers = {}
+        for key, asked in message.partitions.items():
+            now, error = self.states[key], self.refusal
+            if error is ErrorCode.NONE and asked.leader_epoch != now.leader_epoch:
+                error = ErrorCode.FENCED_LEADER_EPOCH
+            if error is ErrorCode.NONE and asked.partition_epoch != now.partition_epoch:
+                error = ErrorCode.INVALID_UPDATE_VERSION
+            if error is ErrorCode.NONE:
+                now = self.states[key] = state(
+                    now.leader, asked.isr, now.leader_epoch, now.partition_epoch + 1, now.replicas
+                )
+            answers[key] = AlteredPartition(error, now.leader, now.leader_epoch, now.isr, 0, now.partition_epoch)
+        return AlterPartitionResponse(ErrorCode.NONE, answers)

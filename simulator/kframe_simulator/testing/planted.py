@@ -1,0 +1,61 @@
+"""Targets with a defect planted in them, to be found by the fuzz. Made in processes of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from kframe_simulator.fuzz import Base, Batch, Outcome
+
+MEBIBYTE = 2**20
+
+
+class Planted:
+    """Reads messages by one function."""
+
+    share = 1
+    pieces = (b"!",)
+    bases = (Base("plain", b"0123456789"), Base("plain", b"abcdef"))
+
+    def __init__(self, name: str, read: Callable[[bytes], Outcome]) -> None:
+        self.name = name
+        self._read = read
+
+    def judge(self, batch: Batch) -> list[Outcome]:
+        return [self._read(batch[i]) for i in range(len(batch))]
+
+
+def sound(raw: bytes) -> Outcome:
+    return None if b"!" not in raw else f"{len(raw)} bytes with a mark in them"
+
+
+def escaping(raw: bytes) -> Outcome:
+    if raw.endswith(b"!"):
+        raise KeyError(raw)
+    return sound(raw)
+
+
+def dying(raw: bytes) -> Outcome:
+    if raw.endswith(b"!!"):
+        os._exit(7)
+    return sound(raw)
+
+
+def greedy(raw: bytes) -> Outcome:
+    return None if bytearray(80 * MEBIBYTE if raw.endswith(b"!!") else 1) else "empty"
+
+
+def all_sound() -> Sequence[Planted]:
+    return [Planted("first", sound), Planted("second", sound)]
+
+
+def one_escaping() -> Sequence[Planted]:
+    return [Planted("sound", sound), Planted("escaping", escaping)]
+
+
+def one_dying() -> Sequence[Planted]:
+    return [Planted("dying", dying)]
+
+
+def one_greedy() -> Sequence[Planted]:
+    return [Planted("greedy", greedy)]

@@ -1,0 +1,238 @@
+"""Brokers on a network that delays, loses and repeats, a controller that elects cleanly; and what must hold."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kframe.errors import ErrorCode
+from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.broker.log import Log
+from kframe_simulator.broker.messages import (
+    LeaderState,
+    PartitionMetadata,
+    Produce,
+    ProduceResponse,
+    Record,
+    UpdateMetadata,
+)
+from kframe_simulator.broker.outgoing import (
+    AlteredPartition,
+    AlterPartition,
+    AlterPartitionResponse,
+    Outgoing,
+    Peer,
+    Reply,
+    WriteState,
+    WriteStateResponse,
+)
+from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, P, order, state
+
+IDS = (1, 2, 3)
+
+
+class InFlight(NamedTuple):
+    """A message, or the reply to one, that has not arrived yet; and the life of its sender."""
+
+    sender: int
+    life: int
+    out: Outgoing
+    reply: Reply | None
+    replied: bool
+
+
+class Unruly:
+    """One partition on three brokers. Every method is something that may happen next."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.now = 0.0
+        self.brokers = {one: Broker(one, config=config) for one in IDS}
+        self.lives = dict.fromkeys(IDS, 0)
+        self.stored = state(1, IDS, 1, 0, IDS, is_new=True)
+        self.network: list[InFlight] = []
+        self.orders: dict[int, list[object]] = {one: [] for one in IDS}
+        """What the controller has for each broker, first in, first out."""
+        self.produced: dict[int, Produce] = {}
+        self.acked: list[Produce] = []
+        """Those that were answered as being on all in-sync replicas."""
+        self.committed: list[Record] = []
+        """The longest log below a high watermark that any leader ever had."""
+        for broker in self.brokers.values():
+            broker.start(0, self.now)
+        self._announce()
+
+    # -- what may happen
+
+    def produce(self, broker: int, acks: int) -> None:
+        number = len(self.produced) + 1
+        request = self.produced[number] = Produce(P, number, acks, correlation=number)
+        response = self.brokers[broker].handle(request, self.now)
+        if isinstance(response, ProduceResponse):
+            self._acked(number, response)
+        self._collect()
+
+    def carry(self, which: int, lose: bool, repeat: bool) -> None:
+        """One message arrives, or is lost; the sender of a lost one hears that nothing comes."""
+        if not self.network:
+            return
+        one = self.network.pop(which % len(self.network))
+        if self.lives[one.sender] != one.life:
+            return
+        if repeat:
+            self.network.append(one)
+        if one.replied or lose:
+            self.brokers[one.sender].answered(one.out.number, None if lose else one.reply, self.now)
+        else:
+            self.network.append(one._replace(reply=self._reply(one.out), replied=True))
+        self._collect()
+
+    def obey(self, broker: int, again: bool) -> None:
+        """A broker gets the next thing that the controller has for it."""
+        orders = self.orders[broker]
+        if orders and self.brokers[broker].running:
+            request = orders[0] if again else orders.pop(0)
+            self.brokers[broker].handle(request, self.now)  # type: ignore[arg-type]
+            self._collect()
+
+    def wait(self, ms: float) -> None:
+        self.now += ms
+        self._collect()
+
+    def crash(self, broker: int) -> None:
+        """A broker dies; the controller elects another leader of the ISR, or none."""
+        if not self.brokers[broker].running:
+            return
+        self.brokers[broker].crash(self.now)
+        self.lives[broker] += 1
+        self.orders[broker].clear()
+        rest = tuple(one for one in self.stored.isr if one != broker)
+        self._elect(rest or self.stored.isr)
+
+    def restart(self, broker: int) -> None:
+        if not self.brokers[broker].running:
+            self.brokers[broker].start(self.lives[broker], self.now)
+            self._elect(self.stored.isr)
+
+    def move(self, broker: int) -> None:
+        """The controller hands leadership to another member of the ISR."""
+        if broker in self.stored.isr and self.brokers[broker].running:
+            self._elect(self.stored.isr, broker)
+
+    # -- how
+
+    def _elect(self, isr: tuple[int, ...], preferred: int | None = None) -> None:
+        living = [one for one in isr if self.brokers[one].running]
+        before = self.stored
+        leader = before.leader if before.leader in living else next(iter(living), -1)
+        self.stored = state(
+            preferred or leader, isr, before.leader_epoch + 1, before.partition_epoch + 1, before.replicas
+        )
+        self._announce()
+
+    def _announce(self) -> None:
+        now = self.stored
+        alive = tuple(one for one in IDS if self.brokers[one].running)
+        shown = PartitionMetadata(now.leader, now.leader_epoch, now.isr, now.partition_epoch, now.replicas)
+        for one in alive:
+            self.orders[one] += [UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {P: shown}), order(now)]
+
+    def _reply(self, out: Outgoing) -> Reply | None:
+        if out.peer is Peer.BROKER:
+            return self.brokers[out.peer_id].handle(out.message, self.now)  # type: ignore[arg-type,return-value]
+        if isinstance(out.message, WriteState):
+            return self._write(out.message)
+        assert isinstance(out.message, AlterPartition)
+        (asked,) = out.message.partitions.values()
+        now, error = self.stored, ErrorCode.NONE
+        if asked.leader_epoch != now.leader_epoch:
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        elif asked.isr == now.isr:
+            pass
+        elif asked.partition_epoch != now.partition_epoch:
+            error = ErrorCode.INVALID_UPDATE_VERSION
+        elif not all(self.brokers[one].running for one in asked.isr):
+            error = ErrorCode.INELIGIBLE_REPLICA
+        else:
+            self._store(asked.isr)
+        now = self.stored
+        answer = AlteredPartition(error, now.leader, now.leader_epoch, now.isr, 0, now.partition_epoch)
+        return AlterPartitionResponse(ErrorCode.NONE, {P: answer})
+
+    def _write(self, asked: WriteState) -> WriteStateResponse:
+        written = asked.partition_epoch == self.stored.partition_epoch
+        if written:
+            self._store(asked.isr)
+        now = self.stored
+        return WriteStateResponse(
+            written, WriteState(P, now.leader, now.leader_epoch, now.isr, 1, 0, now.partition_epoch)
+        )
+
+    def _store(self, isr: tuple[int, ...]) -> None:
+        now: LeaderState = self.stored
+        self.stored = state(now.leader, isr, now.leader_epoch, now.partition_epoch + 1, now.replicas)
+
+    def _collect(self) -> None:
+        for one, broker in self.brokers.items():
+            for out in broker.tick(self.now):
+                if out.peer is Peer.CLIENT:
+                    assert isinstance(out.message, ProduceResponse)
+                    self._acked(out.peer_id, out.message)
+                elif out.number:
+                    self.network.append(InFlight(one, self.lives[one], out, None, False))
+
+    def _acked(self, number: int, response: ProduceResponse) -> None:
+        request = self.produced[number]
+        if response.error is ErrorCode.NONE and request.acks == -1:
+            self.acked.append(request)
+
+    # -- what must hold
+
+    def logs(self) -> dict[int, Log]:
+        return {one: broker.disks.logs[P] for one, broker in self.brokers.items() if P in broker.disks.logs}
+
+    def check(self) -> None:
+        self._logs_match()
+        self._high_watermark_is_everywhere()
+        self._committed_stays()
+        in_sync = [log for one, log in self.logs().items() if one in self.stored.isr]
+        for log in in_sync:
+            held = {record.value for record in log.records}
+            missing = [request.value for request in self.acked if request.value not in held]
+            assert not missing, f"acknowledged, but not on every member of {self.stored.isr}: {missing}"
+
+    def _logs_match(self) -> None:
+        """Where two logs have a record of one epoch at one offset, they are equal up to there."""
+        logs = list(self.logs().values())
+        for log in logs:
+            for other in logs:
+                shared = min(len(log.records), len(other.records))
+                last = next(
+                    (at for at in reversed(range(shared))
+                     if log.records[at].leader_epoch == other.records[at].leader_epoch), -1)  # fmt: skip
+                assert log.records[: last + 1] == other.records[: last + 1]
+
+    def _high_watermark_is_everywhere(self) -> None:
+        """What a leader counts as committed is in the log of each member of its maximal ISR."""
+        leader = self.brokers.get(self.stored.leader)
+        partition = leader.partitions.get(P) if leader is not None else None
+        if partition is None or partition.leader_epoch != self.stored.leader_epoch or partition.leader_log is None:
+            return
+        high = partition.leader_log.high_watermark
+        ends = {one: log.end for one, log in self.logs().items()}
+        for one in partition.maximal_isr:
+            assert ends.get(one, 0) >= high, f"high watermark {high}, but {one} has {ends.get(one, 0)}"
+
+    def _committed_stays(self) -> None:
+        """Leader completeness: what was ever committed is in the log of the leader of the present epoch."""
+        for broker in self.brokers.values():
+            partition = broker.partitions.get(P)
+            if partition is None or partition.leader_log is None:
+                continue
+            below = partition.leader_log.records[: partition.leader_log.high_watermark]
+            assert below[: len(self.committed)] == self.committed[: len(below)]
+            if len(below) > len(self.committed):
+                self.committed = list(below)
+        leader = self.brokers.get(self.stored.leader)
+        if leader is not None and P in leader.disks.logs:
+            records = leader.disks.logs[P].records
+            assert records[: len(self.committed)] == self.committed

@@ -1,0 +1,73 @@
+"""Laws of replication that hold whatever network, brokers and controller do, as long as elections are clean."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kframe.model.protocol import InterBrokerProtocol
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.testing.unruly import IDS, Unruly
+
+#: Short enough that ISRs shrink within a history.
+LAG_MS = 3_000.0
+STEPS = 250
+EXAMPLES = 20
+
+
+def next_step(chance: random.Random, world: Unruly, lossy: bool, deadly: float) -> tuple[str, tuple[object, ...]]:
+    """What happens next, and with what."""
+    some, kind = chance.choice(IDS), chance.random()
+    if kind < 0.12:
+        leader = world.stored.leader if world.stored.leader in IDS and chance.random() < 0.8 else some
+        return "produce", (leader, chance.choice((-1, -1, 1)))
+    if kind < 0.6:
+        which = chance.randrange(8) if chance.random() < 0.4 else 0
+        return "carry", (which, lossy and chance.random() < 0.1, chance.random() < 0.05)
+    if kind < 0.86:
+        return "obey", (some, chance.random() < 0.05)
+    if kind < 0.95:
+        return "wait", (chance.choice((1, 50, 500, 500, 1_000, 4_000)),)
+    if kind < 0.95 + deadly:
+        return "crash", (some,)
+    return ("restart" if kind < 0.99 else "move"), (some,)
+
+
+@pytest.mark.parametrize("protocol", ["3.9", "2.7-IV1", "2.6"])
+@pytest.mark.parametrize("min_insync_replicas", [1, 2])
+@settings(max_examples=EXAMPLES)
+@given(seed=st.integers(0, 2**32), lossy=st.booleans(), deadly=st.sampled_from((0.0, 0.01, 0.03)))
+def test_logs_match_and_what_was_committed_stays(
+    protocol: str, min_insync_replicas: int, seed: int, lossy: bool, deadly: float
+) -> None:
+    """Log matching, leader completeness, the high watermark within the maximal ISR, acknowledged records on all of the
+    ISR: looked at after every step of a history."""
+    config = BrokerConfig(
+        protocol=InterBrokerProtocol.parse(protocol), replica_lag_time_max_ms=LAG_MS, fetch_records_max=2,
+        min_insync_replicas=min_insync_replicas,
+    )  # fmt: skip
+    world, chance = Unruly(config), random.Random(seed)
+    for _ in range(STEPS):
+        name, arguments = next_step(chance, world, lossy, deadly)
+        act: Callable[..., None] = getattr(world, name)
+        act(*arguments)
+        world.check()
+
+
+def test_histories_reach_what_the_laws_are_about() -> None:
+    """Records are acknowledged, leaders change, and ISRs shrink and expand."""
+    acked = epochs = changes = 0
+    for seed in range(30):
+        world, chance = Unruly(BrokerConfig(replica_lag_time_max_ms=LAG_MS)), random.Random(seed)
+        for _ in range(STEPS):
+            name, arguments = next_step(chance, world, lossy=False, deadly=0.01)
+            getattr(world, name)(*arguments)
+        acked, epochs = acked + len(world.acked), epochs + world.stored.leader_epoch
+        changes += world.stored.partition_epoch - (world.stored.leader_epoch - 1)
+    assert acked > 150
+    assert epochs > 100
+    assert changes > 30

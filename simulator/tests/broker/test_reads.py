@@ -1,0 +1,344 @@
+"""What leaders answer to fetches, and how followers truncate (``spec/broker-partition.md`` section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from kframe.errors import ErrorCode
+from kframe.model.protocol import InterBrokerProtocol
+from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.broker.log import Log
+from kframe_simulator.broker.messages import (
+    CONSUMER,
+    DeleteRecords,
+    EndTransaction,
+    EpochEnd,
+    EpochQuestion,
+    Fetch,
+    Fetched,
+    FetchPartition,
+    FetchResponse,
+    Metadata,
+    MetadataResponse,
+    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochResponse,
+    PartitionMetadata,
+    Produce,
+    Record,
+    UpdateMetadata,
+)
+from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, Cluster, P, live, order, state
+
+FENCED, UNKNOWN, NOT_LEADER = (
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+)
+
+
+def leader() -> Broker:
+    """Broker 1: epochs 3 (records 0 to 3) and 5 (4 to 9); follower 2 has all of it, 3 nothing."""
+    one = Broker(1, config=BrokerConfig())
+    one.start(50, 0.0)
+    one.handle(live(1, 2, 3), 0.0)
+    for leader_epoch, records in ((3, 4), (5, 6)):
+        one.handle(order(state(1, (1, 2), leader_epoch, leader_epoch, is_new=True)), 0.0)
+        for number in range(records):
+            one.handle(Produce(P, number, 1), 0.0)
+    one.handle(Fetch(2, {P: FetchPartition(10, 0, 5)}), 0.0)
+    return one
+
+
+def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
+    response = broker.handle(Fetch(who, {P: asked}), 1.0)
+    assert isinstance(response, FetchResponse)
+    return response.partitions[P]
+
+
+@pytest.mark.parametrize(
+    "asked, who, error, records",
+    [
+        (FetchPartition(0, 0, 5), 3, ErrorCode.NONE, 10),
+        (FetchPartition(7, 0, 5), 3, ErrorCode.NONE, 3),
+        (FetchPartition(10, 0, 5), 3, ErrorCode.NONE, 0),
+        (FetchPartition(0, 0, 4), 3, FENCED, 0),
+        (FetchPartition(0, 0, 6), 3, UNKNOWN, 0),
+        (FetchPartition(0), 3, ErrorCode.NONE, 10),
+        (FetchPartition(11, 0, 5), 3, ErrorCode.OFFSET_OUT_OF_RANGE, 0),
+        (FetchPartition(0, 0, 5), 4, UNKNOWN, 0),
+        (FetchPartition(0), 4, NOT_LEADER, 0),
+        (FetchPartition(0, 0, 5, topic_id=bytes([7] * 16)), 3, ErrorCode.INCONSISTENT_TOPIC_ID, 0),
+        (FetchPartition(0, 0, 5, topic_id=TOPIC_ID), 3, ErrorCode.NONE, 10),
+        (FetchPartition(0), CONSUMER, ErrorCode.NONE, 10),
+    ],
+)
+def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) -> None:
+    told = read(leader(), asked, who)
+    assert (told.error, len(told.records)) == (error, records)
+
+
+@pytest.mark.parametrize(
+    "offset, last_epoch, diverging",
+    [
+        (10, 5, None),
+        (12, 5, EpochEnd(5, 10)),
+        (8, 4, EpochEnd(3, 4)),
+        (4, 3, None),
+        (6, 3, EpochEnd(3, 4)),
+        (0, -1, None),
+    ],
+)
+def test_a_fetch_shows_where_logs_diverge(offset: int, last_epoch: int, diverging: EpochEnd | None) -> None:
+    one = leader()
+    told = read(one, FetchPartition(offset, 0, 5, last_epoch))
+    assert (told.error, told.diverging) == (ErrorCode.NONE, diverging)
+    assert (one.partitions[P].replicas[3].end == -1) == (diverging is not None)
+
+
+def test_an_epoch_that_the_leader_never_had_is_out_of_range() -> None:
+    told = read(leader(), FetchPartition(3, 0, 5, 6))
+    assert (told.error, told.log_start_offset, told.log_end_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0, 10)
+
+
+def test_consumers_read_up_to_the_high_watermark() -> None:
+    one = leader()
+    one.handle(Produce(P, "not replicated yet", 1), 1.0)
+    assert len(read(one, FetchPartition(0), CONSUMER).records) == 10
+
+
+def unhosted(known: bool, failed: bool) -> Broker:
+    one = leader() if failed else Broker(1)
+    if failed:
+        one.fail_log(P, 1.0)
+    else:
+        one.start(50, 0.0)
+    if known:
+        one.handle(UpdateMetadata(CONTROLLER_ID, 1, -1, (2,), {P: PartitionMetadata(2, 1, (2,), 0, (2,))}), 0.0)
+    return one
+
+
+@pytest.mark.parametrize(
+    "known, failed, error",
+    [
+        (False, False, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (True, False, NOT_LEADER),
+        (True, True, ErrorCode.KAFKA_STORAGE_ERROR),
+    ],
+)
+def test_a_partition_that_cannot_be_read(known: bool, failed: bool, error: ErrorCode) -> None:
+    one = unhosted(known, failed)
+    assert read(one, FetchPartition(0)).error is error
+    asked = one.handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(-1, 1)}), 0.0)
+    assert isinstance(asked, OffsetsForLeaderEpochResponse)
+    assert asked.partitions[P] == (error, EpochEnd(-1, -1))
+
+
+@pytest.mark.parametrize(
+    "leader_epoch, end",
+    [(5, (5, 10)), (4, (3, 4)), (3, (3, 4)), (2, (2, 0)), (6, (-1, -1)), (-1, (-1, -1))],
+)
+def test_where_epochs_end(leader_epoch: int, end: tuple[int, int]) -> None:
+    response = leader().handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(5, leader_epoch)}), 0.0)
+    assert isinstance(response, OffsetsForLeaderEpochResponse)
+    assert response.partitions[P] == (ErrorCode.NONE, EpochEnd(*end))
+
+
+@pytest.mark.parametrize("topics, found", [(None, [P]), (("t",), [P]), (("u",), [])])
+def test_clients_ask_who_leads(topics: tuple[str, ...] | None, found: list[object]) -> None:
+    response = unhosted(known=True, failed=False).handle(Metadata(topics), 0.0)
+    assert isinstance(response, MetadataResponse)
+    assert (response.controller_id, response.live_brokers, list(response.partitions)) == (CONTROLLER_ID, (2,), found)
+
+
+# -- logs
+
+
+def log_of(*epochs: int, start: int = 0) -> Log:
+    """A log with one record of each of these epochs, from offset ``start`` on."""
+    log = Log(TOPIC_ID, "data")
+    log.restart(start)
+    for epoch in epochs:
+        log.append(Record(epoch, None))
+    return log
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A log, where it is truncated, and what is left."""
+
+    epochs: tuple[int, ...]
+    offset: int
+    end: int
+    left: list[tuple[int, int]]
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        Cut((1, 1, 2, 3, 3), 9, 5, [(1, 0), (2, 2), (3, 3)]),
+        Cut((1, 1, 2, 3, 3), 4, 4, [(1, 0), (2, 2), (3, 3)]),
+        Cut((1, 1, 2, 3, 3), 3, 3, [(1, 0), (2, 2)]),
+        Cut((1, 1, 2, 3, 3), 2, 2, [(1, 0)]),
+        Cut((1, 1, 2, 3, 3), 0, 0, []),
+    ],
+)
+def test_truncation(cut: Cut) -> None:
+    log = log_of(*cut.epochs)
+    log.set_high_watermark(5)
+    log.truncate(cut.offset)
+    assert (log.end, log.epochs, log.high_watermark) == (cut.end, cut.left, min(5, cut.end))
+
+
+def test_an_epoch_that_began_at_the_end_is_forgotten_when_nothing_else_is() -> None:
+    """A leader that was deposed before it wrote anything must not show its epoch."""
+    log = log_of(1, 1)
+    log.begin_epoch(4, 2)
+    log.truncate(2)
+    assert log.epochs == [(1, 0)]
+
+
+def test_a_record_takes_the_place_of_an_epoch_that_began_there_without_one() -> None:
+    log = log_of(1, 1)
+    log.begin_epoch(4, 2)
+    log.append(Record(5, None))
+    assert log.epochs == [(1, 0), (5, 2)]
+
+
+def test_truncation_below_the_start_begins_anew() -> None:
+    log = log_of(1, 1, start=10)
+    log.truncate(7)
+    assert (log.start, log.end, log.epochs, log.high_watermark) == (7, 7, [], 7)
+
+
+@pytest.mark.parametrize(
+    "offset, left", [(0, [(1, 0), (2, 2)]), (1, [(1, 1), (2, 2)]), (2, [(2, 2)]), (4, [(2, 4)])]
+)  # fmt: skip
+def test_the_start_of_a_log_keeps_its_epoch(offset: int, left: list[tuple[int, int]]) -> None:
+    log = log_of(1, 1, 2, 2)
+    log.raise_start(offset)
+    assert (log.start, log.end, log.epochs) == (offset, 4, left)
+
+
+def test_who_wants_committed_records_only_waits_for_the_end_of_a_transaction() -> None:
+    cluster = Cluster()
+    cluster.lead(1, (1, 2, 3), is_new=True)
+    broker = cluster.brokers[1]
+    for number in range(2):
+        broker.handle(Produce(P, number, 1, producer_id=7, producer_epoch=0, sequence=number, transactional=True), 0.0)
+
+    def read(committed: bool) -> int:
+        cluster.advance(2_000)
+        response = broker.handle(Fetch(CONSUMER, {P: FetchPartition(0)}, committed), cluster.now)
+        assert isinstance(response, FetchResponse)
+        return len(response.partitions[P].records)
+
+    assert (read(False), read(True)) == (2, 0)
+    broker.handle(EndTransaction(P, 7, 0, committed=True), cluster.now)
+    assert (read(False), read(True)) == (3, 3)
+
+
+# -- followers
+
+
+@pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
+def test_a_deposed_leader_drops_what_was_never_committed(protocol: str) -> None:
+    """By Fetch since 2.7-IV1, by OffsetsForLeaderEpoch before."""
+    cluster = Cluster(config=BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=1))
+    cluster.lead(1, (1, 2, 3), is_new=True)
+    for number in range(3):
+        cluster.produce(number, acks=1)
+    cluster.advance(2_000)
+    cluster.unreachable = {1}
+    for number in range(3):
+        cluster.produce(f"lost {number}", acks=1)
+    cluster.lead(2, (2, 3), only=(2, 3))
+    cluster.produce("kept", leader=2, acks=1)
+    cluster.unreachable = set()
+    cluster.lead(2, (2, 3))
+    cluster.advance(5_000)
+    logs = [[record.value for record in broker.disks.logs[P].records] for broker in cluster.brokers.values()]
+    assert logs == [[0, 1, 2, "kept"]] * 3
+    assert all(broker.disks.logs[P].high_watermark == 4 for broker in cluster.brokers.values())
+
+
+def test_a_follower_finds_the_last_common_epoch_step_by_step() -> None:
+    """KIP-279: its log has epochs 1 2 2 4 4, the leader's 1 3 3 5."""
+    cluster = Cluster((1, 2))
+    for broker_id, epochs in ((1, (1, 3, 3, 5)), (2, (1, 2, 2, 4, 4))):
+        cluster[broker_id].disks.logs[P] = log_of(*epochs)
+    cluster.states[P] = state(1, (1,), 5, 8, replicas=(1, 2))
+    cluster.lead(1, (1,))
+    cluster.advance(3_000)
+    assert cluster[1].disks.logs[P].records == cluster[2].disks.logs[P].records == log_of(1, 3, 3, 5).records
+
+
+@pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
+def test_a_follower_keeps_nothing_of_an_epoch_that_its_leader_never_had(protocol: str) -> None:
+    """Epoch 1 ends later at the leader than here, where epoch 2 stands in its place."""
+    cluster = Cluster((1, 2), BrokerConfig(protocol=InterBrokerProtocol.parse(protocol)))
+    cluster[1].disks.logs[P] = log_of(1, 1, 1, 1, 3)
+    cluster[2].disks.logs[P] = log_of(1, 1, 2)
+    cluster.states[P] = state(1, (1,), 3, 4, replicas=(1, 2))
+    cluster.lead(1, (1,))
+    cluster.advance(3_000)
+    assert cluster[2].disks.logs[P].records == log_of(1, 1, 1, 1, 3).records
+
+
+def test_followers_drop_what_their_leader_has_deleted() -> None:
+    cluster = Cluster((1, 2))
+    cluster.lead(1, (1, 2), is_new=True)
+    for number in range(4):
+        cluster.produce(number, acks=1)
+    cluster.advance(1_500)
+    cluster[1].handle(DeleteRecords(P, 3), cluster.now)
+    cluster.advance(1_500)
+    assert [(broker.disks.logs[P].start, broker.disks.logs[P].end) for broker in cluster.brokers.values()] == [
+        (3, 4)
+    ] * 2
+
+
+@pytest.mark.parametrize("start, end, left", [(0, 1, (0, 1)), (0, 5, (0, 3)), (4, 5, (4, 4))])
+def test_a_follower_that_is_out_of_range(start: int, end: int, left: tuple[int, int]) -> None:
+    """The leader's log ends before ours, reaches beyond it, or begins after it."""
+    one = Broker(2)
+    one.start(50, 0.0)
+    one.disks.logs[P] = log_of(1, 1, 1)
+    one.handle(live(1, 2), 0.0)
+    one.handle(order(state(1, (1,), 5)), 0.0)
+    (out,) = one.tick(0.0)
+    told = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
+    one.answered(out.number, FetchResponse({P: told}), 1.0)
+    assert (one.disks.logs[P].start, one.disks.logs[P].end) == left
+
+
+@pytest.mark.parametrize("start, end", [(2, 5), (9, 12)])
+def test_a_follower_behind_the_start_of_its_leaders_log_begins_there(start: int, end: int) -> None:
+    cluster = Cluster((1, 2))
+    cluster[1].disks.logs[P] = log_of(*[1] * (end - start), start=start)
+    cluster[2].disks.logs[P] = log_of(1)
+    cluster.states[P] = state(1, (1,), 1, 1, replicas=(1, 2))
+    cluster.lead(1, (1,))
+    cluster.advance(5_000)
+    assert (cluster[2].disks.logs[P].start, cluster[2].disks.logs[P].end) == (start, end)
+
+
+def test_a_fenced_follower_waits_for_the_controller() -> None:
+    """A follower that missed a leader epoch asks nobody until it hears of it."""
+    cluster = Cluster()
+    cluster.lead(1, (1, 2, 3), is_new=True)
+    cluster.lead(1, (1, 2, 3), only=(1, 2))
+    cluster.advance(1_000)
+    assert cluster[3].replicas.fetcher.follows(P) is None
+    cluster.lead(1, (1, 2, 3))
+    assert cluster[3].replicas.fetcher.follows(P) == 1
+
+
+def test_a_follower_that_knows_more_than_its_leader_asks_again() -> None:
+    cluster = Cluster()
+    cluster.lead(1, (1, 2, 3), is_new=True)
+    cluster.lead(1, (1, 2, 3), only=(2, 3))
+    cluster.advance(5_000)
+    assert cluster[3].replicas.fetcher.follows(P) == 1

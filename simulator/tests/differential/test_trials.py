@@ -1,0 +1,259 @@
+"""Stores and transports in seeded histories: sound ones pass, and each broken one is named with its seed and step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, VirtualClock
+from kframe.embedded.brokers import Channel, Delivery
+from kframe.errors import ControllerFenced, InputError
+from kframe.model.changes import StateChange, WriteResult
+from kframe.model.cluster import ClusterState
+from kframe.model.events import Event, TopicsChanged
+from kframe.model.ids import NO_STATE
+from kframe.model.ports import Notify
+from kframe.model.requests import ControlRequests
+from kframe.model.tables import TopicTable
+from kframe_simulator.differential import Difference, EmbeddedFarEnd, play_bare, play_batches, play_history
+from tests.examples.loading import load
+
+SEEDS = range(1, 9)
+
+
+class BlindStates(MemoryStore):
+    """Writes states whatever stands there."""
+
+    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        stored = self.read_states(cluster, change.rows)
+        expected = np.where(stored.found, stored.partition_epoch, np.int32(NO_STATE))
+        return super().write_states(cluster, StateChange(
+            change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, expected,
+            change.controller_epoch,
+        ))  # fmt: skip
+
+
+class BlindAssignments(MemoryStore):
+    """Writes assignments whatever was read of them."""
+
+    def write_assignments(self, table: TopicTable) -> Any:
+        self._read_versions.clear()
+        return super().write_assignments(table)
+
+
+class Unfenced(MemoryStore):
+    """Writes although another has claimed the role."""
+
+    def _write_fenced(self, *operations: Any) -> None:
+        try:
+            super()._write_fenced(*operations)
+        except ControllerFenced:
+            if self._claim is None or self._claim.session != self._session:
+                raise
+            self._records.multi(self._connected(), list(operations))
+
+
+class Deaf(MemoryStore):
+    """Never hears of topics."""
+
+    def open(self, notify: Notify) -> None:
+        super().open(lambda event: None if isinstance(event, TopicsChanged) else notify(event))
+
+
+class Stammering(MemoryStore):
+    """Tells everything twice."""
+
+    def open(self, notify: Notify) -> None:
+        def twice(event: Event) -> None:
+            notify(event)
+            notify(event)
+
+        super().open(twice)
+
+
+class Sorting(MemoryStore):
+    """Loads ISRs in another order."""
+
+    def load(self) -> ClusterState:
+        cluster = super().load()
+        p = cluster.partitions
+        for row in np.flatnonzero(p.topic >= 0).tolist():
+            first = int(p.slot_start[row])
+            p.isr[first : first + int(p.isr_count[row])].sort()
+        return cluster
+
+
+class Forgetful(MemoryStore):
+    """Drops the settings of all brokers."""
+
+    def write_configs(self, topic: str | None, config: Mapping[str, str]) -> None:
+        super().write_configs(topic, {} if topic is None else config)
+
+
+class Believing(MemoryStore):
+    """Goes on acting after its role was lost."""
+
+    def may_act(self) -> bool:
+        return self._claim is not None
+
+
+#: (store, call at which it is found out)
+BROKEN_STORES = [
+    (BlindStates, "write_states"),
+    (BlindAssignments, "write_assignments"),
+    (Unfenced, "session"),
+    (Deaf, "topics"),
+    (Stammering, "session"),
+    (Sorting, "load"),
+    (Forgetful, "read_configs"),
+    (Believing, "may_act"),
+]
+
+
+def ensemble_of(kind: Callable[..., MemoryStore]) -> MemoryEnsemble:
+    class Ensemble(MemoryEnsemble):
+        def connect(self) -> MemoryStore:
+            return kind(self.records, self.states, self.topics)
+
+    return Ensemble.from_cluster(ClusterState())
+
+
+def first_of(played: Iterator[Difference | None]) -> Difference | None:
+    return next((one for one in played if one is not None), None)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_embedded_store_passes(seed: int) -> None:
+    assert play_history(seed, ensemble_of(MemoryStore)) is None
+
+
+def test_a_store_of_ones_own_passes(tmp_path: Path) -> None:
+    sqlite_store = load("stores/sqlite_store.py")
+    assert play_history(1, sqlite_store.SqliteEnsemble(str(tmp_path / "one.db"))) is None
+
+
+@pytest.mark.parametrize("kind, call", BROKEN_STORES)
+def test_a_broken_store_is_named_with_seed_and_step(kind: Callable[..., MemoryStore], call: str) -> None:
+    found = first_of(play_history(seed, ensemble_of(kind)) for seed in SEEDS)
+    assert found is not None
+    assert call in found.did
+    assert str(found).startswith(f"seed {found.seed}, step {found.step}: ")
+    assert found == play_history(found.seed, ensemble_of(kind)), "the same seed finds the same"
+
+
+def test_a_store_is_tried_alone_where_nothing_else_is_known_of_it() -> None:
+    ensemble = ensemble_of(MemoryStore)
+    assert play_bare(ensemble.connect) is None
+    broken = play_bare(ensemble_of(Forgetful).connect)
+    assert broken is not None
+    assert "read_configs" in broken.did
+
+
+def test_stores_that_share_nothing_are_told() -> None:
+    found = play_bare(lambda: ensemble_of(MemoryStore).connect())
+    assert found is not None
+
+
+def test_storage_that_holds_something_is_left_alone() -> None:
+    ensemble = ensemble_of(MemoryStore)
+    ensemble.connect()
+    store = ensemble.connect()
+    store.open(lambda _event: None)
+    store.create_topics(TopicTable.of(("mine",), [[(1,)]]), ({},))
+    with pytest.raises(InputError, match="mine"):
+        play_bare(ensemble.connect)
+    assert store.read_topic_names() == {"mine"}
+    assert store.controller() == -1
+
+
+class Hasty(EmbeddedBrokers):
+    """Sends on without waiting for answers."""
+
+    def _deliver(self, channel: Channel) -> None:
+        while channel.waiting:
+            _, delivery = channel.waiting.popleft()
+            self._receive(channel, delivery)
+
+
+class Disorderly(EmbeddedBrokers):
+    """Sends the last first."""
+
+    def _deliver(self, channel: Channel) -> None:
+        channel.waiting.reverse()
+        super()._deliver(channel)
+
+
+class Faithful(EmbeddedBrokers):
+    """Keeps what it has for a registration that is gone."""
+
+    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        ids = cluster.brokers.ids_of(brokers)
+        kept = {one: self._kept.get(one) for one in ids}
+        super().connect(cluster, brokers)
+        for one, waiting in kept.items():
+            self._channels[one].waiting.extend(waiting or ())
+            self._deliver(self._channels[one])
+
+    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
+        for one in cluster.brokers.ids_of(brokers):
+            self._kept[one] = list(self._channels[one].waiting) if one in self._channels else []
+        super().disconnect(cluster, brokers)
+
+    @property
+    def _kept(self) -> dict[int, Any]:
+        kept: dict[int, Any] = self.__dict__.setdefault("kept", {})
+        return kept
+
+
+class Reckless(EmbeddedBrokers):
+    """Sends whether its controller may act or not."""
+
+    def open(self, notify: Notify, may_act: Callable[[], bool]) -> None:
+        super().open(notify, lambda: True)
+
+
+class Dropping(EmbeddedBrokers):
+    """Sends nothing twice."""
+
+    def _receive(self, channel: Channel, delivery: Delivery) -> None:
+        if channel.in_flight is not delivery:
+            super()._receive(channel, delivery)
+
+
+class Late(EmbeddedBrokers):
+    """Reads the columns when it is asked to settle: here, at the next batch."""
+
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        cluster.partitions.leader_epoch += 1
+        super().send(cluster, requests)
+
+
+class Mute(EmbeddedBrokers):
+    """Tells no answers."""
+
+    def open(self, notify: Notify, may_act: Callable[[], bool]) -> None:
+        super().open(lambda _event: None, may_act)
+
+
+BROKEN_TRANSPORTS = [Hasty, Disorderly, Faithful, Reckless, Dropping, Late, Mute]
+
+
+def far_end_of(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> EmbeddedFarEnd:
+    clock = VirtualClock()
+    return EmbeddedFarEnd(kind(clock), clock)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_embedded_transport_passes(seed: int) -> None:
+    assert play_batches(seed, lambda _cluster: far_end_of(EmbeddedBrokers)) is None
+
+
+@pytest.mark.parametrize("kind", BROKEN_TRANSPORTS)
+def test_a_broken_transport_is_named_with_seed_and_step(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> None:
+    found = first_of(play_batches(seed, lambda _cluster: far_end_of(kind)) for seed in SEEDS)
+    assert found is not None
+    assert str(found).startswith(f"seed {found.seed}, step {found.step}: ")

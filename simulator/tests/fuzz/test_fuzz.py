@@ -1,0 +1,93 @@
+"""The fuzz finds what is planted: an escape, the end of a process, too much memory; and makes each case again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kframe_simulator.fuzz import Base, Batch, Cases, Kept, main, read_corpus, run, signature
+from kframe_simulator.fuzz.command import PEAK_BYTES_MAX
+from kframe_simulator.fuzz.corpus import found, write_corpus
+from kframe_simulator.testing import planted
+
+
+def test_every_case_is_judged_once_whatever_the_number_of_processes() -> None:
+    told = [
+        [(one.target, one.cases, one.decoded, one.refused) for one in run(planted.all_sound, 3, 5001, jobs)]
+        for jobs in (1, 2)
+    ]
+    assert told[0] == told[1]
+    assert sum(cases for _, cases, _, _ in told[0]) == 5001
+    assert all(decoded and refused for _, _, decoded, refused in told[0])
+
+
+def test_an_escape_is_found_and_made_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sound, escaping = run(planted.one_escaping, 1, 4000)
+    assert (sound.escaped, escaping.cases) == (0, 2000)
+    assert escaping.escaped > len(escaping.escapes) > 1
+    for escape in escaping.escapes:
+        assert "KeyError" in escape.what
+        again = ["--seed", "1", "--target", "escaping", "--case", str(escape.number)]
+        with pytest.raises(KeyError):
+            main("m", planted.one_escaping, tmp_path / "none", again)
+    assert main("m", planted.one_escaping, tmp_path / "none", ["--cases", "4000"]) == 1
+    assert f"python -m m --seed 1 --target 'escaping' --case {escaping.escapes[0].number}" in capsys.readouterr().out
+
+
+def test_a_case_that_ends_the_process_is_found() -> None:
+    (dying,) = run(planted.one_dying, 1, 20_000, jobs=1)
+    (escape,) = dying.escapes
+    assert "exit code 7" in escape.what
+    ((_, batch),) = Cases(planted.one_dying()[0], 1).batches(escape.number, escape.cases)
+    assert any(batch[i].endswith(b"!!") for i in range(len(batch)))
+
+
+def test_too_much_memory_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (greedy,) = run(planted.one_greedy, 1, 1000)
+    assert greedy.peak_bytes > PEAK_BYTES_MAX
+    assert main("m", planted.one_greedy, tmp_path / "none", ["--cases", "1000"]) == 1
+    assert main("m", planted.all_sound, tmp_path / "none", ["--cases", "500"]) == 0
+    assert "seed 1" in capsys.readouterr().out
+
+
+def test_the_smallest_of_each_outcome_is_kept(tmp_path: Path) -> None:
+    target = planted.all_sound()[0]
+    kept = list(found(target, 1, 2000, []))
+    assert {(one.outcome, len(one.raw)) for one in kept} == {("decoded", 1), ("# bytes with a mark in them", 1)}
+    write_corpus(tmp_path / "corpus", kept)
+    assert read_corpus(tmp_path / "corpus") == sorted(kept)
+    assert list(found(target, 2, 2000, kept)) == []
+
+
+def test_outcomes_of_the_corpus_are_written_anew(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    write_corpus(corpus, [Kept("first", "plain", "was worded otherwise", b"!"), Kept("gone", "plain", "decoded", b"x")])
+    assert main("m", planted.all_sound, corpus, ["--keep", "--cases", "2"]) == 0
+    assert {one.outcome for one in read_corpus(corpus) if one.raw == b"!"} == {"# bytes with a mark in them"}
+    assert [one.target for one in read_corpus(corpus) if one.raw == b"x"] == ["gone"]
+
+
+@pytest.mark.parametrize(
+    "outcome, told",
+    [
+        (None, "decoded"),
+        ("/x/state field isr: found 'a, b', expected int <= 5", "/x/state field isr: found #, expected int <= #"),
+        ("7 elements claimed at byte 12, 3 bytes left", "# elements claimed at byte #, # bytes left"),
+    ],
+)
+def test_outcomes_are_the_same_but_for_what_stood_there(outcome: str | None, told: str) -> None:
+    assert signature(outcome) == told
+
+
+def test_a_batch_holds_what_was_put_in() -> None:
+    batch = Batch.of([Base("a", b"one"), Base("b", b"three"), Base("a", b"2")])
+    part = batch.part(1, 3)
+    assert [part[i] for i in range(len(part))] == [b"three", b"2"]
+    assert (part.kinds, part.data.tobytes()) == (["b", "a"], b"three2")
+
+
+def test_a_line_of_the_corpus_may_hold_any_bytes(tmp_path: Path) -> None:
+    kept = Kept("t", "k", "decoded", bytes(range(256)) + b"\t\n'\"\\")
+    write_corpus(tmp_path / "corpus", [kept])
+    assert read_corpus(tmp_path / "corpus") == [kept]

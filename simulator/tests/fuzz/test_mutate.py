@@ -1,0 +1,57 @@
+"""The kernel that bends messages makes the cases that its twin makes, and each by its number alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe_simulator import _mutate
+from kframe_simulator.fuzz import packed
+from kframe_simulator.fuzz import reference as mutate
+
+MESSAGES = st.lists(st.binary(min_size=1, max_size=40) | st.just(b'{"a":12,"b":[3]}'), min_size=1, max_size=4)
+WORDS = st.integers(0, 2**64 - 1)
+#: What stands behind the room for cases, and must not be written to.
+GUARD = 0x5A
+
+
+def cases(module: Any, messages: list[bytes], pieces: list[bytes], seed: int, first: int, most: int) -> list[bytes]:
+    """The cases that there is room for, eight at most."""
+    at, out = np.zeros(9, np.int64), np.full(4 * most + 16, GUARD, np.uint8)
+    made = module.mutate(*packed(messages), *packed(pieces), seed, first, most, at, out[:-16])
+    assert (out[-16:] == GUARD).all()
+    assert made >= 4
+    return [out[at[i] : at[i + 1]].tobytes() for i in range(made)]
+
+
+@given(MESSAGES, MESSAGES, WORDS, st.integers(0, 2**62), st.integers(0, 30))
+def test_kernel_and_twin_make_the_same(
+    messages: list[bytes], pieces: list[bytes], seed: int, first: int, room: int
+) -> None:
+    most = max(map(len, messages)) + room
+    made = cases(_mutate, messages, pieces, seed, first, most)
+    assert made == cases(mutate, messages, pieces, seed, first, most)
+    assert max(map(len, made)) <= most
+
+
+@given(MESSAGES, WORDS, st.integers(0, 2**62))
+def test_a_case_hangs_on_its_seed_and_number_alone(messages: list[bytes], seed: int, first: int) -> None:
+    many = cases(_mutate, messages, [b"x"], seed, first, 64)
+    for place, case in enumerate(many):
+        assert cases(_mutate, messages, [b"x"], seed, first + place, 64)[0] == case
+
+
+def test_every_way_of_bending_is_taken() -> None:
+    message = bytes(range(32, 96))
+    made = [case for seed in range(200) for case in cases(_mutate, [message], [b"PIECE", b"Q"], seed, 0, 200)]
+    lengths = {len(case) for case in made}
+    assert {63, 64, 65, 66} <= lengths  # cut, changed, put in
+    assert min(lengths) < 20  # broken off
+    assert max(lengths) > 75  # doubled
+    assert any(b"PIECE" in case for case in made)
+    assert any(b"\x7f\xff\xff\xff" in case for case in made)
+    assert sum(case == message for case in made) < len(made) / 5
+    assert len(set(made)) > len(made) * 3 / 4

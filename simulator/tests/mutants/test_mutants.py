@@ -1,0 +1,192 @@
+"""The catalogue of mutants and the table of defects stand on what is there; ``make mutants`` runs them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kframe_simulator.mutants import page, seen
+from kframe_simulator.mutants.kept import Keep
+from kframe_simulator.mutants.run import Outcome, Result, Verdict, judge, read_report, read_seeds, run_simulator
+from kframe_simulator.mutants.table import ROOT, Mutant, defects, mutants
+
+MUTANTS = mutants()
+DEFECTS = defects()
+NUMBERS = [f"R{number:02}" for number in range(1, 65)] + [f"X{number}" for number in range(1, 12)]
+RULE = re.compile(r"R\d\d|X\d{1,2}|I([1-9]|[12]\d|30)|L[1-6]")
+
+
+def test_a_mutant_changes_one_place_into_something_that_compiles() -> None:
+    for mutant in MUTANTS:
+        text = (ROOT / mutant.file).read_text()
+        assert text.count(mutant.old) == 1, mutant.id
+        assert mutant.new != mutant.old, mutant.id
+        ast.parse(text.replace(mutant.old, mutant.new))
+
+
+def test_a_mutant_belongs_to_something_and_has_tests() -> None:
+    for mutant in MUTANTS:
+        assert mutant.rules, mutant.id
+        assert [rule for rule in mutant.rules if not RULE.fullmatch(rule)] == []
+        assert [rule for rule in mutant.rules if rule[0] in "RX" and rule not in NUMBERS] == []
+        assert mutant.tests, mutant.id
+        assert [node for node in mutant.tests if not there(node)] == []
+
+
+def test_mutants_are_told_apart() -> None:
+    assert len(MUTANTS) >= 60
+    assert len({one.id for one in MUTANTS}) == len(MUTANTS)
+    assert len({(one.file, one.old, one.new) for one in MUTANTS}) == len(MUTANTS)
+    assert sum(one.simulated for one in MUTANTS) >= 60
+
+
+def test_every_defect_has_its_place() -> None:
+    assert [one.number for one in DEFECTS] == NUMBERS
+
+
+def test_a_defect_has_tests_that_exist_and_a_mutant_or_says_why_not() -> None:
+    for defect in DEFECTS:
+        assert [node for node in defect.tests if not there(node)] == []
+        mutated = any(defect.number in one.rules for one in MUTANTS)
+        assert (mutated and defect.tests) or defect.open, defect.number
+
+
+def test_every_test_of_a_defect_was_seen_to_fail() -> None:
+    """Under a mutant of its own row, in the run on record. ``make mutants`` makes the record."""
+    recorded = seen.recorded()
+    assert {one.number: missing for one in DEFECTS if (missing := seen.missing(one, recorded))} == {}
+    assert [one.number for one in DEFECTS if one.tests and one.number not in recorded] == []
+
+
+def test_tests_that_did_not_fail_are_named() -> None:
+    """Of those defects alone whose mutants were all tried."""
+    passed, nothing = Verdict(Outcome.SURVIVED, "2 tests passed"), Verdict(Outcome.NOT_RUN, "not asked for")
+    of_r26 = [one for one in MUTANTS if "R26" in one.rules]
+    (defect,) = (one for one in DEFECTS if one.number == "R26")
+    failed = Verdict(Outcome.KILLED, "it", defect.tests[1:])
+    results = [Result(one, failed, nothing) for one in of_r26[:1]] + [
+        Result(one, passed, nothing) for one in of_r26[1:]
+    ]
+    assert seen.unseen(results) == ["R26 test_faults::test_a_silent_broker_does_not_delay_others"]
+    assert seen.failures(results)["R26"] == [(node, of_r26[0].id) for node in defect.tests[1:]]
+    assert seen.unseen(results[:-1]) == []
+
+
+def test_what_is_held_was_seen() -> None:
+    (defect,) = (one for one in DEFECTS if one.number == "R06")
+    names = [seen.name(node) for node in defect.tests]
+    assert page.state(defect, {"R06": frozenset(names)}) == "held"
+    assert page.state(defect, {"R06": frozenset(names[1:])}) == "shown"
+    assert page.state(defect, {}) == "shown"
+
+
+def test_scenarios_named_by_a_number_are_in_its_row() -> None:
+    rows = {one.number.replace("X", "X0") if len(one.number) == 2 else one.number: one.tests for one in DEFECTS}
+    named = [node for path in sorted((ROOT / "tests" / "defects").glob("test_*.py")) for node in functions(path)]
+    numbered = [(match[1].upper(), name) for name in named if (match := re.match(r"test_([rx]\d\d)_", name))]
+    assert numbered
+    assert [name for number, name in numbered if not any(node.endswith(f"::{name}") for node in rows[number])] == []
+
+
+def test_the_page_is_made_from_the_table() -> None:
+    assert page.PATH.read_text() == page.render()
+
+
+#: (cases of a report, outcome, which of those asked for failed)
+REPORTS = [
+    ('<testcase classname="tests.a" name="test_one[x]"><failure/></testcase>', "killed", ("tests/a.py::test_one",)),
+    ('<testcase classname="tests.a" name="test_one"><error/></testcase>', "killed", ("tests/a.py::test_one",)),
+    ('<testcase classname="tests.a" name="test_two[y]"><error/></testcase>', "killed", ("tests/a.py::test_two[y]",)),
+    ('<testcase classname="tests.a" name="test_two[x]"><error/></testcase>', "killed", ()),
+    ('<testcase classname="tests.b" name="test_one"><failure/></testcase>', "killed", ("tests/b.py",)),
+    ('<testcase classname="tests.a" name="test_one"/>', "survived", ()),
+    ('<testcase classname="tests.a" name="test_one"><skipped/></testcase>', "not run", ()),
+]
+
+
+@pytest.mark.parametrize("cases, outcome, failed", REPORTS)
+def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> None:
+    asked = ("tests/a.py::test_one", "tests/a.py::test_two[y]", "tests/b.py")
+    verdict = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>", asked)
+    assert (verdict.outcome, verdict.failed) == (outcome, failed)
+
+
+def test_what_the_simulator_found_is_read() -> None:
+    found = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
+    assert read_seeds(json.dumps(found), "1..9") == (Verdict(Outcome.KILLED, "seed 17, I5"), 17)
+    assert read_seeds('{"played": 9}', "1..9") == (Verdict(Outcome.SURVIVED, "1..9 passed"), None)
+    told = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
+    assert read_seeds(told, "1..9") == (Verdict(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
+
+
+@pytest.mark.parametrize("seed, without, verdict", [
+    (3, "5", ("killed", "seed 3, I1")),
+    (3, "3", ("killed", "seed 4, I1")),
+    (9, "9", ("survived", "1..9 passed, but for what fails without it, too")),
+])  # fmt: skip
+def test_a_seed_that_fails_without_the_mutant_proves_nothing(
+    tmp_path: Path, seed: int, without: str, verdict: tuple[str, str]
+) -> None:
+    """Seeds from ``seed`` on fail with the mutant, and the seed ``without`` in any case."""
+    package = tmp_path / "simulator" / "kframe_simulator"
+    for name in ("mutants", "simulation"):
+        (package / name).mkdir(parents=True)
+        (package / name / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "simulation" / "run.py").write_text(
+        "from types import SimpleNamespace as Object\nFROM = 99\n\n\n"
+        f"def play_seed(seed):\n    bad = seed >= FROM or seed == {without}\n"
+        "    return Object(violations=[Object(number='I1', problem='bad')] if bad else [])\n"
+    )
+    seeds = "simulator/kframe_simulator/mutants/seeds.py"
+    (tmp_path / seeds).write_text((ROOT / seeds).read_text())
+    (tmp_path / "simulator" / "pyproject.toml").touch()
+    run = "simulator/kframe_simulator/simulation/run.py"
+    mutant = Mutant("earlier", run, "FROM = 99", f"FROM = {seed}", "it", ("I1",), ())
+    found = run_simulator(tmp_path, mutant, "1..9")
+    assert (found.outcome, found.by) == verdict
+
+
+def test_verdicts_are_kept_and_those_of_changed_mutants_forgotten(tmp_path: Path) -> None:
+    mutant = Mutant("one", "kframe/a.py", "True", "False", "checks", ("I1",), ("test_a.py",))
+    path, nothing = tmp_path / "kept.jsonl", Verdict(Outcome.NOT_RUN, "not asked for")
+    failed = Verdict(Outcome.KILLED, "test_it", ("test_a.py::test_it",))
+    Keep(path).add(Result(mutant, failed, nothing), None)
+    Keep(path).add(Result(mutant, nothing, Verdict(Outcome.SURVIVED, "1..9 passed")), "1..9")
+    assert [Keep(path).seeds_left(mutant, one) for one in ("1..9", "1..20", "30..40")] == [None, "10..20", "30..40"]
+    Keep(path).add(Result(mutant, nothing, Verdict(Outcome.KILLED, "seed 12, I1")), "1..20")
+    found = Keep(path).result(mutant)
+    assert (found.tests, found.simulator) == (failed, Verdict(Outcome.KILLED, "seed 12, I1"))
+    assert Keep(path).seeds_left(mutant, "1..2000") is None
+    assert Keep(path).result(replace(mutant, new="None")).tests == nothing
+
+
+def test_a_mutant_is_seen_by_the_tests_of_its_tree_and_leaves_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("CHECKS = True\n")
+    (tmp_path / "test_plain.py").write_text("import plain\n\n\ndef test_it():\n    assert plain.CHECKS\n")
+    mutant = Mutant("no-checks", "plain.py", "True", "False", "checks", ("I1",), ("test_plain.py",))
+    result = judge(tmp_path, mutant, (), None)
+    assert (result.tests.outcome, result.tests.failed) == ("killed", ("test_plain.py",))
+    assert (tmp_path / "plain.py").read_text() == "CHECKS = True\n"
+
+
+def there(node: str) -> bool:
+    """Whether the test, or the file of tests, exists; the parameter of a golden trace is the name of its scenario."""
+    file, _, name = node.partition("::")
+    name, _, parameter = name.partition("[")
+    path = ROOT / file
+    if not path.exists() or (name and name not in functions(path)):
+        return False
+    return not parameter or (ROOT / "tests" / "golden" / "scenarios" / f"{parameter.removesuffix(']')}.yaml").exists()
+
+
+@cache
+def functions(path: Path) -> frozenset[str]:
+    tree = ast.parse(path.read_text())
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))

@@ -1,0 +1,102 @@
+"""A controller's batches and answers as broker models get them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import yaml
+
+from kframe.errors import ErrorCode
+from kframe.scenario.format import parse_scenario
+from kframe.scenario.runner import ScenarioRunner
+from kframe_simulator.broker.messages import NO_ID
+from kframe_simulator.broker.outgoing import (
+    AlterPartition,
+    AlterPartitionResponse,
+    ControlledShutdown,
+    ControlledShutdownResponse,
+    ProposedIsr,
+)
+from kframe_simulator.replication.orders import (
+    alter_partition_event,
+    alter_partition_reply,
+    controlled_shutdown_event,
+    controlled_shutdown_reply,
+)
+
+P = ("t", 0)
+
+
+def runner() -> ScenarioRunner:
+    """A controller at work; broker 1 leads t-0 with ISR 1, 2 and is alone in t-1."""
+    scenario = {
+        "schema": "kframe.scenario/v1", "name": "s", "brokers": [{"id": 1}, {"id": 2}],
+        "topics": [{"name": "t", "partitions": [
+            {"partition": 0, "replicas": [1, 2]}, {"partition": 1, "replicas": [1, 2], "leader": 1, "isr": [1]},
+        ]}],
+        "steps": [{"elect": {}}],
+    }  # fmt: skip
+    one = ScenarioRunner(parse_scenario(yaml.safe_dump(scenario), "s.yaml"))
+    one.play()
+    return one
+
+
+def propose(one: ScenarioRunner, isr: tuple[int, ...], by_id: bool, broker_epoch: int | None = None) -> object:
+    topic_id = one.topic_id("t") if by_id else NO_ID
+    epoch = one.registrations[1].broker_epoch if broker_epoch is None else broker_epoch
+    others = {} if by_id else {("t", 9): ProposedIsr(0, 0, (1,))}
+    message = AlterPartition(1, epoch, {P: ProposedIsr(0, 0, isr, 0, topic_id), **others})
+    future = one.loop.submit(
+        partial(alter_partition_event, message),
+        lambda response: alter_partition_reply(one.loop.controller.cluster, message, response),
+    )
+    one.rest()
+    return future.result(timeout=0)
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_proposal_and_its_answer(by_id: bool) -> None:
+    reply = propose(runner(), (1,), by_id)
+    assert isinstance(reply, AlterPartitionResponse)
+    told = reply.partitions[P]
+    assert (told.error, told.leader, told.leader_epoch, told.isr, told.partition_epoch) == (
+        ErrorCode.NONE,
+        1,
+        0,
+        (1,),
+        1,
+    )
+    others = {} if by_id else {("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert {key: one.error for key, one in reply.partitions.items() if key != P} == others
+
+
+@pytest.mark.parametrize(
+    "isr, broker_epoch, expected",
+    [((1, 7), None, (ErrorCode.NONE, ErrorCode.INELIGIBLE_REPLICA)), ((1,), 0, (ErrorCode.STALE_BROKER_EPOCH, None))],
+)
+def test_a_proposal_that_is_refused(
+    isr: tuple[int, ...], broker_epoch: int | None, expected: tuple[ErrorCode, ErrorCode | None]
+) -> None:
+    reply = propose(runner(), isr, True, broker_epoch)
+    assert isinstance(reply, AlterPartitionResponse)
+    assert (reply.error, reply.partitions[P].error if reply.partitions else None) == expected
+
+
+@pytest.mark.parametrize(
+    "epoch, expected",
+    [
+        (0, ControlledShutdownResponse(ErrorCode.NONE, (("t", 1),))),
+        (-1, ControlledShutdownResponse(ErrorCode.STALE_BROKER_EPOCH)),
+    ],
+)
+def test_a_controlled_shutdown(epoch: int, expected: ControlledShutdownResponse) -> None:
+    """t-1 has nobody else in its ISR, and stays."""
+    one = runner()
+    message = ControlledShutdown(1, max(one.registrations[1].broker_epoch + epoch, 0))
+    future = one.loop.submit(
+        partial(controlled_shutdown_event, message),
+        lambda response: controlled_shutdown_reply(one.loop.controller.cluster, response),
+    )
+    one.rest()
+    assert future.result(timeout=0) == expected

@@ -1,0 +1,158 @@
+"""Scenarios whose brokers replicate: ISRs change by themselves, and what was acknowledged stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from kframe.errors import ConfigError, ScenarioError
+from kframe.scenario.format import parse_scenario, read_scenario
+from kframe.scenario.runner import ScenarioRunner
+from kframe_simulator.replication.scenario import Replication
+from kframe_simulator.testing import ROOT
+from tests.scenario.samples import GOOD
+
+EXAMPLE = ROOT / "examples" / "scenarios" / "brokers-replicate.yaml"
+ALL = {"t-0": {"records": 1, "acks": "all"}}
+
+
+def runner_of(text: str) -> ScenarioRunner:
+    return ScenarioRunner(parse_scenario(text, "s.yaml"), make_replication=Replication)
+
+
+def example() -> ScenarioRunner:
+    return ScenarioRunner(read_scenario(EXAMPLE), make_replication=Replication)
+
+
+def play(*steps: dict[str, Any], **config: object) -> Iterator[tuple[Any, list[int] | None]]:
+    """The response of each step, and the ISR of t-0 if the step has changed it."""
+    scenario = {
+        "schema": "kframe.scenario/v1", "name": "s", "brokers_replicate": True,
+        "config": {"replica.lag.time.max.ms": 10_000} | config,
+        "brokers": [{"id": one} for one in (1, 2, 3)],
+        "topics": [{"name": "t", "partitions": [{"partition": 0, "replicas": [1, 2, 3]}]}],
+        "steps": [{"elect": {}}, *steps],
+    }  # fmt: skip
+    for entry in runner_of(yaml.safe_dump(scenario)).play_steps():
+        changed = entry["partitions"].get("t-0")
+        yield entry["response"], None if changed is None else changed["isr"]
+
+
+def played_on(*steps: dict[str, Any]) -> Any:
+    """The runner after these steps on the example's cluster."""
+    scenario = yaml.safe_load(EXAMPLE.read_text()) | {"steps": [{"elect": {}}, *steps]}
+    runner = runner_of(yaml.safe_dump(scenario))
+    runner.play()
+    return runner
+
+
+def silent(broker: int, error: str = "SILENT") -> dict[str, Any]:
+    return {"answer": {"broker": broker, "error": error}}
+
+
+def test_the_example_does_what_it_says() -> None:
+    entries = list(example().play_steps())
+    produced = [entry["response"]["orders-0"] for entry in entries if "produce" in entry["step"]]
+    assert produced == ["NONE", "REQUEST_TIMED_OUT", "NONE", "NONE", "NOT_ENOUGH_REPLICAS", "NONE"]
+    isrs = [one["isr"] for entry in entries for one in entry["partitions"].values()]
+    assert isrs == [[1, 2, 3], [1, 2], [1, 2, 3], [2, 3], [2, 3, 1], [1]]
+
+
+@pytest.mark.parametrize("protocol", ["3.9", "2.8", "2.7-IV1", "2.4"])
+def test_a_follower_that_stands_still_leaves_the_isr_and_comes_back(protocol: str) -> None:
+    """Through AlterPartition, or before 2.7-IV2 by the leader's own hand."""
+    played = play(
+        silent(3), {"produce": ALL}, {"advance": 16}, {"produce": ALL}, silent(3, "NONE"), {"advance": 2},
+        **{"inter.broker.protocol.version": protocol},
+    )  # fmt: skip
+    responses, isrs = zip(*played, strict=True)
+    assert [one["t-0"] for one in responses if one] == ["REQUEST_TIMED_OUT", "NONE"]
+    assert [isr for isr in isrs if isr] == [[1, 2, 3], [1, 2], [1, 2, 3]]
+
+
+def test_a_broker_that_bounces_comes_back_into_the_isr() -> None:
+    played = list(play({"produce": ALL}, {"broker_bounce": [3]}, {"produce": ALL}, {"advance": 1}))
+    assert played[-2][0] == {"t-0": "NONE"}
+    assert [isr for _, isr in played if isr][-1] == [1, 2, 3]
+
+
+def test_a_leader_without_its_disk_takes_nothing_and_is_replaced() -> None:
+    played = list(play({"log_dir_failure": {"broker": 1, "partitions": ["t-0"]}}, {"produce": ALL}))
+    assert played[1][1] == [2, 3]
+    assert played[2][0] == {"t-0": "NONE"}
+
+
+@pytest.mark.parametrize(
+    "error, hosted", [("KAFKA_STORAGE_ERROR", [("orders", 0)]), ("NONE", [("orders", 0), ("u", 0)])]
+)
+def test_a_request_that_is_refused_is_not_obeyed(error: str, hosted: list[tuple[str, int]]) -> None:
+    runner = played_on(
+        {"answer": {"broker": 2, "api": "LeaderAndIsr", "error": error, "partitions": ["u-0"]}},
+        {"create_topics": [{"name": "u", "assignments": [[2, 3]]}]},
+    )
+    assert sorted(runner.replication.models[2].partitions) == hosted
+
+
+def test_a_deleted_topic_leaves_no_log() -> None:
+    runner = played_on({"delete_topics": ["orders"]})
+    assert [model.disks.logs for model in runner.replication.models.values()] == [{}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    "steps, expected",
+    [
+        ([{"broker_failure": [1, 2, 3]}], "LEADER_NOT_AVAILABLE"),
+        ([silent(1)], "REQUEST_TIMED_OUT"),
+    ],
+)
+@pytest.mark.parametrize("acks", ["all", 1])
+def test_a_leader_that_cannot_be_asked(steps: list[dict[str, Any]], expected: str, acks: object) -> None:
+    played = list(play(*steps, {"produce": {"t-0": {"acks": acks}}}))
+    assert played[-1][0] == {"t-0": expected}
+
+
+def test_a_broker_that_stood_still_does_what_it_was_told_meanwhile() -> None:
+    """Its first request waits for it; it leads once it has looked at it."""
+    create = {"create_topics": [{"name": "u", "assignments": [[2]]}]}
+    produce = {"produce": {"u-0": {"acks": 1}}}
+    played = list(play(silent(2), create, produce, silent(2, "NONE"), produce))
+    assert [one["u-0"] for one, _ in played if one and "u-0" in one] == ["REQUEST_TIMED_OUT", "NONE"]
+
+
+def test_equal_scenarios_give_equal_traces() -> None:
+    assert example().play() == example().play()
+
+
+def test_an_exchange_without_end_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kframe_simulator.replication.scenario.ROUNDS_MAX", 2)
+    with pytest.raises(ScenarioError, match="answer each other without end"):
+        example().play()
+
+
+@pytest.mark.parametrize(
+    "key, value, said",
+    [("replica.lag.time.max.ms", "0", "found 0"), ("replica.lag.max.ms", "1", "replica.lag.max.ms")],
+)
+def test_a_bad_setting_of_brokers_is_named(key: str, value: str, said: str) -> None:
+    text = GOOD.replace("auto.leader.rebalance.enable: false", f"{key}: {value}")
+    with pytest.raises(ConfigError, match=said):
+        runner_of(f"{text}brokers_replicate: true\n")
+
+
+@pytest.mark.parametrize(
+    "argument, said",
+    [
+        ("{t-0: {records: 0}}", "records"),
+        ("{t-0: {acks: two}}", "acks"),
+        ("{t-9: {records: 1}}", "partition t-9"),
+        ("{t-0: {records: 1, key: x}}", "an unknown field"),
+        ("[t-0]", "a mapping"),
+    ],
+)
+def test_a_bad_produce_step_is_named(argument: str, said: str) -> None:
+    text = f"{GOOD}  - produce: {argument}\nbrokers_replicate: true\n"
+    with pytest.raises(ScenarioError, match=said):
+        runner_of(text).play()

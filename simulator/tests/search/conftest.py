@@ -1,0 +1,15 @@
+"""Nobody reads of what controllers of the search do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kframe_simulator.search.subject import quiet
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unheard() -> Iterator[None]:
+    with quiet():
+        yield

@@ -1,0 +1,106 @@
+"""Storage of the small world, held to the store in memory: the same calls of two controllers, the same answers."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kframe.embedded import MemoryEnsemble
+from kframe.embedded.store import MemoryStore
+from kframe.errors import ControllerFenced
+from kframe.model.changes import StateChange
+from kframe.model.columns import Ragged
+from kframe_simulator.search import storage
+from kframe_simulator.search.subject import OK, cluster_of
+from kframe_simulator.search.values import ARMED, BROKERS, FOLLOWS, Seat, Stored
+
+CALLS = 60
+
+
+class Beside:
+    """Both storages."""
+
+    def __init__(self) -> None:
+        self.stored = Stored((1, 1, 1), 0, 0, 1, 0, BROKERS, 0, 0, 0)
+        self.seats = {own: Seat(0, ARMED, 0, 0) for own in (1, 2)}
+        self.cluster = cluster_of(self.stored)
+        self.ensemble = MemoryEnsemble.from_cluster(self.cluster)
+        self.stores = {own: self.ensemble.connect() for own in (1, 2)}
+        for store in self.stores.values():
+            store.open(lambda _: None)
+
+    def take(self, own: int, ask: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The answers of both to a call."""
+        store, seat = self.stores[own], self.seats[own]
+        if ask == ("release",):
+            self.stored, _ = storage.release(own, self.stored, seat)
+            self.seats[own] = seat._replace(claim=0, flags=seat.flags & ~FOLLOWS)
+            store.release()
+            return None, None
+        called = storage.call(own, self.stored, seat, ask)
+        self.stored, self.seats[own] = called.stored, called.seat
+        try:
+            return called.answer, self._asked(own, store, ask)
+        except ControllerFenced:
+            return called.answer, ("failed", "fenced")
+
+    def _asked(self, own: int, store: MemoryStore, ask: tuple[Any, ...]) -> tuple[Any, ...]:
+        done = ("done", ask[0])
+        match ask[0]:
+            case "claim":
+                return *done, store.claim(storage.IDS[own])
+            case "ReadController":
+                return *done, store.controller(), store.owns_role()
+            case "ReadBrokers":
+                return *done, tuple(min(one.broker_epoch, 1) for one in store.read_brokers())
+            case "Prepare":
+                store.prepare()
+                return done
+            case "ReadStates":
+                return *done, self._state(store)
+        result = store.write_states(self.cluster, _change(*ask[1:]))
+        return *done, int(result.codes[0]), int(result.partition_epoch[0])
+
+    def _state(self, store: MemoryStore) -> Stored:
+        read = store.read_states(self.cluster, np.zeros(1, np.int32))
+        leader, *isr = self.cluster.brokers.ids_of([*read.leader, *read.isr.values])
+        return self.stored._replace(
+            leader=leader, leader_epoch=int(read.leader_epoch[0]), isr=tuple(isr), recovery=int(read.recovery[0]),
+            version=int(read.partition_epoch[0]), state_epoch=max(int(read.controller_epoch[0]), 0),
+        )  # fmt: skip
+
+
+def _change(
+    leader: int, leader_epoch: int, isr: tuple[int, ...], recovery: int, expected: int, controller_epoch: int
+) -> StateChange:
+    return StateChange(
+        np.zeros(1, np.int32), np.array([max(leader - 1, -1)], np.int32), np.array([leader_epoch], np.int32),
+        np.array([recovery], np.uint8), Ragged.of([[one - 1 for one in isr]]), np.array([expected], np.int32),
+        controller_epoch,
+    )  # fmt: skip
+
+
+def _drawn(chance: Random, version: int, claim: int) -> tuple[Any, ...]:
+    write = (
+        "write", chance.choice((-1, 1, 2, 3)), chance.randrange(9),
+        tuple(chance.sample(BROKERS, chance.randrange(1, 4))), chance.randrange(2),
+        version + chance.choice((0, 0, 1)), claim,
+    )  # fmt: skip
+    return chance.choice((
+        ("claim", False), ("ReadController",), ("ReadBrokers",), ("Prepare",), ("ReadStates",), ("release",), write,
+        write, write, write,
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_calls_have_the_same_answers(seed: int) -> None:
+    chance, both, written = Random(seed), Beside(), 0
+    for _ in range(CALLS):
+        own = chance.choice((1, 2))
+        own_answer, answer = both.take(own, _drawn(chance, both.stored.version, both.seats[own].claim))
+        assert own_answer == answer
+        written += own_answer is not None and own_answer[1:3] == ("write", OK)
+    assert written

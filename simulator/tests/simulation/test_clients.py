@@ -1,0 +1,169 @@
+"""What clients of a world are promised, what of it may be lost after all, and what of it may not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kframe.errors import ErrorCode
+from kframe_simulator import INVARIANTS, Options, Tally, World, play_seed
+from kframe_simulator.broker import serving
+from kframe_simulator.broker.log import Log
+from kframe_simulator.broker.messages import Fetch
+from kframe_simulator.faults.plan import Action
+from kframe_simulator.invariants import records
+from kframe_simulator.simulation.options import ProducerOptions, TopicOptions
+from kframe_simulator.simulation.values import Value
+from kframe_simulator.simulation.watch import Moment
+from kframe_simulator.testing.quiet import QUIET
+
+KEY = ("t", 0)
+IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NOBODY = range(5)
+OPTIONS = replace(
+    QUIET,
+    brokers=(1, 2, 3),
+    controllers=1,
+    topics=(TopicOptions("t", ((1, 2, 3),), unclean=False, min_insync=2),),
+    producers=(
+        ProducerOptions(-1, idempotent=True),
+        ProducerOptions(-1, idempotent=True, transactional=True),
+        ProducerOptions(-1),
+        ProducerOptions(1),
+        ProducerOptions(0),
+    ),
+)
+
+
+def produce(at_ms: float, producer: int = IDEMPOTENT, count: int = 3) -> Action:
+    return Action(at_ms, "produce", {"producer": producer, "pick": 0, "count": count})
+
+
+def crash(at_ms: float, broker: int) -> Action:
+    return Action(at_ms, "crash_broker", {"broker": broker - 1})
+
+
+def lose(at_ms: float, broker: int) -> Action:
+    """The log directory that holds the log of t-0 dies."""
+    return Action(at_ms, "fail_log_dir", {"broker": broker - 1})
+
+
+def run(*plan: Action, options: Options = OPTIONS) -> World:
+    world = World(options, plan)
+    world.run()
+    return world
+
+
+def numbers(world: World) -> list[int]:
+    """What stands in the leader's log."""
+    log = world.brokers[world.ensemble.rows[KEY].leader].model.disks.logs[KEY]
+    return [one.value.number for one in log.records if isinstance(one.value, Value)]
+
+
+@pytest.mark.parametrize("producer", [IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NOBODY])
+def test_what_is_written_in_peace_is_acknowledged_and_stays(producer: int) -> None:
+    world = run(produce(500.0, producer))
+    assert numbers(world) == [1, 2, 3]
+    assert len(world.watch.ledger.promises[KEY]) == (3 if producer < LEADER_ONLY else 0)
+    assert world.watch.violations == []
+
+
+def test_producers_find_the_next_leader_and_write_nothing_twice() -> None:
+    """Requests are lost with their leader; what comes of a request twice is known by its number."""
+    repeats = [Action(at, "repeat_produce", {"number": 0}) for at in (9_000.0, 9_500.0, 14_000.0)]
+    world = run(produce(500.0), produce(8_000.0, count=4), crash(8_010.0, 1), *repeats)
+    assert world.ensemble.rows[KEY].leader in (2, 3)
+    assert numbers(world) == [1, 2, 3, 4, 5, 6, 7]
+    assert world.watch.violations == []
+
+
+def test_too_few_in_sync_replicas_promise_nothing() -> None:
+    world = run(crash(400.0, 2), crash(401.0, 3), produce(9_000.0, count=1))
+    assert world.watch.violations == []
+    assert world.counts["given up"] + len(world.watch.ledger.promises[KEY]) == 1
+
+
+@pytest.mark.parametrize("unclean", [True, False])
+def test_an_unclean_election_may_lose_what_was_promised(unclean: bool) -> None:
+    """The last in-sync replica dies: whoever was in sync no more leads, if that is allowed, and its log is shorter."""
+    topic = replace(OPTIONS.topics[0], unclean=unclean, min_insync=1)
+    alone = [crash(400.0, 2), crash(401.0, 3), produce(9_000.0), crash(12_000.0, 1)]
+    others = [Action(19_000.0, "start_broker", {"broker": number}) for number in (1, 1)]
+    world = run(*alone, *others, produce(26_000.0), options=replace(OPTIONS, topics=(topic,)))
+    assert world.counts["promises released"] == (3 if unclean else 0)
+    assert world.counts["lost, acks=-1"] == (3 if unclean else 0)
+    assert world.watch.violations == []
+
+
+def test_a_sole_member_that_loses_its_disk_may_lose_what_was_promised() -> None:
+    topic = replace(OPTIONS.topics[0], assignments=((1,),), min_insync=1)
+    world = run(produce(500.0), lose(5_000.0, 1), options=replace(OPTIONS, topics=(topic,)))
+    assert world.counts["lost, acks=-1"] == 3
+    assert world.watch.violations == []
+
+
+def test_one_of_several_members_that_loses_its_disk_loses_nothing() -> None:
+    world = run(produce(500.0), lose(9_000.0, 1), produce(20_000.0))
+    assert world.counts["lost, acks=-1"] == 0
+    assert len(world.watch.ledger.promises[KEY]) == 6
+    assert world.watch.violations == []
+
+
+def test_what_only_the_leader_has_confirmed_may_be_lost() -> None:
+    """Broker 1 dies before anybody has fetched the record."""
+    world = run(produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1))
+    assert (world.counts["acknowledged, acks=1"], world.counts["lost, acks=1"]) == (1, 1)
+    assert world.watch.violations == []
+
+
+# -- brokers that break a rule are found
+
+
+def test_a_leader_that_acknowledges_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """acks=all is treated as acks=1."""
+    plain = serving.Serving._replicated
+    monkeypatch.setattr(serving.Serving, "_replicated", lambda self, key, written: plain(self, key, written) or written)
+    world = run(produce(500.0, count=1), crash(520.0, 1))
+    assert {one.number for one in world.watch.violations} == {"I10"}
+
+
+def test_a_broker_that_knows_no_repeated_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kframe_simulator.broker.producers.Producers.duplicate", lambda self, record: -1)
+    monkeypatch.setattr("kframe_simulator.broker.producers.Producers.judge", lambda self, record: ErrorCode.NONE)
+    world = run(produce(500.0, count=1), Action(9_000.0, "repeat_produce", {"number": 0}))
+    assert {one.number for one in world.watch.violations} == {"I11"}
+
+
+def test_a_follower_that_does_not_cut_its_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broker 1 comes back with a record that nobody else has, and keeps it: it does not say of which epoch it is."""
+    monkeypatch.setattr(Log, "latest_epoch", property(lambda self: -1))
+    alone = produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1)
+    world = run(*alone, produce(8_000.0), Action(12_000.0, "start_broker", {"broker": 0}))
+    assert "I11" in {one.number for one in world.watch.violations}
+
+
+def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def readable(log: Log, request: Fetch) -> int:
+        return log.end
+
+    monkeypatch.setattr(serving, "_readable", readable)
+    reads = [Action(560.0 + 20.0 * at, "consume", {"pick": 0, "committed": True}) for at in range(10)]
+    world = run(produce(500.0, TRANSACTIONS), *reads)
+    assert "I11" in {one.number for one in world.watch.violations}
+
+
+def test_clients_of_drawn_worlds_are_served() -> None:
+    """Each kind of client comes to its end in drawn worlds, in some through failures."""
+    tally = Tally()
+    for seed in range(2_000_101, 2_000_113):
+        tally.add(play_seed(seed))
+    counts = tally.counts
+    assert min(counts["acknowledged, acks=-1"], counts["acknowledged, acks=1"], counts["records read"]) > 5
+    assert tally.failed == []
+
+
+def test_rules_of_records_are_in_the_table() -> None:
+    moments = {one.moment for one in INVARIANTS if one.broken.__module__ == records.__name__}
+    assert moments == {
+        Moment.LED, Moment.STATE, Moment.ACKNOWLEDGED, Moment.RESTED, Moment.LOGGED, Moment.READ,
+    }  # fmt: skip

@@ -1,0 +1,160 @@
+"""What the simulator has found in the core: each as the shortest story that shows it (docs/evidence/simulation.md)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kframe.core.controller import Controller
+from kframe.core.selectors.leader_selection import Selection
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.embedded.layout import REASSIGN_PARTITIONS
+from kframe.errors import ErrorCode
+from kframe.model.asks import Claim
+from kframe.model.cluster import ClusterState
+from kframe.model.config import ControllerConfig
+from kframe.model.events import Event, LeaderAndIsrAnswered, TopicPartition
+from kframe.runtime.loop import ControllerLoop
+from kframe.scenario.format import parse_scenario
+from kframe.scenario.runner import ScenarioRunner
+from kframe_simulator import Action, World, plan_of
+from kframe_simulator import play as play_plan
+from kframe_simulator.replication.scenario import Replication
+from kframe_simulator.simulation.controllers import ControllerProcess
+
+
+def play(partition: str, steps: list[str], protocol: str = "3.9") -> tuple[ScenarioRunner, list[dict[str, Any]]]:
+    """Play a story of topic t with one partition on brokers 1 to 4."""
+    text = "\n".join([
+        "schema: kframe.scenario/v1",
+        "name: found",
+        f'config: {{"inter.broker.protocol.version": "{protocol}", "kframe.reassignment.strict": true}}',
+        "brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 4}]",
+        f"topics: [{{name: t, partitions: [{partition}]}}]",
+        "steps:",
+        *(f"  - {step}" for step in ("elect: {}", *steps)),
+    ])  # fmt: skip
+    runner = ScenarioRunner(parse_scenario(text, "found"), make_replication=Replication)
+    assert isinstance(runner.storage, MemoryEnsemble)
+    return runner, list(runner.play_steps())
+
+
+def stored(runner: ScenarioRunner) -> Any:
+    view = runner.stored(("t", 0))
+    assert view is not None
+    return view
+
+
+ALONE = "{partition: 0, replicas: [1], leader: 1, isr: [1]}"
+#: Broker 2, which a move to 2 and 3 adds, becomes leader and the whole ISR.
+LED_BY_AN_ADDED_REPLICA = [
+    "reassign: {t-0: [2, 3]}",
+    "alter_partition: {t-0: {isr: [1, 2]}}",
+    "broker_failure: [1]",
+]
+
+
+def test_a_move_does_not_drop_all_replicas_in_sync() -> None:
+    """Seed 606: an operator overrides a move, and the only replica in sync would be deleted."""
+    runner, trace = play(ALONE, [*LED_BY_AN_ADDED_REPLICA, "reassign: {t-0: [3]}"])
+    assert trace[-1]["response"] == {"t-0": "UNKNOWN_SERVER_ERROR"}
+    assert trace[-1]["requests"] == []
+    assert (stored(runner).leader, stored(runner).isr, stored(runner).replicas) == (2, (2,), (2, 3, 1))
+
+
+def test_a_leader_that_falls_out_of_a_move_is_replaced() -> None:
+    """Seed 245: the partition counted as Online, without a leader."""
+    back = ["broker_startup: [1]", "alter_partition: {t-0: {isr: [2, 1]}}"]
+    runner, _ = play(ALONE, [*LED_BY_AN_ADDED_REPLICA, *back, "reassign: {t-0: [3]}"])
+    assert (stored(runner).leader, stored(runner).isr, stored(runner).replicas) == (1, (1,), (3, 1))
+
+
+def test_a_deleted_topic_takes_its_moves_out_of_storage() -> None:
+    """Seed 30: the record stayed, and no operator could leave another one."""
+    runner, _ = play(ALONE, ["reassign_znode: {t-0: [2]}", "delete_topics: [t]"])
+    store = runner.loop.store
+    assert store.read_reassignments() is None
+    assert store.read_record(REASSIGN_PARTITIONS) is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("protocol", ["2.6", "2.7-IV1"])
+def test_a_broker_leaves_an_isr_that_its_leader_has_just_written(protocol: str) -> None:
+    """Seed 59: memory had the broker out of the ISR already, so nothing was written."""
+    runner, _ = play("{partition: 0, replicas: [1, 2, 3], leader: 1, isr: [1]}", [], protocol)
+    runner.storage.write_state("t", 0, isr=[1, 2, 3])
+    runner.storage.unregister_brokers([3])
+    runner.rest()
+    assert stored(runner).isr == (1, 2)
+
+
+def test_a_role_that_was_won_while_the_session_ended_is_not_kept_idle() -> None:
+    """Seed 449: the claim was done in the next session, and then given up as if it were the last one's."""
+    ensemble, clock = MemoryEnsemble.from_cluster(ClusterState()), VirtualClock()
+    store = ensemble.connect()
+    controller = Controller(1000, ControllerConfig(), Selection({}))
+    loop = ControllerLoop(controller, store, EmbeddedBrokers(clock), clock)
+    loop.open()
+    event = loop.queue.take()
+    assert event is not None
+    for effect in loop.handle(event):
+        if isinstance(effect, Claim):
+            ensemble.expire(store)
+    loop.run_until_idle()
+    assert controller.active
+
+
+class Listening(World):
+    """A world that remembers which partitions brokers have answered errors for."""
+
+    def __init__(self, *args: Any) -> None:
+        self.failed: set[tuple[int, TopicPartition]] = set()
+        super().__init__(*args)
+
+    def event_begins(self, process: ControllerProcess, event: Event) -> None:
+        """Note errors of LeaderAndIsr."""
+        if isinstance(event, LeaderAndIsrAnswered):
+            wrong = {key for key, error in event.partition_errors if error is ErrorCode.UNKNOWN_SERVER_ERROR}
+            self.failed |= {(event.broker_id, key) for key in wrong}
+        super().event_begins(process, event)
+
+
+def test_r47_a_cluster_converges_behind_orders_that_brokers_have_half_applied() -> None:
+    """KAFKA-9769: brokers do what LeaderAndIsr says and answer an error, while one of them dies and comes back."""
+    options, _ = plan_of(7)
+    plan = [
+        *(Action(1_000.0, "half_apply", {"broker": broker}) for broker in range(len(options.brokers))),
+        Action(1_100.0, "crash_broker", {"broker": 1}),
+        Action(9_000.0, "half_apply", {"broker": 1}),
+        Action(9_100.0, "start_broker", {"broker": 0}),
+    ]
+    world = Listening(replace(options, producers=()), plan)
+    assert world.run().violations == ()
+    assert len({broker for broker, _ in world.failed}) >= 2
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["registration", "topic"])
+def test_what_can_be_read_at_last_is_taken_up_without_a_failover(which: int) -> None:
+    """Seeds 33, 50, 2000006: up to the next failover it stayed unknown, or its leader proposed nothing."""
+    options, _ = plan_of(7)
+    plan = [
+        Action(1_000.0, "malform", {"which": which ^ 1, "pick": 0}),
+        Action(1_100.0, "drop_controller"),
+        Action(2_000.0, "crash_broker", {"broker": 1}),
+    ]
+    result = play_plan(replace(options, producers=()), plan)
+    assert result.violations == ()
+    assert result.played["malform"] == result.played["drop_controller"] == 1
+
+
+def test_a_broker_whose_registration_is_spoilt_is_not_taken_for_dead() -> None:
+    """Seed 56291: it was, and what it had been sent as a dead broker came to it after what it was sent since."""
+    options, _ = plan_of(7)
+    world = World(replace(options, producers=(), controllers=1), [Action(1_000.0, "malform", {"which": 1, "pick": 0})])
+    seen: list[tuple[bool, int]] = []
+    world.scheduler.after(
+        1_500.0, lambda: seen.append((bool(world.ensemble.broken), len(world.controllers[0].store.read_brokers())))
+    )
+    assert world.run().violations == ()
+    assert seen == [(True, len(options.brokers))]

@@ -1,0 +1,186 @@
+"""Seeds played: without a broken invariant, the same each time and with the kernels' twins, shrunk, kept and told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kframe.cli.app import cli
+from kframe.core.state_machines import leader_election
+from kframe.errors import InputError
+from kframe.scenario.format import parse_scenario
+from kframe.scenario.runner import ScenarioRunner
+from kframe_simulator import CLASSES, INVARIANTS, Tally, World, plan_of, play, play_seed, shrink
+from kframe_simulator.faults.plan import CLASS_OF, Action
+from kframe_simulator.replication.scenario import Replication
+from kframe_simulator.simulation import parts
+from kframe_simulator.simulation.files import read_run, scenario_text, write_run
+from kframe_simulator.simulation.run import EVENTS_LEAST
+
+#: Seeds of every run of the suite; ``make sim`` plays many more.
+SEEDS = range(2_000_001, 2_000_013)
+#: A part of a run, by some other build.
+PART = json.dumps({"schema": "kframe.sim-part/v1", "build": "aa", "first_seed": 3, "last_seed": 3, "failed_seeds": 0})
+
+
+def test_seeds_keep_every_invariant() -> None:
+    tally = Tally()
+    for seed in SEEDS:
+        tally.add(play_seed(seed))
+    assert [result.violations for result in tally.failed] == []
+    assert tally.events_least >= EVENTS_LEAST
+    looked_at = {name for name, times in tally.looks.items() if times}
+    assert looked_at == {one.number for one in INVARIANTS}
+
+
+def test_every_class_of_faults_is_drawn() -> None:
+    drawn = {CLASS_OF[action.kind] for seed in range(40) for action in plan_of(seed)[1]}
+    assert drawn == set(CLASSES)
+
+
+def test_a_seed_leaves_the_same_trace_and_another_leaves_another() -> None:
+    first, again, other = (play(*plan_of(seed)).trace for seed in (7, 7, 8))
+    assert first == again != other
+
+
+def test_the_reference_twins_leave_the_same_trace() -> None:
+    """I27: what is stored and every byte that is sent are the same with the reference twins of the kernels."""
+    code = "from kframe_simulator import play, plan_of; print(play(*plan_of(7)).trace)"
+    environment = {**os.environ, "KFRAME_KERNELS": "reference"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == play(*plan_of(7)).trace
+
+
+def _break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let controllers store a leader epoch that is one too high when they elect."""
+    plain = leader_election.elect
+
+    def elect(context: Any, rows: Any, strategy: Any, batch: Any) -> Any:
+        partitions = context.cluster.partitions
+        partitions.leader_epoch[rows] += 1
+        return (yield from plain(context, rows, strategy, batch))
+
+    monkeypatch.setattr(leader_election, "elect", elect)
+
+
+def test_a_broken_engine_is_found_shrunk_and_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _break_elections(monkeypatch)
+    options, plan = plan_of(2)
+    result = play(options, plan)
+    assert {"I8"} <= {violation.number for violation in result.violations}
+    short = shrink(options, plan, "I8", tries_most=60)
+    assert len(short.plan) < len(plan)
+    write_run(tmp_path / "run.json", short)
+    options_read, plan_read, document = read_run(tmp_path / "run.json")
+    assert (options_read, plan_read) == (options, short.plan)
+    assert play(options_read, plan_read).trace == document["trace"]
+
+
+def test_what_is_to_be_shrunk_must_be_broken() -> None:
+    with pytest.raises(ValueError, match="does not break I8"):
+        shrink(*plan_of(7), "I8")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("{", "JSONDecodeError"),
+        ("{}", "KeyError"),
+        (json.dumps({"options": {}, "plan": []}), "ValidationError"),
+    ],
+)
+def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(InputError, match=found):
+        read_run(tmp_path / "run.json")
+
+
+def test_an_unknown_action_is_refused(tmp_path: Path) -> None:
+    options, _ = plan_of(7)
+    result = play(options, ())
+    write_run(tmp_path / "run.json", result)
+    document = json.loads((tmp_path / "run.json").read_text())
+    document["plan"] = [Action(1.0, "melt", {}).shown()]
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="melt"):
+        read_run(tmp_path / "run.json")
+
+
+def test_a_run_is_told_as_a_scenario_that_can_be_read() -> None:
+    options, plan = plan_of(7)
+    world = World(options, plan)
+    world.run()
+    scenario = parse_scenario(scenario_text(options, world.story, world.scheduler.now_ms), "seed-7")
+    assert len(scenario.steps) > 5
+    ScenarioRunner(scenario, make_replication=Replication)
+
+
+def test_the_command_plays_keeps_and_replays(tmp_path: Path) -> None:
+    runner = CliRunner()
+    played = runner.invoke(cli, ["sim", "run", "--seeds", "7..8", "-o", "json"])
+    assert played.exit_code == 0, played.output
+    document = json.loads(played.stdout)
+    assert (document["schema"], document["seeds"], document["failed_seeds"]) == ("kframe_simulator/v1", 2, 0)
+    kept = tmp_path / "run.json"
+    assert runner.invoke(cli, ["sim", "replay", "7", "--write", str(kept)]).exit_code == 0
+    assert runner.invoke(cli, ["sim", "replay", str(kept)]).exit_code == 0
+    changed = json.loads(kept.read_text()) | {"trace": "0" * 32}
+    kept.write_text(json.dumps(changed))
+    assert runner.invoke(cli, ["sim", "replay", str(kept)]).exit_code == 1
+    assert runner.invoke(cli, ["sim", "shrink", "7"]).exit_code == 2
+    assert runner.invoke(cli, ["sim", "run", "--seeds", "9..8"]).exit_code == 2
+
+
+def test_a_run_in_parts_adds_up_and_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "SEEDS", 2)
+    runner, file = CliRunner(), tmp_path / "parts.jsonl"
+
+    def run(seeds: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(runner.invoke(cli, ["sim", "run", "--seeds", seeds, "-o", "json"]).stdout)
+        return found
+
+    for seeds, played in (("8..8", 1), ("7..10", 3), ("7..10", 0)):
+        asked = ["sim", "run", "--seeds", seeds, "--append", str(file), "-o", "json"]
+        assert json.loads(runner.invoke(cli, asked).stdout)["seeds"] == played
+    summed, whole = json.loads(runner.invoke(cli, ["sim", "total", str(file), "-o", "json"]).stdout), run("7..10")
+    assert {name: summed[name] for name in whole if name not in ("schema", "simulated_seconds")} == {
+        name: value for name, value in whole.items() if name not in ("schema", "simulated_seconds")
+    }
+    assert (summed["parts"], summed["failed"]) == (3, {})
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        pytest.param(["none"], "JSONDecodeError", id="no JSON"),
+        pytest.param([PART, PART], "seed 3 in two parts", id="twice"),
+        pytest.param([PART, PART.replace("aa", "bb").replace("3", "9")], "aa, bb", id="two builds"),
+        pytest.param([PART.replace("part", "whole")], "kframe.sim-whole/v1", id="something else"),
+        pytest.param([], "no parts", id="nothing"),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path, lines: list[str], found: str) -> None:
+    file = tmp_path / "parts.jsonl"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    told = CliRunner().invoke(cli, ["sim", "total", str(file)])
+    assert (told.exit_code, found in told.output) == (2, True)
+
+
+def test_parts_of_another_build_are_not_added_to(tmp_path: Path) -> None:
+    file = tmp_path / "parts.jsonl"
+    file.write_text(f"{PART}\n")
+    told = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--append", str(file)])
+    assert (told.exit_code, "build aa" in told.output) == (2, True)
+
+
+def test_each_seed_shows_its_options() -> None:
+    shown = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--each", "-o", "json"])
+    (row,) = json.loads(shown.stdout)["rows"]
+    assert row["options"]["brokers"] == list(plan_of(7)[0].brokers)

@@ -1,0 +1,98 @@
+"""Runs told as scenarios: the ordinary runner comes to the same end, or shows the same rule broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from kframe.core.state_machines import leader_election
+from kframe.model.cluster import PartitionView
+from kframe.scenario.format import parse_scenario
+from kframe.scenario.runner import ScenarioRunner
+from kframe_simulator import World, draw_plan, plan_of
+from kframe_simulator.replication.scenario import Replication
+from kframe_simulator.simulation.files import scenario_text
+
+#: Worlds that know only one class of faults beside what people do in them, and of each some in which no two things
+#: come so close together that the delays, of which a scenario knows nothing, decide how they end.
+SEEDS: Final = {
+    "crash": (1, 2),
+    "restart": (1,),
+    "bounce": (1, 2),
+    "pause": (1, 2),
+    "expiry": (1, 2),
+    "log-dir": (1, 2),
+}
+
+#: Leader, ISR and replicas of a partition.
+State = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+def played(seed: int, *classes: str) -> tuple[World, ScenarioRunner]:
+    """A world at rest, and what happened in it as a scenario that has not been played yet."""
+    options = replace(plan_of(seed)[0], faults=classes, lull=False)
+    world = World(options, draw_plan(options))
+    result = world.run()
+    text = scenario_text(options, world.story, result.simulated_ms)
+    return world, ScenarioRunner(parse_scenario(text, f"seed-{seed}"), make_replication=Replication)
+
+
+def end_of_world(world: World) -> dict[tuple[str, int], State]:
+    return {key: (row.leader, tuple(sorted(row.isr)), row.replicas) for key, row in world.ensemble.rows.items()}
+
+
+def views(runner: ScenarioRunner) -> list[PartitionView]:
+    """Every partition as storage has it."""
+    cluster = runner.storage.stored()
+    rows = [cluster.row(name, number) for name in cluster.topics.names for number in range(9)]
+    return [cluster.view(row) for row in dict.fromkeys(rows) if row is not None]
+
+
+def end_of_scenario(runner: ScenarioRunner) -> dict[tuple[str, int], State]:
+    return {
+        (view.topic, view.partition): (
+            -1 if view.leader is None else view.leader, tuple(sorted(view.isr)), tuple(view.replicas)
+        )
+        for view in views(runner)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("fault", "seed"), [(fault, seed) for fault, seeds in SEEDS.items() for seed in seeds])
+def test_a_run_that_is_told_comes_to_the_same_end(fault: str, seed: int) -> None:
+    world, runner = played(seed, fault)
+    for _ in runner.play_steps():
+        pass
+    assert world.played.keys() & {"reassign", "create_topic", "delete_topic", "shut_down"}
+    assert end_of_scenario(runner) == end_of_world(world)
+
+
+def raised_too_far(runner: ScenarioRunner) -> bool:
+    """Play; whether the leader epoch of a partition was ever raised by more than one with one write, each of which
+    raises the version by one."""
+    known: dict[tuple[str, int], tuple[int, int]] = {}
+    wrong = False
+    for _ in runner.play_steps():
+        for view in views(runner):
+            now = view.leader_epoch, view.partition_epoch
+            before = known.get((view.topic, view.partition), now)
+            wrong |= now[0] - before[0] > now[1] - before[1] >= 0
+            known[view.topic, view.partition] = now
+    return wrong
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_broke_a_rule_breaks_it_in_the_scenario(monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
+    """Controllers that elect store a leader epoch that is one too high (I8)."""
+    plain = leader_election.elect
+
+    def elect(context: Any, rows: Any, strategy: Any, batch: Any) -> Any:
+        context.cluster.partitions.leader_epoch[rows] += 1
+        return (yield from plain(context, rows, strategy, batch))
+
+    if broken:
+        monkeypatch.setattr(leader_election, "elect", elect)
+    world, runner = played(2, "crash")
+    assert ("I8" in {one.number for one in world.watch.violations}) is broken
+    assert raised_too_far(runner) is broken

@@ -1,0 +1,62 @@
+"""The simulator's transport: an answer belongs to the request that it is to."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from kframe.model.events import StopReplicaAnswered
+from kframe_simulator.broker.messages import ControlResponse, Stop, StopReplica
+from kframe_simulator.simulation.letters import Letter
+from kframe_simulator.simulation.network import Network
+from kframe_simulator.simulation.scheduler import Scheduler
+from kframe_simulator.simulation.transport import Channel, SimTransport
+
+BROKER = 1
+
+
+class World:
+    """A broker that answers of row 0 at once and of others after 60 ms, a millisecond away, and what was told when."""
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler()
+        self.network = Network(self.scheduler, Random(0), (1.0, 1.0))
+        self.told: list[tuple[float, list[int]]] = []
+        """When the controller heard of an answer, and of which rows."""
+        self.transport = SimTransport(self, 1000, timeout_ms=100.0)
+        self.transport.open(self._notified, lambda: True)
+
+    def batch_sent(self, *_: Any) -> None: ...
+    def letter_queued(self, *_: Any) -> None: ...
+    def channel_opened(self, *_: Any) -> None: ...
+    def letter_done(self, *_: Any) -> None: ...
+    def letter_sent(self, *_: Any) -> None: ...
+
+    def deliver(self, _: int, letter: Letter, answer: Callable[[ControlResponse], None], *__: Any) -> None:
+        self.scheduler.after(60.0 if letter.rows[0] else 0.0, lambda: answer(ControlResponse()))
+
+    def _notified(self, event: Any) -> None:
+        assert isinstance(event, StopReplicaAnswered)
+        self.told.append((self.scheduler.now_ms, event.rows.tolist()))
+
+
+def deletion(row: int) -> Letter:
+    message = StopReplica(1000, 1, 1, {("t", row): Stop(-2, True)})
+    return Letter(BROKER, 1, message, np.array([row], np.int32))
+
+
+def test_an_answer_that_was_late_is_not_taken_for_that_of_the_next_request() -> None:
+    """Seed 2486: the answer to a first try came while the process was paused, and was read once the request had been
+    sent again and answered; by then the next one was on its first try."""
+    world = World()
+    world.transport.channels[BROKER] = Channel(BROKER, 1, waiting=deque([deletion(0), deletion(1)]))
+    world.transport.go_on()
+    world.scheduler.at(1.5, world.transport.pause)
+    world.scheduler.at(110.0, world.transport.go_on)
+    while world.scheduler.next_ms() < float("inf"):
+        world.scheduler.step()
+    assert world.told == [(112.0, [0]), (174.0, [1])]
