@@ -207,7 +207,7 @@ build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kfram
 	@touch $@
 
 # Cython does not look at the settings when it decides what is up to date.
-build/%/.settings: setup.py
+build/%/.settings: setup.py kframe_build.py
 	@rm -rf build/$*
 	@mkdir -p build/$*
 	@touch $@
