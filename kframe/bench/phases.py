@@ -12,11 +12,10 @@ import numpy as np
 
 from kframe.bench.answers import new_digest
 from kframe.core.selectors.leader_selection import Selection
-from kframe.errors import ErrorCode
+from kframe.embedded.describe import deletion_answers
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.elections import LeaderSelector
-from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import BrokerQueue, MayAct, Notify, Store
 from kframe.model.requests import ControlRequests
@@ -156,7 +155,8 @@ class EncodingTransport:
         phases.encode_seconds += ready - start
         self._count(phases, encoded)
         if self.answers_deletions and self._notify is not None:
-            _answer_deletions(cluster, requests, self._notify)
+            for answer in deletion_answers(cluster, requests):
+                self._notify(answer)
         phases.counting_seconds += start - begun + time.perf_counter() - ready
 
     def _count(self, phases: Phases, encoded: list[EncodedRequest]) -> None:
@@ -178,12 +178,3 @@ class EncodingTransport:
     def queues(self) -> Mapping[int, BrokerQueue]:
         """Nothing waits here."""
         return {}
-
-
-def _answer_deletions(cluster: ClusterState, requests: ControlRequests, notify: Notify) -> None:
-    """Every broker has deleted what this batch told it to."""
-    for broker, listed in requests.stop_replica.slices():
-        rows = requests.stop_replica.rows[listed][requests.stop_delete[listed] != 0]
-        if len(rows):
-            broker_id = int(cluster.brokers.ids[broker])
-            notify(StopReplicaAnswered(broker_id, ErrorCode.NONE, (), requests.controller_epoch, rows))

@@ -1,6 +1,6 @@
-"""Partitions and control requests as a trace shows them (``kframe.trace/v1``): plain dicts, for people and for files.
+"""Partitions and control requests as plain dicts (``kframe.trace/v1``), and the answers of brokers that accept them.
 
-Makes an object per partition, and so has no place on a bulk path: there, ``CountingTransport`` counts.
+The dicts cost an object per partition. On a bulk path use ``CountingTransport``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from kframe.model.cluster import ClusterState
+from kframe.errors import ErrorCode
+from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import UInt8
+from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
 from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, ReplicaFlag
 from kframe.model.requests import ControlRequests
 
@@ -31,9 +33,8 @@ class Api(StrEnum):
     STOP_REPLICA = "StopReplica"
 
 
-def describe_partition(cluster: ClusterState, row: int) -> dict[str, Any]:
-    """Assignment and stored state of one row, as a trace's ``partitions`` show it."""
-    view = cluster.view(row)
+def describe_partition(view: PartitionView) -> dict[str, Any]:
+    """Assignment and stored state of a partition, as a trace's ``partitions`` show it."""
     state = dict.fromkeys(STATE_FIELDS)
     if view.partition_epoch != NO_STATE:
         values = (view.leader, list(view.isr), view.leader_epoch, view.controller_epoch, int(view.recovery),
@@ -55,6 +56,29 @@ def describe_requests(cluster: ClusterState, requests: ControlRequests) -> Itera
     yield from _leader_and_isr(cluster, requests)
     yield from _update_metadata(cluster, requests)
     yield from _stop_replica(cluster, requests)
+
+
+def deletion_answers(cluster: ClusterState, requests: ControlRequests) -> Iterator[StopReplicaAnswered]:
+    """The answers of brokers that delete every replica as requested.
+
+    A StopReplica answer is about deleted replicas only: a broker that deletes none has no entry here.
+    """
+    for broker, part in requests.stop_replica.slices():
+        rows = requests.stop_replica.rows[part][requests.stop_delete[part] != 0]
+        if len(rows):
+            broker_id = int(cluster.brokers.ids[broker])
+            yield StopReplicaAnswered(broker_id, ErrorCode.NONE, (), requests.controller_epoch, rows)
+
+
+def successful_answers(cluster: ClusterState, requests: ControlRequests) -> Iterator[Event]:
+    """The answers of brokers that accept every request of a batch, in the order of the requests."""
+    ids, controller_epoch = cluster.brokers.ids, requests.controller_epoch
+    for broker, part in requests.leader_and_isr.slices():
+        rows = requests.leader_and_isr.rows[part]
+        yield LeaderAndIsrAnswered(int(ids[broker]), ErrorCode.NONE, (), controller_epoch, rows)
+    for broker_id in ids[requests.metadata_brokers].tolist():
+        yield UpdateMetadataAnswered(broker_id, ErrorCode.NONE, controller_epoch, requests.batch)
+    yield from deletion_answers(cluster, requests)
 
 
 def _request(cluster: ClusterState, broker: int, api: Api, requests: ControlRequests, **content: Any) -> Request:

@@ -138,7 +138,7 @@ def requests_of(
 def described(cluster: ClusterState) -> dict[str, dict[str, Any]]:
     """All partitions by name, as a trace shows them: what two clusters are compared by, however they number things."""
     rows = np.flatnonzero(cluster.partitions.topic >= 0).tolist()
-    return dict(sorted((cluster.name(row), describe_partition(cluster, row)) for row in rows))
+    return dict(sorted((cluster.name(row), describe_partition(cluster.view(row))) for row in rows))
 
 
 def _broker_rows(cluster: ClusterState, names: Mapping[int, Sequence[str]]) -> BrokerRows:

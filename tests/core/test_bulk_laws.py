@@ -23,6 +23,7 @@ import pytest
 from kframe.core.controller import Controller
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
+from kframe.embedded.describe import deletion_answers
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.cluster import ClusterState
@@ -34,7 +35,6 @@ from kframe.model.events import (
     DeleteTopicsRequested,
     Event,
     ReassignmentRequested,
-    StopReplicaAnswered,
 )
 from kframe.model.ports import MayAct, Notify
 from kframe.model.requests import ControlRequests
@@ -102,11 +102,8 @@ class Confirming(CountingTransport):
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         super().send(cluster, requests)
-        for broker, part in requests.stop_replica.slices():
-            rows = requests.stop_replica.rows[part][requests.stop_delete[part] != 0]
-            if len(rows):
-                broker_id = int(cluster.brokers.ids[broker])
-                self._notify(StopReplicaAnswered(broker_id, ErrorCode.NONE, (), requests.controller_epoch, rows))
+        for answer in deletion_answers(cluster, requests):
+            self._notify(answer)
 
 
 class World:

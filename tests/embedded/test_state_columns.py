@@ -130,10 +130,10 @@ def test_overwrite_keeps_what_is_not_given() -> None:
         cluster_of({"t": [healthy(1, 2, 3, leader_epoch=4), PartitionSpec((2, 3))]}, registered=[1, 2, 3])
     )
     assert columns.overwrite("t", 0, isr=[3, 1]) == 1
-    before = describe_partition(columns.cluster, 0)
+    before = describe_partition(columns.cluster.view(0))
     assert (before["leader"], before["isr"], before["leader_epoch"], before["partition_epoch"]) == (1, [3, 1], 4, 1)
     assert columns.overwrite("t", 0, leader=-1, leader_epoch=9, controller_epoch=6, recovery=1) == 2
-    assert describe_partition(columns.cluster, 0) == before | {
+    assert describe_partition(columns.cluster.view(0)) == before | {
         "leader": -1, "leader_epoch": 9, "controller_epoch": 6, "leader_recovery_state": 1, "partition_epoch": 2,
     }  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_overwrite_keeps_what_is_not_given() -> None:
 def test_overwrite_creates_what_is_not_there() -> None:
     columns = StateColumns(cluster_of({"t": [PartitionSpec((2, 3))]}, registered=[2, 3]))
     assert columns.overwrite("t", 0, leader=2, isr=[2, 8]) == 0
-    assert describe_partition(columns.cluster, 0) == {
+    assert describe_partition(columns.cluster.view(0)) == {
         "replicas": [2, 3], "adding_replicas": [], "removing_replicas": [], "leader": 2, "isr": [2, 8],
         "leader_epoch": 0, "controller_epoch": 0, "leader_recovery_state": 0, "partition_epoch": 0,
     }  # fmt: skip

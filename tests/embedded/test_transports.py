@@ -37,7 +37,7 @@ def counted(transport: CountingTransport) -> Counts:
 
 def test_partition_without_a_state_is_described_with_nulls() -> None:
     described = describe_partition(
-        cluster_of({"t": [PartitionSpec((2, 1), removing_replicas=(1,))]}, registered=[1]), 0
+        cluster_of({"t": [PartitionSpec((2, 1), removing_replicas=(1,))]}, registered=[1]).view(0)
     )
     assert described == {
         "replicas": [2, 1], "adding_replicas": [], "removing_replicas": [1], "leader": None, "isr": None,

@@ -6,21 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from kframe import Controller, ControllerBuilder
 from kframe.embedded import MemoryEnsemble
+from kframe.embedded.describe import successful_answers
 from kframe.embedded.transport import RecordingTransport
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
-from kframe.plugin.transport import (
-    ControlRequests,
-    LeaderAndIsrAnswered,
-    MayAct,
-    Notify,
-    StopReplicaAnswered,
-    UpdateMetadataAnswered,
-)
+from kframe.plugin.transport import ControlRequests, MayAct, Notify
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import credential_text, make_credential
@@ -46,25 +38,8 @@ class ObedientBrokers(RecordingTransport):
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Record a batch, and answer it."""
         super().send(cluster, requests)
-        controller_epoch = requests.controller_epoch
-        for broker, rows in requests.leader_and_isr.slices():
-            told = requests.leader_and_isr.rows[rows]
-            self._notify(LeaderAndIsrAnswered(self._id(cluster, broker), ErrorCode.NONE, (), controller_epoch, told))
-        for broker in requests.metadata_brokers.tolist():
-            self._notify(
-                UpdateMetadataAnswered(self._id(cluster, broker), ErrorCode.NONE, controller_epoch, requests.batch)
-            )
-        for broker, rows in requests.stop_replica.slices():
-            doomed = requests.stop_replica.rows[rows][requests.stop_delete[rows] != 0]
-            if len(doomed):
-                doomed = np.ascontiguousarray(doomed)
-                self._notify(
-                    StopReplicaAnswered(self._id(cluster, broker), ErrorCode.NONE, (), controller_epoch, doomed)
-                )
-
-    @staticmethod
-    def _id(cluster: ClusterState, broker: int) -> int:
-        return int(cluster.brokers.ids[broker])
+        for answer in successful_answers(cluster, requests):
+            self._notify(answer)
 
 
 def broker(broker_id: int, *listeners: str, rack: str | None = None, ports: int = 9000) -> Registration:
