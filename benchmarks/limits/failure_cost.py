@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.limits import growth
 from benchmarks.records import table, write_record
 from kframe.bench.clusters import whole_cluster
-from kframe.bench.life import Life
+from kframe.bench.controller import TimedController
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 
@@ -54,18 +54,18 @@ def failure(partitions: int, brokers: int, hosted: int) -> Record:
     """The least of several failures of brokers that host just so much."""
     if hosted * FAILURES > partitions:
         raise ValueError(f"{FAILURES} brokers of {hosted} partitions each do not go into {partitions}")
-    life = Life(with_small_brokers(partitions, brokers, hosted))
-    life.adopt()
+    controller = TimedController(with_small_brokers(partitions, brokers, hosted))
+    controller.adopt()
     gc.collect()
     seconds, found = [], []
     for one in range(FAILURES):
-        life.ensemble.unregister_brokers([brokers + one])
+        controller.ensemble.unregister_brokers([brokers + one])
         begun = time.thread_time()
-        with life.watch.event() as phases:
-            life.rest()
+        with controller.watch.event() as phases:
+            controller.run_until_idle()
         seconds.append(time.thread_time() - begun)
         found.append(phases)
-    life.expect_led(partitions)
+    controller.expect_led(partitions)
     best = min(found, key=lambda phases: phases.ready_seconds)
     return {
         "partitions": partitions, "hosted": hosted, "seconds": min(seconds), "ready": best.ready_seconds,

@@ -1,4 +1,4 @@
-"""Which benches run at which sizes, and the answers that they are held to."""
+"""Select benches and sizes, and compare answers with the known ones."""
 
 from __future__ import annotations
 
@@ -11,80 +11,80 @@ import pytest
 
 from kframe.bench import BENCHES
 from kframe.bench.run import Bench
-from kframe.bench.work import EventWork, World
-from kframe.bench.works import WORKS
+from kframe.bench.workload import EventWorkload, Fixture
+from kframe.bench.workloads import WORKLOADS
 from kframe.model.cluster import ClusterState
 
 ANSWERS: Final = Path(__file__).with_name("answers.json")
-#: A thousand leaders that each ask make a controller tell a thousand brokers a thousand times: minutes a run.
+#: With a thousand leaders the controller notifies a thousand brokers a thousand times: minutes a run.
 NOT_OVER_A_THOUSAND: Final = ("alter-partition-storm", "reassignment-completion")
-#: The size of ordinary tests.
-IN_TESTS: Final = 1_000
-#: Many requests to every broker, whatever the partitions: too long for an ordinary test over a thousand brokers.
-TELLING: Final = ("alter-partition", "topic-creation-storm", "topic-deletion")
+#: Partitions of the ordinary tests.
+TEST_PARTITIONS: Final = 1_000
+#: Many requests to every broker at any size: too slow for an ordinary test over a thousand brokers.
+MANY_REQUESTS: Final = ("alter-partition", "topic-creation-storm", "topic-deletion")
 
 
 class Answers:
     """Known answers by bench, partitions and brokers."""
 
-    def __init__(self, path: Path, anew: bool) -> None:
-        self._path, self._anew = path, anew
+    def __init__(self, path: Path, update: bool) -> None:
+        self._path, self._update = path, update
         self._known: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
-    def hold(self, bench: Bench, answer: str) -> bool:
-        """Fail the test unless the answer is the known one; where answers are made anew, keep it. Returns whether it
-        is known: at the size of ordinary tests every answer has to be."""
-        place = f"{bench.name}/{bench.partitions}/{bench.brokers}"
-        if self._anew:
-            self._known[place] = answer
+    def check(self, bench: Bench, answer: str) -> bool:
+        """Fail the test unless the answer equals the known one; with ``--new-answers`` save it instead.
+
+        Returns whether the answer is known. At the size of the ordinary tests each must be.
+        """
+        key = f"{bench.name}/{bench.partitions}/{bench.brokers}"
+        if self._update:
+            self._known[key] = answer
             self._path.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        elif place not in self._known and bench.partitions != IN_TESTS:
+        elif key not in self._known and bench.partitions != TEST_PARTITIONS:
             return False
-        assert answer == self._known.get(place), f"another answer than the one known of {place}; see --new-answers"
+        assert answer == self._known.get(key), f"{key}: the answer differs from the known one; see --new-answers"
         return True
 
 
-class Worlds:
-    """What benches begin with: the last cluster is kept, because the next bench often begins with the same one, which
-    takes longer to make than the work on it."""
+class Fixtures:
+    """Fixtures of benches. The last cluster is reused: the next bench often starts with the same one."""
 
     def __init__(self) -> None:
-        self._made: tuple[object, ClusterState] | None = None
+        self._last: tuple[object, ClusterState] | None = None
 
-    def of(self, bench: Bench) -> World:
-        """As the bench would make it."""
-        work = WORKS[bench.name]
-        if not isinstance(work, EventWork):
-            self._made = None
-            return work.world(bench.partitions, bench.brokers)
-        which = (work.cluster, bench.partitions, bench.brokers)
-        if self._made is None or self._made[0] != which:
-            self._made = None  # two large clusters are not held at once
-            self._made = which, work.cluster(bench.partitions, bench.brokers)
-        return World(bench.partitions, bench.brokers, self._made[1])
+    def of(self, bench: Bench) -> Fixture:
+        """The fixture of a bench."""
+        workload = WORKLOADS[bench.name]
+        if not isinstance(workload, EventWorkload):
+            self._last = None
+            return workload.fixture(bench.partitions, bench.brokers)
+        key = (workload.cluster, bench.partitions, bench.brokers)
+        if self._last is None or self._last[0] != key:
+            self._last = None  # two large clusters are not held at once
+            self._last = key, workload.cluster(bench.partitions, bench.brokers)
+        return Fixture(bench.partitions, bench.brokers, self._last[1])
 
 
 def counted_runs(most: int, first: float, seconds: float | None) -> int:
-    """How many runs are counted after one that took ``first`` seconds, getting ready included: as many as fit into
-    ``seconds``, one at least."""
+    """How many counted runs fit into ``seconds`` after a first one that took ``first`` seconds; at least one."""
     return most if seconds is None else max(1, min(most, int(seconds / first)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The sizes, and how answers are made anew."""
+    """Options for sizes, runs and known answers."""
     group = parser.getgroup("kframe's benches")
     group.addoption(
-        "--bench-partitions", default=str(IN_TESTS), metavar="N,...", help="sizes of clusters; 1000 by default"
+        "--bench-partitions", default=str(TEST_PARTITIONS), metavar="N,...", help="sizes of clusters; 1000 by default"
     )
     group.addoption("--bench-brokers", default="10,100,1000", metavar="B,...", help="brokers; 10,100,1000 by default")
     group.addoption("--bench-only", metavar="NAME,...", help="these benches; all of them by default")
     group.addoption("--bench-runs", type=int, default=3, help="counted runs of each bench that is timed; 3 by default")
-    group.addoption("--bench-seconds", type=float, help="only as many of them as fit into so many seconds, but one")
-    group.addoption("--new-answers", action="store_true", help=f"keep the answers found in {ANSWERS.name}")
+    group.addoption("--bench-seconds", type=float, help="limit the runs of each bench to so many seconds")
+    group.addoption("--new-answers", action="store_true", help=f"save the answers in {ANSWERS.name}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Size by size, so that what is compared is measured close together."""
+    """Run size by size, so that compared benches run close together."""
     if "bench" not in metafunc.fixturenames:
         return
     option = metafunc.config.getoption
@@ -95,25 +95,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         Bench(name, partitions, brokers, runs)
         for partitions, brokers in sizes
         for name in (only.split(",") if only else BENCHES)
-        if brokers < 1_000 or name not in NOT_OVER_A_THOUSAND + (TELLING if partitions == IN_TESTS else ())
+        if brokers < 1_000 or name not in NOT_OVER_A_THOUSAND + (MANY_REQUESTS if partitions == TEST_PARTITIONS else ())
     ]
-    metafunc.parametrize("bench", benches, ids=[f"{one.name}-{one.partitions}-{one.brokers}" for one in benches])
+    metafunc.parametrize("bench", benches, ids=[f"{b.name}-{b.partitions}-{b.brokers}" for b in benches])
 
 
 @pytest.fixture(scope="session")
 def answers(request: pytest.FixtureRequest) -> Answers:
-    """What every bench is held to."""
+    """The known answers."""
     return Answers(ANSWERS, request.config.getoption("--new-answers"))
 
 
 @pytest.fixture(scope="session")
-def worlds() -> Worlds:
-    """The cluster that the last bench began with."""
-    return Worlds()
+def fixtures() -> Fixtures:
+    """The shared fixtures."""
+    return Fixtures()
 
 
 def _numbers(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise pytest.UsageError(f"{text!r}: expected numbers with commas between them") from None
+        raise pytest.UsageError(f"{text!r}: expected comma-separated numbers") from None

@@ -1,4 +1,4 @@
-"""Each bench does the work that it should, and takes the time that it takes."""
+"""Run each bench, check its answer, and time it where timing is enabled."""
 
 from __future__ import annotations
 
@@ -9,44 +9,43 @@ from dataclasses import replace
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.suite.conftest import Answers, Worlds, counted_runs
+from benchmarks.suite.conftest import Answers, Fixtures, counted_runs
 from kframe.bench.run import Bench, result
-from kframe.bench.work import Outcome, Trial
-from kframe.bench.works import WORKS
+from kframe.bench.workload import Outcome, Run
+from kframe.bench.workloads import WORKLOADS
 
 
 @pytest.mark.timeout(1_800)
 def test_bench(
-    bench: Bench, answers: Answers, worlds: Worlds, benchmark: BenchmarkFixture, pytestconfig: pytest.Config
+    bench: Bench, answers: Answers, fixtures: Fixtures, benchmark: BenchmarkFixture, pytestconfig: pytest.Config
 ) -> None:
-    """What pytest-benchmark times is the whole work; ``extra_info`` has the result of ``kframe bench``, whose phases
-    leave the stand-in for storage out."""
-    work = WORKS[bench.name]
-    world = worlds.of(bench)
-    trials: list[Trial] = []
+    """pytest-benchmark times the whole work. ``extra_info`` has the result of ``kframe bench``, by phase."""
+    workload = WORKLOADS[bench.name]
+    fixture = fixtures.of(bench)
+    current: list[Run] = []
     outcomes: list[Outcome] = []
 
-    def prepare() -> tuple[tuple[Trial], dict[str, object]]:
-        trials[:] = [work.trial(world, whole=not outcomes)]
+    def prepare() -> tuple[tuple[Run], dict[str, object]]:
+        current[:] = [workload.new_run(fixture, with_answer=not outcomes)]
         gc.collect()
-        return (trials[0],), {}
+        return (current[0],), {}
 
-    def finish(trial: Trial) -> None:
-        outcomes.append(trial.finish())
+    def finish(run: Run) -> None:
+        outcomes.append(run.finish())
 
     runs = bench.runs
     if benchmark.enabled:
-        begun = time.monotonic()
-        arguments, _ = prepare()
-        arguments[0].run()
-        finish(arguments[0])
-        runs = counted_runs(runs, time.monotonic() - begun, pytestconfig.getoption("--bench-seconds"))
+        start = time.monotonic()
+        (run,), _ = prepare()
+        run.run()
+        finish(run)
+        runs = counted_runs(runs, time.monotonic() - start, pytestconfig.getoption("--bench-seconds"))
     benchmark.group = f"{bench.partitions:,} partitions, {bench.brokers:,} brokers"
     benchmark.pedantic(  # type: ignore[no-untyped-call]
-        lambda trial: trial.run(), setup=prepare, teardown=finish, rounds=runs, warmup_rounds=0
+        lambda run: run.run(), setup=prepare, teardown=finish, rounds=runs, warmup_rounds=0
     )
     if not outcomes:
-        finish(trials[0])  # nothing is timed: the work was done once, and nobody has looked at it
-    known = answers.hold(bench, outcomes[0].answer)
+        finish(current[0])  # with timing disabled pytest-benchmark calls no teardown
+    known = answers.check(bench, outcomes[0].answer)
     if benchmark.enabled:
         benchmark.extra_info.update(result(replace(bench, runs=runs), outcomes), answer_known=known)

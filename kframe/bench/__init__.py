@@ -1,10 +1,10 @@
-"""The engine timed: failures, failovers, elections and what administrators ask for, phase by phase; and its parts."""
+"""Benchmarks of the engine that ``kframe bench`` runs: events of a controller by phase, and parts of the engine."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: All there is to time; ``kframe.bench.works`` says what each is.
+#: The names of all benches; ``kframe.bench.workloads`` defines them.
 BENCHES: Final = (
     "broker-failure",
     "broker-failure-native",

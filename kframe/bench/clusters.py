@@ -22,17 +22,17 @@ def whole_snapshot(partitions: int, brokers: int) -> Snapshot:
 
 
 def whole_cluster(partitions: int, brokers: int) -> ClusterState:
-    """``whole_snapshot`` as a controller holds it."""
+    """``whole_snapshot`` as a controller's columns."""
     return whole_snapshot(partitions, brokers).to_cluster()
 
 
 def racked_cluster(partitions: int, brokers: int) -> ClusterState:
-    """Brokers in five racks, no two replicas of a partition in the same one."""
+    """Brokers in five racks, the replicas of each partition in different racks."""
     return generate(partitions, brokers, REPLICATION_FACTOR, racks=min(RACKS, brokers)).to_cluster()
 
 
 def led_by_second(partitions: int, brokers: int) -> ClusterState:
-    """``whole_cluster``, but every partition is led by its second replica."""
+    """``whole_cluster`` with every partition led by its second replica."""
     cluster = whole_cluster(partitions, brokers)
     p = cluster.partitions
     p.leader[:] = p.replica[p.slot_start + 1]
@@ -40,12 +40,12 @@ def led_by_second(partitions: int, brokers: int) -> ClusterState:
 
 
 def leaderless_cluster(partitions: int, brokers: int) -> ClusterState:
-    """``whole_cluster``, but no partition has a leader, though all replicas are in sync."""
+    """``whole_cluster`` with no leaders, although all replicas are in sync."""
     cluster = whole_cluster(partitions, brokers)
     cluster.partitions.leader[:] = NO_LEADER
     return cluster
 
 
 def one_topic(_partitions: int, brokers: int) -> ClusterState:
-    """Brokers with next to nothing on them."""
+    """A cluster with a single topic."""
     return whole_cluster(PARTITIONS_PER_TOPIC, brokers)

@@ -1,4 +1,4 @@
-"""What befalls brokers and controllers: each function goes up to the event and returns it."""
+"""Failures of brokers and controllers. Each function prepares the event and returns it."""
 
 from __future__ import annotations
 
@@ -7,54 +7,54 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from kframe.bench.clusters import RACKS
-from kframe.bench.life import Life
-from kframe.bench.work import Timed
+from kframe.bench.controller import TimedController
+from kframe.bench.workload import Action
 
 
-def controller_failover(life: Life, _partitions: int) -> Timed:
+def controller_failover(controller: TimedController, _partitions: int) -> Action:
     """A controller takes over."""
-    life.stand()
-    return life.rest
+    controller.open()
+    return controller.run_until_idle
 
 
-def broker_failure(life: Life, _partitions: int) -> Timed:
+def broker_failure(controller: TimedController, _partitions: int) -> Action:
     """The broker in the middle fails."""
-    return _failing(life, lambda brokers: [brokers // 2])
+    return _failing(controller, lambda brokers: [brokers // 2])
 
 
-def several_brokers_failure(life: Life, _partitions: int) -> Timed:
-    """A tenth of the brokers fails at once, two at least: partitions that had nobody else go offline."""
-    return _failing(life, lambda brokers: range(brokers // 2, brokers // 2 + max(2, brokers // 10)))
+def several_brokers_failure(controller: TimedController, _partitions: int) -> Action:
+    """A tenth of the brokers, at least two, fail at once: partitions without another replica go offline."""
+    return _failing(controller, lambda brokers: range(brokers // 2, brokers // 2 + max(2, brokers // 10)))
 
 
-def rack_failure(life: Life, _partitions: int) -> Timed:
+def rack_failure(controller: TimedController, _partitions: int) -> Action:
     """All brokers of a rack fail at once."""
-    return _failing(life, lambda brokers: range(0, brokers, RACKS))
+    return _failing(controller, lambda brokers: range(0, brokers, RACKS))
 
 
-def all_led(life: Life, partitions: int) -> None:
-    """Every partition has a live leader, and the controller knows who lives."""
-    _expect_known(life)
-    life.expect_led(partitions)
+def all_led(controller: TimedController, partitions: int) -> None:
+    """Every partition has a live leader, and the controller knows all registered brokers."""
+    _expect_registered_brokers(controller)
+    controller.expect_led(partitions)
 
 
-def all_led_that_can_be(life: Life, partitions: int) -> None:
-    """Every partition with a live replica has a live leader; before, all replicas were in sync."""
-    _expect_known(life)
-    p = life.cluster.partitions
+def all_led_that_can_be(controller: TimedController, partitions: int) -> None:
+    """Every partition with a live replica has a live leader. All replicas were in sync before."""
+    _expect_registered_brokers(controller)
+    p = controller.cluster.partitions
     replicas = p.lists("replica", np.arange(partitions))
-    life.expect_led(int(np.count_nonzero(replicas.any(life.cluster.brokers.live[replicas.values] != 0))))
+    controller.expect_led(int(np.count_nonzero(replicas.any(controller.cluster.brokers.live[replicas.values] != 0))))
 
 
-def _expect_known(life: Life) -> None:
-    registered = [one.broker_id for one in life.ensemble.registrations()]
-    known = life.cluster.brokers.ids[life.cluster.brokers.registered != 0]
-    life.expect(sorted(known.tolist()) == registered, f"{len(registered)} registered brokers")
+def _expect_registered_brokers(controller: TimedController) -> None:
+    registered = [registration.broker_id for registration in controller.ensemble.registrations()]
+    known = controller.cluster.brokers.ids[controller.cluster.brokers.registered != 0]
+    controller.expect(sorted(known.tolist()) == registered, f"{len(registered)} registered brokers")
 
 
-def _failing(life: Life, which: Callable[[int], Iterable[int]]) -> Timed:
-    """``which`` chooses broker ids out of so many."""
-    life.stand()
-    life.rest()
-    life.ensemble.unregister_brokers(which(len(life.cluster.brokers)))
-    return life.rest
+def _failing(controller: TimedController, choose: Callable[[int], Iterable[int]]) -> Action:
+    """``choose`` maps the number of brokers to the ids of those that fail."""
+    controller.open()
+    controller.run_until_idle()
+    controller.ensemble.unregister_brokers(choose(len(controller.cluster.brokers)))
+    return controller.run_until_idle

@@ -1,4 +1,4 @@
-"""Where the time goes: deciding, storing, and having every request's bytes ready to send."""
+"""Time an event by phase: deciding, storing, and encoding the requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kframe.bench.answers import new_digest
+from kframe.bench.digests import new_digest
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded.describe import deletion_answers
 from kframe.model.cluster import ClusterState
@@ -25,42 +25,41 @@ from kframe.wire.request import EncodedRequest
 
 @dataclass(slots=True)
 class Phases:
-    """Seconds spent in each phase of one event, and what came out of it."""
+    """Seconds spent in each phase of one event, and how much was sent."""
 
     decide_seconds: float = 0.0
-    """The core: state machines, elections, batching, and taking accepted states over."""
+    """The core: state machines, elections, batching, and applying stored states."""
     choose_seconds: float = 0.0
-    """Of these, asking the leader selectors, the built-in one too."""
+    """Of these, the leader selectors, including the built-in one."""
     store_seconds: float = 0.0
-    """The stand-in for storage; a peer's stand-in is left out of its figures, too."""
+    """The in-memory store. Figures of other controllers leave their in-memory store out, too."""
     encode_seconds: float = 0.0
-    """Requests as bytes, ready for the sockets: shared sections once, gathered, not copied."""
+    """Encoding requests into buffers ready for sockets; shared sections are encoded once and not copied."""
     requests: int = 0
     sent_bytes: int = 0
-    """Bytes that go to the sockets, shared sections counted for each broker."""
+    """Bytes for the sockets; shared sections count once for each broker."""
     made_bytes: int = 0
-    """Bytes that were made, shared sections counted once."""
+    """Encoded bytes; shared sections count once."""
     batch_bytes: int = 0
-    """Bytes that were made for one batch, the largest."""
+    """Encoded bytes of the largest batch."""
     counting_seconds: float = 0.0
-    """The bench's own work, which belongs to no phase: counting requests, letting go of those it has counted, and
-    answering for brokers."""
+    """The bench's own work, outside every phase: counting and releasing requests, and answering for brokers."""
 
     @property
     def ready_seconds(self) -> float:
-        """Decided, applied, and every byte ready."""
+        """Decided, applied and encoded."""
         return self.decide_seconds + self.encode_seconds
 
 
 class Stopwatch:
-    """Splits the time of an event between the phases: the ports stop the core's clock while they work."""
+    """Splits the time of an event between phases: the time of the ports is not the core's."""
 
     def __init__(self) -> None:
         self.phases = Phases()
 
     @contextmanager
     def event(self) -> Iterator[Phases]:
-        """Time one event; what its ports did not use is the core's."""
+        """Time one event. Time outside the ports is the core's."""
         self.phases = phases = Phases()
         start = time.perf_counter()
         yield phases
@@ -92,7 +91,7 @@ class TimedSelection(Selection):
 
 
 class TimedStore:
-    """Implements ``ports.Store``: another store, its calls timed as storing."""
+    """Implements ``ports.Store``: times the calls of another store."""
 
     def __init__(self, store: Store, watch: Stopwatch) -> None:
         self._store = store
@@ -109,9 +108,9 @@ class TimedStore:
 
 
 class EncodingTransport:
-    """Implements ``ports.Transport``: makes every request's bytes, and keeps those of the last batch.
+    """Implements ``ports.Transport``: encodes every request, and retains those of the last batch.
 
-    Nobody answers, but with ``answers_deletions`` for brokers that have deleted what they were told to delete.
+    Requests are not answered, except StopReplica with deletions where ``answers_deletions`` is set.
     """
 
     def __init__(self, encoder: Encoder, watch: Stopwatch) -> None:
@@ -120,18 +119,18 @@ class EncodingTransport:
         self._notify: Notify | None = None
         self._last: list[EncodedRequest] = []
         self.answers_deletions = False
-        self.count_anew(whole=False)
+        self.reset_digests(with_answer=False)
 
-    def count_anew(self, whole: bool) -> None:
-        """Begin the digests; with ``whole`` that of the bytes, too."""
-        self._whole = whole
+    def reset_digests(self, with_answer: bool) -> None:
+        """Restart the digests; ``with_answer`` includes the one of all bytes."""
+        self._with_answer = with_answer
         self.digest = new_digest()
-        """Over api, broker and size of all requests: pins the work that was timed."""
+        """Of api, broker and size of each request: identifies the timed work."""
         self.bytes_digest = new_digest()
-        """Over all bytes that were made, and which request they belong to."""
+        """Of all encoded bytes, and the requests that they belong to."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready; ``notify`` hears of deletions, if anything is to be answered."""
+        """Remember ``notify`` for answers to deletions."""
         self._notify = notify
 
     def close(self) -> None:
@@ -139,16 +138,16 @@ class EncodingTransport:
         self._last = []
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """There is no connection to make."""
+        """Nothing to do."""
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """There is no connection to drop."""
+        """Nothing to do."""
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Encode a batch."""
         phases = self._watch.phases
-        begun = time.perf_counter()
-        self._last = []  # sent long since, in a life where somebody sends: to free it is no work of this batch
+        begin = time.perf_counter()
+        self._last = []  # a real transport has sent it by now; freeing it is not part of this batch
         start = time.perf_counter()
         self._last = encoded = list(self._encoder.encode(cluster, requests))
         ready = time.perf_counter()
@@ -157,24 +156,24 @@ class EncodingTransport:
         if self.answers_deletions and self._notify is not None:
             for answer in deletion_answers(cluster, requests):
                 self._notify(answer)
-        phases.counting_seconds += start - begun + time.perf_counter() - ready
+        phases.counting_seconds += start - begin + time.perf_counter() - ready
 
     def _count(self, phases: Phases, encoded: list[EncodedRequest]) -> None:
-        made: dict[int, int] = {}
+        indexes: dict[int, int] = {}
         before = phases.made_bytes
         for request in encoded:
             phases.requests += 1
             phases.sent_bytes += request.nbytes
             self.digest.update(np.array([request.api_key, request.broker, request.nbytes], np.int64).tobytes())
             for chunk in request.chunks:
-                fresh = id(chunk) not in made
-                place = made.setdefault(id(chunk), len(made))
-                phases.made_bytes += len(chunk) if fresh else 0
-                if self._whole:
-                    self.bytes_digest.update(place.to_bytes(8, "little"))
-                    self.bytes_digest.update(chunk if fresh else b"")
+                is_new = id(chunk) not in indexes
+                index = indexes.setdefault(id(chunk), len(indexes))
+                phases.made_bytes += len(chunk) if is_new else 0
+                if self._with_answer:
+                    self.bytes_digest.update(index.to_bytes(8, "little"))
+                    self.bytes_digest.update(chunk if is_new else b"")
         phases.batch_bytes = max(phases.batch_bytes, phases.made_bytes - before)
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """Nothing waits here."""
+        """Requests are never queued."""
         return {}

@@ -1,4 +1,4 @@
-"""Snapshots read and written: each format that kframe reads, made from the same cluster."""
+"""Reading and writing snapshots: each format that kframe reads, from the same cluster."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from weakref import finalize
 
 from kframe.bench.clusters import whole_snapshot
 from kframe.bench.texts import TEXTS
-from kframe.bench.work import PieceWork, Timed
+from kframe.bench.workload import Action, FunctionWorkload
 from kframe.snapshot import Snapshot, read_snapshot, write_snapshot
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Kept:
-    """A snapshot, and where it stands in some format for as long as this is held."""
+class SavedSnapshot:
+    """A snapshot and its file. The file is deleted with the last reference to this object."""
 
     path: Path
     snapshot: Snapshot
 
 
-def loading(source_format: str) -> PieceWork:
-    """A file of a format is read and checked."""
-    return PieceWork(
-        lambda partitions, brokers: _kept(source_format, partitions, brokers),
-        lambda kept: lambda: read_snapshot(kept.path, source_format),
+def loading(source_format: str) -> FunctionWorkload:
+    """Read and check a file of a format."""
+    return FunctionWorkload(
+        lambda partitions, brokers: _save_snapshot(source_format, partitions, brokers),
+        lambda saved: lambda: read_snapshot(saved.path, source_format),
         _answer,
         lambda snapshot: {"brokers_read": len(snapshot.brokers), "partitions_read": len(snapshot)},
     )
 
 
-def saving() -> PieceWork:
-    """A snapshot directory is written over an earlier one."""
-    return PieceWork(
-        lambda partitions, brokers: _kept("kframe", partitions, brokers), _save, _answer_of_saved,
+def saving() -> FunctionWorkload:
+    """Write a snapshot directory over an earlier one."""
+    return FunctionWorkload(
+        lambda partitions, brokers: _save_snapshot("kframe", partitions, brokers), _save, _answer_of_saved,
         lambda path: {"bytes_written": sum(file.stat().st_size for file in path.iterdir())},
     )  # fmt: skip
 
 
-def _kept(source_format: str, partitions: int, brokers: int) -> Kept:
+def _save_snapshot(source_format: str, partitions: int, brokers: int) -> SavedSnapshot:
     folder = Path(mkdtemp(prefix="kframe-bench-"))
-    kept = Kept(folder / "cluster", whole_snapshot(partitions, brokers))
-    finalize(kept, shutil.rmtree, folder, ignore_errors=True)
+    saved = SavedSnapshot(folder / "cluster", whole_snapshot(partitions, brokers))
+    finalize(saved, shutil.rmtree, folder, ignore_errors=True)
     if source_format == "kframe":
-        write_snapshot(kept.snapshot, kept.path)
+        write_snapshot(saved.snapshot, saved.path)
     else:
-        with kept.path.open("w", encoding="utf-8") as file:
-            file.writelines(TEXTS[source_format](kept.snapshot))
-    return kept
+        with saved.path.open("w", encoding="utf-8") as file:
+            file.writelines(TEXTS[source_format](saved.snapshot))
+    return saved
 
 
-def _save(kept: Kept) -> Timed:
+def _save(saved: SavedSnapshot) -> Action:
     def save() -> Path:
-        write_snapshot(kept.snapshot, kept.path, force=True)
-        return kept.path
+        write_snapshot(saved.snapshot, saved.path, force=True)
+        return saved.path
 
     return save
 
@@ -65,5 +65,5 @@ def _answer(snapshot: Snapshot) -> str:
 
 
 def _answer_of_saved(path: Path) -> str:
-    """Of the facts, not of the files: other versions of Arrow write other bytes."""
+    """The digest of the content: versions of Arrow write different bytes."""
     return _answer(read_snapshot(path))

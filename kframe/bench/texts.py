@@ -26,7 +26,7 @@ def _topics(snapshot: Snapshot) -> Iterator[_Topic]:
     topics, lists, row = snapshot.topics, snapshot.partitions.replicas, 0
     ids = topics.topic_ids
     for index, (name, count) in enumerate(zip(topics.names, topics.partition_counts.tolist(), strict=True)):
-        replicas = [lists[one].tolist() for one in range(row, row + count)]
+        replicas = [lists[index].tolist() for index in range(row, row + count)]
         yield _Topic(name, "" if ids is None else topic_id_text(ids[index].tobytes()), replicas)
         row += count
 
@@ -45,27 +45,27 @@ def _describe(snapshot: Snapshot) -> Lines:
 
 def _kcat(snapshot: Snapshot) -> Lines:
     """``kcat -L -J``."""
-    brokers = [{"id": one.broker_id, "name": f"broker-{one.broker_id}:9092"} for one in snapshot.brokers]
+    brokers = [{"id": broker.broker_id, "name": f"broker-{broker.broker_id}:9092"} for broker in snapshot.brokers]
     yield f'{{"controllerid": 0, "brokers": {json.dumps(brokers)}, "topics": ['
-    for place, topic in enumerate(_topics(snapshot)):
-        ids = [[{"id": one} for one in replicas] for replicas in topic.replicas]
+    for index, topic in enumerate(_topics(snapshot)):
+        ids = [[{"id": broker_id} for broker_id in replicas] for replicas in topic.replicas]
         partitions = [
             {"partition": number, "leader": replicas[0]["id"], "replicas": replicas, "isrs": replicas}
             for number, replicas in enumerate(ids)
         ]
-        yield ("," if place else "") + json.dumps({"topic": topic.name, "partitions": partitions})
+        yield ("," if index else "") + json.dumps({"topic": topic.name, "partitions": partitions})
     yield "]}\n"
 
 
 def _reassignment(snapshot: Snapshot) -> Lines:
     """A file for ``kafka-reassign-partitions``."""
     yield '{"version": 1, "partitions": ['
-    for place, topic in enumerate(_topics(snapshot)):
+    for index, topic in enumerate(_topics(snapshot)):
         entries = [
             {"topic": topic.name, "partition": number, "replicas": replicas}
             for number, replicas in enumerate(topic.replicas)
         ]
-        yield ("," if place else "") + json.dumps(entries)[1:-1]
+        yield ("," if index else "") + json.dumps(entries)[1:-1]
     yield "]}\n"
 
 
@@ -73,10 +73,11 @@ def _zookeeper(snapshot: Snapshot) -> Lines:
     """A dump of the tree."""
     for path in ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics"):
         yield _znode(path, None)
-    for one in snapshot.brokers:
-        where = {"endpoints": [f"PLAINTEXT://broker-{one.broker_id}:9092"]}
+    for broker in snapshot.brokers:
+        endpoints = {"endpoints": [f"PLAINTEXT://broker-{broker.broker_id}:9092"]}
         names = {"listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}}
-        yield _znode(f"/brokers/ids/{one.broker_id}", {"version": 5, "host": "h", "port": 9092, **where, **names})
+        known = {"version": 5, "host": "h", "port": 9092}
+        yield _znode(f"/brokers/ids/{broker.broker_id}", {**known, **endpoints, **names})
     for topic in _topics(snapshot):
         path, partitions = f"/brokers/topics/{topic.name}", dict(enumerate(topic.replicas))
         yield _znode(path, {"version": 3, "topic_id": topic.topic_id, "partitions": partitions})

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.limits.failure_cost import with_small_brokers
 from kframe.bench.clusters import whole_cluster
-from kframe.bench.life import Life
+from kframe.bench.controller import TimedController
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
 
@@ -23,10 +23,10 @@ FEW_BYTES = PARTITIONS // 4
 
 
 @pytest.fixture(scope="module")
-def life() -> Life:
-    life = Life(whole_cluster(PARTITIONS, BROKERS))
-    life.adopt()
-    return life
+def controller() -> TimedController:
+    controller = TimedController(whole_cluster(PARTITIONS, BROKERS))
+    controller.adopt()
+    return controller
 
 
 @pytest.fixture
@@ -44,29 +44,29 @@ def peak() -> Iterator[Callable[[Callable[[], object]], int]]:
     tracemalloc.stop()
 
 
-def alter(life: Life, size: int) -> None:
+def alter(controller: TimedController, size: int) -> None:
     """The leader of one partition proposes the first ``size`` replicas."""
-    p, brokers, row = life.cluster.partitions, life.cluster.brokers, PARTITIONS // 2
+    p, brokers, row = controller.cluster.partitions, controller.cluster.brokers, PARTITIONS // 2
     leader = int(p.leader[row])
     isr = Ragged.of([brokers.ids[p.replicas_of(row)][:size].tolist()])
-    name = life.cluster.topics.names[p.topic[row]], int(p.partition[row])
-    response = life.ask(lambda token: AlterPartitionRequested(
+    name = controller.cluster.topics.names[p.topic[row]], int(p.partition[row])
+    response = controller.ask(lambda token: AlterPartitionRequested(
         int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), 1, (name,), p.leader_epoch[[row]],
         p.partition_epoch[[row]], np.zeros(1, np.uint8), isr, token=token,
     ))  # fmt: skip
     assert response.codes.tolist() == [0]
 
 
-def test_one_alter_partition(life: Life, peak: Callable[[Callable[[], object]], int]) -> None:
-    alter(life, 2)  # topics' names in one piece, and other things that are made once
-    assert peak(lambda: alter(life, 3)) < FEW_BYTES
+def test_one_alter_partition(controller: TimedController, peak: Callable[[Callable[[], object]], int]) -> None:
+    alter(controller, 2)  # topics' names in one piece, and other things that are made once
+    assert peak(lambda: alter(controller, 3)) < FEW_BYTES
 
 
-def test_one_election(life: Life, peak: Callable[[Callable[[], object]], int]) -> None:
-    name = life.cluster.topics.names[7], 5
+def test_one_election(controller: TimedController, peak: Callable[[Callable[[], object]], int]) -> None:
+    name = controller.cluster.topics.names[7], 5
 
     def elect() -> None:
-        response = life.ask(lambda token: ElectionRequested(ElectionType.PREFERRED, (name,), token))
+        response = controller.ask(lambda token: ElectionRequested(ElectionType.PREFERRED, (name,), token))
         assert len(response.codes) == 1
 
     elect()
@@ -75,15 +75,15 @@ def test_one_election(life: Life, peak: Callable[[Callable[[], object]], int]) -
 
 def test_the_failure_of_a_small_broker(peak: Callable[[Callable[[], object]], int]) -> None:
     """But for room for the rows that may turn out to have no leader, of which the first few are touched."""
-    life = Life(with_small_brokers(PARTITIONS, BROKERS, 50, small=2))
-    life.adopt()
+    controller = TimedController(with_small_brokers(PARTITIONS, BROKERS, 50, small=2))
+    controller.adopt()
 
-    life.ensemble.unregister_brokers([BROKERS])
-    life.rest()
+    controller.ensemble.unregister_brokers([BROKERS])
+    controller.run_until_idle()
 
     def second() -> None:
-        life.ensemble.unregister_brokers([BROKERS + 1])
-        life.rest()
+        controller.ensemble.unregister_brokers([BROKERS + 1])
+        controller.run_until_idle()
 
     assert peak(second) < 4 * PARTITIONS + FEW_BYTES
-    life.expect_led(PARTITIONS)
+    controller.expect_led(PARTITIONS)

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from kframe.bench import BENCHES
 from kframe.bench.clusters import whole_cluster
+from kframe.bench.controller import TimedController
 from kframe.bench.isrs import ALTERATIONS
-from kframe.bench.life import Life
-from kframe.bench.run import SCHEMA, Bench, result, run, trials
+from kframe.bench.run import SCHEMA, Bench, outcomes_of, result, run
 from kframe.bench.texts import TEXTS
-from kframe.bench.work import EventWork
-from kframe.bench.works import WORKS
+from kframe.bench.workload import EventWorkload
+from kframe.bench.workloads import WORKLOADS
 from kframe.cli.app import cli
 from kframe.errors import InputError
 from kframe.snapshot import read_snapshot
@@ -25,11 +25,11 @@ PARTITIONS, BROKERS = 300, 6
 
 
 def test_all_that_can_be_asked_for_is_there() -> None:
-    assert tuple(WORKS) == BENCHES
+    assert tuple(WORKLOADS) == BENCHES
 
 
-EVENTS = [name for name, work in WORKS.items() if isinstance(work, EventWork)]
-PIECES = [name for name in WORKS if name not in EVENTS]
+EVENTS = [name for name, workload in WORKLOADS.items() if isinstance(workload, EventWorkload)]
+PIECES = [name for name in WORKLOADS if name not in EVENTS]
 
 
 @pytest.mark.parametrize("name", ["broker-failure", "controller-failover", "reassignment-start"])
@@ -83,26 +83,26 @@ def test_another_cluster_has_another_answer(name: str) -> None:
 
 
 def test_trials_that_differ_are_noticed() -> None:
-    first, second = trials(Bench("batching", PARTITIONS, BROKERS, runs=1))
+    first, second = outcomes_of(Bench("batching", PARTITIONS, BROKERS, runs=1))
     with pytest.raises(AssertionError, match="runs of one bench differ"):
         result(Bench("batching", PARTITIONS, BROKERS), [first, replace(second, digest="another")])
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_holds_the_cluster_that_it_was_made_of(name: str) -> None:
-    work = WORKS[f"snapshot-load-{name}"]
-    world = work.world(PARTITIONS, BROKERS)
-    read, made = read_snapshot(world.made.path), world.made.snapshot
+    workload = WORKLOADS[f"snapshot-load-{name}"]
+    fixture = workload.fixture(PARTITIONS, BROKERS)
+    read, made = read_snapshot(fixture.content.path), fixture.content.snapshot
     assert read.source.format == name
     assert read.topics.names == made.topics.names
     assert read.partitions.replicas.values.tolist() == made.partitions.replicas.values.tolist()
 
 
 def test_a_snapshot_leaves_nothing_behind() -> None:
-    world = WORKS["snapshot-load-kcat"].world(PARTITIONS, BROKERS)
-    folder = world.made.path.parent
+    fixture = WORKLOADS["snapshot-load-kcat"].fixture(PARTITIONS, BROKERS)
+    folder = fixture.content.path.parent
     assert folder.is_dir()
-    del world
+    del fixture
     gc.collect()
     assert not folder.exists()
 
@@ -128,18 +128,18 @@ def test_bad_input(name: str, partitions: int, brokers: int, runs: int) -> None:
 
 @pytest.mark.parametrize("name", [name for name in EVENTS if name not in ("alter-partition", "controller-failover")])
 def test_work_that_was_not_done_is_noticed(name: str) -> None:
-    work = WORKS[name]
-    trial = work.trial(work.world(PARTITIONS, BROKERS), whole=False)
+    workload = WORKLOADS[name]
+    new_run = workload.new_run(workload.fixture(PARTITIONS, BROKERS), with_answer=False)
     with pytest.raises(AssertionError, match="expected: "):
-        trial.finish()
+        new_run.finish()
 
 
 def test_a_lost_leader_is_noticed() -> None:
-    life = Life(whole_cluster(PARTITIONS, BROKERS))
-    life.adopt()
-    life.cluster.partitions.leader[7] = -1
+    controller = TimedController(whole_cluster(PARTITIONS, BROKERS))
+    controller.adopt()
+    controller.cluster.partitions.leader[7] = -1
     with pytest.raises(AssertionError, match="expected: 300 partitions with live leaders"):
-        life.expect_led(PARTITIONS)
+        controller.expect_led(PARTITIONS)
 
 
 def test_the_command() -> None:

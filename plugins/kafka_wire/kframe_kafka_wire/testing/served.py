@@ -10,7 +10,6 @@ from kframe import Controller, ControllerBuilder
 from kframe.embedded import MemoryEnsemble
 from kframe.embedded.describe import successful_answers
 from kframe.embedded.transport import RecordingTransport
-from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
 from kframe.plugin.transport import ControlRequests, MayAct, Notify
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy

@@ -1,4 +1,4 @@
-"""One controller's life on a cluster in memory, its ports timed."""
+"""A controller of a cluster in memory whose store and transport are timed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from kframe.wire.encode import Encoder
 from kframe.wire.versions import ControlVersions
 
 CONTROLLER_ID: Final = 1_000_000
-#: Partitions that find no leader are no news here, and nobody reads a line about them.
+# Without a handler, partitions without a leader would be logged to standard error.
 logging.getLogger("kframe").addHandler(logging.NullHandler())
 
 
-class Life:
-    """A controller, its store and the transport that encodes all that it sends."""
+class TimedController:
+    """A controller, its store, and a transport that encodes every request."""
 
     def __init__(self, cluster: ClusterState, selectors: Mapping[ElectionKind, LeaderSelector] | None = None) -> None:
-        """``cluster`` is what storage holds; it is copied. ``selectors`` choose leaders in place of Kafka's rule."""
+        """``cluster`` is the stored state and is copied. ``selectors`` replace Kafka's election rule."""
         self.watch = Stopwatch()
         self.ensemble = MemoryEnsemble.from_cluster(cluster)
         config = ControllerConfig({"auto.leader.rebalance.enable": False})
@@ -43,45 +43,44 @@ class Life:
 
     @property
     def context(self) -> Context:
-        """All that the controller holds."""
+        """The controller's context."""
         return self._loop.controller.context
 
     @property
     def cluster(self) -> ClusterState:
-        """The cluster as the controller knows it."""
+        """The controller's columns."""
         return self._loop.controller.cluster
 
-    def stand(self) -> None:
-        """Stand for election; the failover is the first thing to ``rest`` from."""
+    def open(self) -> None:
+        """Start the election; ``run_until_idle`` performs the failover."""
         self._loop.open()
 
     def adopt(self) -> None:
-        """Be the controller that has run this cluster all along."""
+        """Become the active controller without a failover."""
         self._loop.adopt()
 
-    def rest(self) -> None:
-        """Handle all that waits."""
+    def run_until_idle(self) -> None:
+        """Handle every queued event."""
         self._loop.run_until_idle()
 
     def ask(self, event: Callable[[int], Event]) -> Any:
-        """Ask the controller, let it finish, and return its answer."""
+        """Submit a request, run until idle, and return the response."""
         future = self._loop.submit(event)
-        self.rest()
+        self.run_until_idle()
         return future.result(timeout=0)
 
     def expect(self, holds: object, expectation: str) -> None:
-        """Raises AssertionError unless it holds: then something other than the work was timed."""
+        """Raise AssertionError unless the condition holds: the timed work was not the intended one."""
         if not holds:
             raise AssertionError(f"expected: {expectation}")
 
     def expect_led(self, partitions: int, preferred: bool = False) -> None:
-        """Check that so many partitions have live leaders; with ``preferred``, their first replicas."""
+        """Check that this many partitions have live leaders; with ``preferred``, that these are the first replicas."""
         p, live = self.cluster.partitions, self.cluster.brokers.live
         led = (p.topic >= 0) & (p.leader >= 0) & (np.append(live, 0)[p.leader] != 0)
         if preferred:
             led[led] = p.leader[led] == p.replica[p.slot_start[led]]
-        self.expect(np.count_nonzero(led) == partitions, f"{partitions} partitions with {_whose(preferred)} leaders")
-
-
-def _whose(preferred: bool) -> str:
-    return "preferred" if preferred else "live"
+        self.expect(
+            np.count_nonzero(led) == partitions,
+            f"{partitions} partitions with {'preferred' if preferred else 'live'} leaders",
+        )

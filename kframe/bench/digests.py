@@ -1,4 +1,4 @@
-"""Digests of what the engine has decided and made: equal for equal answers, on every platform."""
+"""Digests of the engine's decisions and encoded bytes: equal for equal results, on every platform."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Partitions
 
 DIGEST_BYTES: Final = 8
-#: Row columns of partitions that an answer covers; where a row keeps its slots is nobody's business.
+#: Row columns of partitions that a digest covers. Slot positions are an implementation detail and left out.
 _ROW_COLUMNS: Final = (
     "topic", "partition", "leader", "leader_epoch", "controller_epoch", "partition_epoch", "state", "recovery",
     "reassigning",
@@ -22,12 +22,12 @@ Digest: TypeAlias = blake2b
 
 
 def new_digest() -> Digest:
-    """A digest over nothing yet."""
+    """An empty digest."""
     return blake2b(digest_size=DIGEST_BYTES)
 
 
 def digest_of(parts: Iterable[NDArray[Any] | bytes | memoryview | str]) -> str:
-    """Over arrays (their values, little-endian), bytes and texts, each with its length, in hex."""
+    """The hex digest of arrays (values, little-endian), bytes and texts, each with its length."""
     digest = new_digest()
     for part in parts:
         data = _data(part)
@@ -37,7 +37,7 @@ def digest_of(parts: Iterable[NDArray[Any] | bytes | memoryview | str]) -> str:
 
 
 def digest_of_cluster(cluster: ClusterState, *more: str) -> str:
-    """Over the topics and partitions that are there, who is registered, and ``more``."""
+    """The hex digest of ``more``, the topics, the registered brokers and the partitions."""
     p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
     rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
     replicas, isr, slots = p.lists("replica", rows), p.lists("isr", rows), p.slots_of(rows)
@@ -50,7 +50,7 @@ def digest_of_cluster(cluster: ClusterState, *more: str) -> str:
 
 
 def _row_values(p: Partitions, name: str, rows: Int32) -> NDArray[Any]:
-    """What rows have one of; broker indexes are digested as they are read, not as they are kept."""
+    """One value per row; leaders as int32 broker indexes, whatever their column's dtype."""
     values: NDArray[Any] = p.leaders_of(rows) if name == "leader" else getattr(p, name)[rows]
     return values
 

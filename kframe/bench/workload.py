@@ -1,0 +1,196 @@
+"""What a bench is: a fixture made once, and runs on it, each timing the same work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+from kframe.bench.controller import TimedController
+from kframe.bench.digests import digest_of_cluster
+from kframe.core.context import Context
+from kframe.model.cluster import ClusterState
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
+
+Action: TypeAlias = Callable[[], Any]
+"""The timed work, once everything is ready for it."""
+_CLEAR_REFS: Final = Path("/proc/self/clear_refs")
+_STATUS: Final = Path("/proc/self/status")
+#: What makes Linux reset the peak resident set size (``proc_pid_clear_refs(5)``).
+_RESET_PEAK: Final = "5"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """What all runs of a bench begin with. No run changes ``content``, whose type is the bench's own."""
+
+    partitions: int
+    brokers: int
+    content: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one run. ``seconds`` by phase are those of all its events; ``ready`` is always among them.
+
+    ``counts`` of an event include ``resident_bytes`` where the system reports it: the peak resident memory during the
+    event, less the in-memory store and the bytes of the largest batch.
+
+    ``digest`` identifies the timed work, in every run. ``answer`` does so byte by byte: the decisions, the final
+    columns and all encoded bytes. It is computed only when the run was started with ``with_answer``, else empty.
+    """
+
+    seconds: Mapping[str, float]
+    counts: Mapping[str, float]
+    digest: str
+    answer: str
+
+
+class Run(Protocol):
+    """One run."""
+
+    def run(self) -> None:
+        """Do the work; this is what is timed."""
+
+    def finish(self) -> Outcome:
+        """Check the result once and release it. Raises AssertionError if the work was not done as it should be."""
+
+
+class Workload(Protocol):
+    """One bench."""
+
+    @property
+    def events(self) -> int:
+        """How many equal events a run times; a single event may be too short."""
+
+    def fixture(self, partitions: int, brokers: int) -> Fixture:
+        """Make what all runs begin with."""
+
+    def new_run(self, fixture: Fixture, with_answer: bool) -> Run:
+        """Prepare a run up to its timed work."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventWorkload:
+    """An event handled by a controller.
+
+    ``cluster`` makes the stored state for a number of partitions and brokers. ``prepare`` brings the controller to the
+    event and returns it. ``check`` verifies the result.
+    """
+
+    cluster: Callable[[int, int], ClusterState]
+    prepare: Callable[[TimedController, int], Action]
+    check: Callable[[TimedController, int], None]
+    events: int = 1
+    selectors: Mapping[ElectionKind, LeaderSelector] = field(default_factory=dict)
+
+    def fixture(self, partitions: int, brokers: int) -> Fixture:
+        """See Workload."""
+        return Fixture(partitions, brokers, self.cluster(partitions, brokers))
+
+    def new_run(self, fixture: Fixture, with_answer: bool) -> Run:
+        """See Workload."""
+        return _EventRun(self, fixture, with_answer)
+
+
+class _EventRun:
+    """One controller, from its start to the end of the timed event."""
+
+    def __init__(self, workload: EventWorkload, fixture: Fixture, with_answer: bool) -> None:
+        self._workload, self._partitions, self._with_answer = workload, fixture.partitions, with_answer
+        self._controller = TimedController(fixture.content, workload.selectors)
+        self._action = workload.prepare(self._controller, fixture.partitions)
+        self._controller.transport.reset_digests(with_answer)
+        # What a real store would hold: the fixture itself, and the in-memory store's copy of it.
+        self._store_bytes = 2 * fixture.content.partitions.nbytes
+        self._peak_bytes: int | None = None
+
+    def run(self) -> None:
+        _reset_peak()
+        with self._controller.watch.event():
+            self._action()
+        self._peak_bytes = _peak_bytes()
+
+    def finish(self) -> Outcome:
+        controller, phases = self._controller, self._controller.watch.phases
+        del self._controller, self._action  # a caller that keeps this run keeps no cluster
+        self._workload.check(controller, self._partitions)
+        names = ("decide", "choose", "store", "encode", "ready")
+        transport = controller.transport
+        answer = digest_of_cluster(controller.cluster, transport.bytes_digest.hexdigest()) if self._with_answer else ""
+        counts = {name: getattr(phases, name) for name in ("requests", "sent_bytes", "made_bytes")}
+        counts["state_bytes_per_partition"] = state_bytes(controller.context) / len(controller.cluster)
+        if self._peak_bytes is not None:
+            counts["resident_bytes"] = self._peak_bytes - self._store_bytes - phases.batch_bytes
+        seconds = {name: getattr(phases, f"{name}_seconds") for name in names}
+        return Outcome(seconds, counts, transport.digest.hexdigest(), answer)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionWorkload:
+    """A part of the engine by itself.
+
+    ``make`` makes the input, ``prepare`` returns the work, ``answer`` digests its result and ``counts`` counts it.
+    """
+
+    make: Callable[[int, int], Any]
+    prepare: Callable[[Any], Action]
+    answer: Callable[[Any], str]
+    counts: Callable[[Any], Mapping[str, float]]
+    events: int = 1
+
+    def fixture(self, partitions: int, brokers: int) -> Fixture:
+        """See Workload."""
+        return Fixture(partitions, brokers, self.make(partitions, brokers))
+
+    def new_run(self, fixture: Fixture, with_answer: bool) -> Run:
+        """See Workload; every outcome has the answer."""
+        return _FunctionRun(self, fixture)
+
+
+class _FunctionRun:
+    def __init__(self, workload: FunctionWorkload, fixture: Fixture) -> None:
+        self._workload = workload
+        self._action = workload.prepare(fixture.content)
+        self._seconds = 0.0
+        self._result: Any = None
+
+    def run(self) -> None:
+        start = time.perf_counter()
+        self._result = self._action()
+        self._seconds = time.perf_counter() - start
+
+    def finish(self) -> Outcome:
+        result = self._result
+        del self._result, self._action
+        answer = self._workload.answer(result)
+        return Outcome({"ready": self._seconds}, self._workload.counts(result), answer, answer)
+
+
+def state_bytes(context: Context) -> int:
+    """Bytes of a controller's state: partition columns, topic columns and names, replica index and gauges."""
+    cluster, topics = context.cluster, context.cluster.topics
+    columns = (topics.ids, topics.first_row, topics.block_length, topics.partition_count, topics.unclean,
+               topics.min_insync, topics.deleting)  # fmt: skip
+    names = sum(len(name) + 49 for name in topics.names)
+    indexes = context.replica_index.nbytes + context.gauges.nbytes
+    return cluster.partitions.nbytes + sum(column.nbytes for column in columns) + names + indexes
+
+
+def _reset_peak() -> None:
+    """Reset the peak resident set size to the current one, where the system can."""
+    with suppress(OSError):
+        _CLEAR_REFS.write_text(_RESET_PEAK)
+
+
+def _peak_bytes() -> int | None:
+    """The peak resident set size since the reset; None where the system does not report it."""
+    try:
+        lines = _STATUS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)
