@@ -60,7 +60,7 @@ def written_page(heading: str) -> list[list[str]]:
     "config, heading",
     [
         ({}, "The worked example: {1,2,3} to {4,5,6}"),
-        ({"reassignment.protocol": "0.8"}, "The same in the way of Kafka 0.8"),
+        ({"reassignment.protocol": "0.8"}, "The same with Kafka 0.8"),
     ],
     ids=["today", "0.8"],
 )
