@@ -12,7 +12,7 @@ from kframe.model.events import AlterPartitionRequested, Elect, ReassignmentRequ
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from tests.core.driver import Driver, assigned, quiet, state_of
-from tests.core.moving import move
+from tests.core.moving import leave, move
 
 DEAD = 9
 BROKERS = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
@@ -62,6 +62,16 @@ def test_a_leader_that_knows_the_assignment_is_left_alone() -> None:
     driver = quiet({"t": [PartitionSpec((1, 3), 1, (1,), 5)]}, BROKERS, kframe_reassignment_strict=True)
     driver.handle(proposal(1, 3))
     assert (state_of(driver.stored("t-0")), driver.told(Api.LEADER_AND_ISR, "t-0")) == ((1, (1, 3), 5), [])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_reassignment_to_no_replica_raises_the_leader_epoch_of_the_one_it_overrides(strict: bool) -> None:
+    """The adding replica is dropped: under the same leader epoch the leader would keep it in its list."""
+    moving = PartitionSpec((1, 3, 2), 1, (1, 3), 5, adding_replicas=(2,))
+    driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
+    leave(driver, [(("t", 0), ())])
+    sent = driver.entries(Api.LEADER_AND_ISR, "t-0")[1]
+    assert (sent["leader_epoch"], tuple(sent["replicas"])) == (6 if strict else 5, (1, 3))
 
 
 @pytest.mark.parametrize("strict", [False, True])

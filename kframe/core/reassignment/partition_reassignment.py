@@ -223,13 +223,16 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     """Phase B: the target is in sync; make it the assignment, give it a leader, and drop the others.
 
     What never had a leader fails half-way, as in Kafka: its target is the assignment, but it is still under way. So
-    does, before anything is told or stopped, what would end without any replica. Where nobody of the target can lead,
+    does, before anything is stopped, what would end without any replica. Where nobody of the target can lead,
     its brokers or log directories being dead, Kafka drops the others all the same, and with them the last good logs;
     once asked the move waits.
     """
     empty: Bool = current(context.cluster.partitions, rows).target().replicas.counts == 0
     context.log_refused("Partition", rows[empty], "keeps its replicas: it is to be reassigned to none at all")
     emptied: Int32 = rows[empty]
+    if context.config[STRICT_MOVES]:  # else a leader whose reassignment was overridden keeps the replicas of that
+        partitions = context.cluster.partitions
+        yield from announce(context, emptied[partitions.partition_epoch[emptied] != NO_STATE])
     rows = rows[~empty]
     if len(rows) == 0:
         return emptied

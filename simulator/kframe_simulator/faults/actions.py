@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch
 from kframe.model.events import ElectionRequested, ElectionType
-from kframe_simulator.faults import choices, operators, races
+from kframe_simulator.faults import choices, operators, races, sequences
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.simulation import clients
 from kframe_simulator.simulation.errands import ask_controller, proposal
@@ -332,6 +332,7 @@ ACTIONS: Final[Mapping[str, Callable[[World, Mapping[str, Any]], bool]]] = {
     **races.FAULTS,
     **operators.OPERATIONS,
     **clients.OPERATIONS,
+    **sequences.SEQUENCES,
 }
 
 
@@ -356,6 +357,7 @@ def soothe(world: World) -> None:
     """End all faults: what was paused goes on, what was cut is whole."""
     world.network.heal()
     world.faulty_selectors.raises = 0
+    sequences.end(world)
     world.ensemble.mend()
     for process in world.controllers:
         process.stop_after = process.pause_after = process.stop_in = process.stop_after_call = None

@@ -183,12 +183,25 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]],
         ("repeat_produce", 1, _one("number")),
     ),
 }
+#: Sequences of faults and operations, which every plan draws by themselves: how many at most, and with what arguments.
+SEQUENCES_MOST: Final = 3
+SEQUENCES: Final[tuple[tuple[str, Callable[[Random], Arguments]], ...]] = (
+    ("give_up_move", _one("pick")),
+    ("give_up_leaderless_move", _one("pick")),
+    ("override_at_join", _one("pick")),
+    ("move_unborn", _one("pick", "then")),
+    ("bounce_in_deletion", _for_a_while("broker", most_ms=2_000)),
+    ("recall_answers", _one("pick")),
+    ("spoil_end", _one("pick")),
+)
 #: By what factor a plan knows more or less of a kind of action than others.
 INTENSITIES: Final = (0.3, 1.0, 1.0, 3.0)
 #: The names of all classes of faults.
-CLASSES: Final = tuple(FAULTS)
+CLASSES: Final = (*FAULTS, "sequences")
 #: The class of each kind of action.
-CLASS_OF: Final = {kind: name for name, kinds in FAULTS.items() for kind, _, _ in kinds}
+CLASS_OF: Final = {kind: name for name, kinds in FAULTS.items() for kind, _, _ in kinds} | {
+    kind: "sequences" for kind, _ in SEQUENCES
+}
 
 
 def draw_plan(options: Options) -> tuple[Action, ...]:
@@ -204,7 +217,14 @@ def draw_plan(options: Options) -> tuple[Action, ...]:
     for kind, _, draw in random.choices(kinds, weights, k=options.actions):
         now += random.expovariate(1.0 / options.gap_ms)
         actions.append(Action(round(now, 1), kind, draw(random)))
-    return tuple(sorted((*actions, *_clients(random, options, now)), key=lambda action: action.at_ms))
+    actions += [*_clients(random, options, now), *_sequences(options, now)]
+    return tuple(sorted(actions, key=lambda action: action.at_ms))
+
+
+def _sequences(options: Options, until_ms: float) -> list[Action]:
+    random = Random(f"sequences/{options.seed}")
+    chosen = random.choices(SEQUENCES, k=random.randint(0, SEQUENCES_MOST))
+    return [Action(round(random.uniform(500.0, until_ms), 1), kind, draw(random)) for kind, draw in chosen]
 
 
 def _clients(random: Random, options: Options, until_ms: float) -> list[Action]:

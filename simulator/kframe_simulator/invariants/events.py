@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+import numpy as np
+
 from kframe.core.state.metrics import Gauges
 from kframe.errors import ErrorCode
 from kframe.model.events import (
@@ -21,7 +23,7 @@ from kframe.model.events import (
     TopicPartition,
     UpdateMetadataAnswered,
 )
-from kframe.model.ids import NO_STATE, PartitionState
+from kframe.model.ids import NO_STATE, PartitionState, ReplicaState
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.notes import digest
 from kframe_simulator.simulation.store import FENCED
@@ -66,6 +68,19 @@ def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
     bad = ((state == PartitionState.ONLINE) & ~(stated & (leader >= 0))) | ((state == PartitionState.NEW) & stated)
     for row in rows[bad].tolist():
         return f"{cluster.name(row)}: {PartitionState(int(p.state[row])).name}, leader {p.leader[row]}"
+    return None
+
+
+def replica_states_fit_columns(watch: Watch, ended: Ended) -> str | None:
+    """I25: each replica of a partition with a state has one, unless its topic is being deleted or the event failed."""
+    controller = ended.process.loop.controller
+    if ended.failed or not watch.observed.in_office(ended.process):
+        return None
+    p, topics = controller.cluster.partitions, controller.cluster.topics
+    for row in ((p.topic >= 0) & (p.partition_epoch != NO_STATE)).nonzero()[0].tolist():
+        states = p.replica_state[p.slots_of(np.array([row], np.int32))]
+        if not topics.deleting[p.topic[row]] and (states == ReplicaState.NON_EXISTENT).any():
+            return f"{controller.cluster.name(row)}: replica states {states.tolist()}"
     return None
 
 
@@ -174,7 +189,8 @@ def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
 
 def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
     """L3: what is still being reassigned as an operator has asked in storage stays there, unless a request by API has
-    named it since."""
+    named it since. As in Kafka a partition that never had a leader is reported as failed and taken out; once asked
+    (``kframe.reassignment.strict``) its move begins with its first leader."""
     if not ended.calls.get("write_reassignments") or ended.failed:
         return None
     ensemble, marked = watch.world.ensemble, watch.observed.marked()
@@ -186,6 +202,8 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
     for key in before.keys() - now.keys() - requested:
         row = ensemble.rows.get(key)
         if row is None or not (row.adding or row.removing) or key[0] in marked or not ensemble.readable([key[0]]):
+            continue
+        if row.partition_epoch == NO_STATE:
             continue
         target = tuple(one for one in row.replicas if one not in row.removing)
         if target and target == before[key]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.errors import ErrorCode
-from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesLeft
+from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesLeft, TopicModified
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
 from kframe_simulator.simulation.letters import read_row
@@ -207,6 +207,25 @@ def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
     return None
 
 
+def new_assignments_are_told(watch: Watch, ended: Ended) -> str | None:
+    """I12: each live replica that stays assigned to a partition whose assignment an event has changed is sent the
+    leader epoch that storage has at the end of the event. An assignment that is stored late, since its record could not
+    be read before, was sent before."""
+    process, rows = ended.process, watch.world.ensemble.rows
+    if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_office(process):
+        return None
+    live, marked = watch.observed.live(process), watch.observed.marked()
+    for name, before in ended.topics.items():
+        for number, was in before.items():
+            row = rows.get((name, number))
+            if row is None or row.partition_epoch == NO_STATE or name in marked or row[7:10] == was[7:10]:
+                continue
+            for broker in live.intersection(row.replicas) - set(row.removing):
+                if ended.epochs_told.get((row.key, broker)) != row.leader_epoch:
+                    return f"{row.key}: broker {broker} is not told replicas {row.replicas}, which were {was.replicas}"
+    return None
+
+
 def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
     """I18: whoever hears of a replica in the event that has made it, or that has added it by a reassignment, hears with
     the leader epoch that it is new: a broker with a dead log directory creates no other."""
@@ -215,9 +234,10 @@ def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
 
 
 def whoever_leaves_is_told_to_delete(watch: Watch, ended: Ended) -> str | None:
-    """I18, I21: a broker that an event has taken out of an assignment is told to delete its replica."""
+    """I18, I21: a broker that an event has taken out of an assignment is told to delete its replica. An assignment that
+    is stored late, since its record could not be read before, may drop brokers that were not registered then."""
     process, rows = ended.process, watch.world.ensemble.rows
-    if ended.failed or not watch.observed.in_office(process):
+    if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_office(process):
         return None
     registered = watch.observed.registered(process)
     for name, before in ended.topics.items():

@@ -31,6 +31,7 @@ from kframe_simulator.simulation.controller_requests import ControllerRequests
 from kframe_simulator.simulation.errands import ClusterContext, about, write_state
 from kframe_simulator.simulation.letters import Letter
 from kframe_simulator.simulation.network import ENSEMBLE
+from kframe_simulator.simulation.transport import answer_event
 
 
 class BrokerProcess:
@@ -49,6 +50,8 @@ class BrokerProcess:
         """How many of the next StopReplica requests that delete it fails at."""
         self.failed_stops = False
         """Whether it has failed at one: the deletion goes on once it has registered anew."""
+        self.bounces_at_deletion: float | None = None
+        """It registers anew before its next StopReplica that deletes; the answer waits for so many ms at most."""
         self.requests = ControllerRequests(world, self)
         self.dead_dirs: set[str] = set()
         self.incarnation = 0
@@ -191,7 +194,7 @@ class BrokerProcess:
 
     def calm(self) -> None:
         """Nothing befalls it any more. An operator restarts it if it has failed to delete replicas."""
-        self.slow_ms, self.half_applies, self.fails_stops = 0.0, 0, 0
+        self.slow_ms, self.half_applies, self.fails_stops, self.bounces_at_deletion = 0.0, 0, 0, None
         self.requests.calm()
         self.go_on()
         if self.failed_stops:
@@ -282,6 +285,9 @@ class BrokerProcess:
         self._held.append(act) if self.paused else act()
 
     def _obey(self, letter: Letter, answer: Callable[[ControlResponse], None]) -> None:
+        if self.bounces_at_deletion is not None and _deletes(letter.message):
+            self._bounce_first(letter)
+            return
         if self._fails(letter.message):
             answer(ControlResponse(errors=dict.fromkeys(letter.message.partitions, ErrorCode.UNKNOWN_SERVER_ERROR)))
             return
@@ -295,11 +301,33 @@ class BrokerProcess:
             response = ControlResponse(errors=dict.fromkeys(response.errors, ErrorCode.UNKNOWN_SERVER_ERROR))
         answer(response)
 
+    def _bounce_first(self, letter: Letter) -> None:
+        """Register anew, then refuse a request for the earlier registration. Its sender reads the answer before it
+        closes the channel, and handles it once it has opened another."""
+        until, self.bounces_at_deletion = self._now() + (self.bounces_at_deletion or 0.0), None
+        self.bounce()
+        response = self.model.handle(letter.message, self._now())
+        assert isinstance(response, ControlResponse)
+        self._world.request_answered(self, letter, response)
+        sender, event = self._world.controller(letter.message.controller_id), answer_event(letter, response)
+        if sender is None or event is None:
+            return
+        transport = sender.transport
+
+        def handle() -> None:
+            channel = transport.channels.get(self.broker_id)
+            if channel is not None and channel.broker_epoch != letter.broker_epoch:
+                transport.tell_late(event)
+            elif self._now() < until:
+                self._world.scheduler.after(1.0, handle)
+
+        handle()
+
     def _fails(self, message: object) -> bool:
         """Whether it fails at a StopReplica, and does nothing of it."""
         if not self.fails_stops or not isinstance(message, StopReplica):
             return False
-        fails = any(stop.delete for stop in message.partitions.values())
+        fails = _deletes(message)
         self.fails_stops -= fails
         self.failed_stops |= fails
         return fails
@@ -373,7 +401,12 @@ class BrokerProcess:
         match message:
             case WriteState():
                 answer = self._answer(ENSEMBLE, out.number)
-                self._world.network.carry(self.broker_id, ENSEMBLE, lambda: answer(write_state(ensemble, message)))
+
+                def store() -> None:
+                    answer(write_state(ensemble, message))
+
+                if not self._world.holds_isr(message.partition, message.isr, store):
+                    self._world.network.carry(self.broker_id, ENSEMBLE, store)
             case NotifyIsrChanges():
                 ensemble.notify_isr_changes(message.partitions)
             case NotifyLogDirFailure():
@@ -387,3 +420,8 @@ class BrokerProcess:
                 else:
                     self._world.watch.observed.crashed(self.broker_id)
                 self._unregister()
+
+
+def _deletes(message: object) -> bool:
+    """Whether a request is to delete replicas."""
+    return isinstance(message, StopReplica) and any(stop.delete for stop in message.partitions.values())

@@ -51,6 +51,9 @@ class Witness(Protocol):
     def called(self, caller: SimStore, call: str) -> None:
         """A controller calls the store."""
 
+    def storing_assignments(self, table: TopicTable) -> None:
+        """A controller is about to store assignments."""
+
     def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read for which partitions an operator has left a preferred election."""
 
@@ -145,6 +148,10 @@ class SimEnsemble(MemoryEnsemble):
         moving = {key[0] for key, row in self.rows.items() if row.adding or row.removing}
         topics = sorted(moving or self.topic_ids)
         return bool(topics) and self._malform(topic_path(topics[pick % len(topics)]))
+
+    def malform_topic(self, name: str) -> None:
+        """Let the record of a topic become unreadable."""
+        self._malform(topic_path(name))
 
     def _malform(self, path: str) -> bool:
         if path in self.broken:

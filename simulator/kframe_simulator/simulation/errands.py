@@ -93,6 +93,9 @@ class ClusterContext(Onlooker, Protocol):
     def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has died, with these logs."""
 
+    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
+        """Whether an ISR that a leader stores by itself is held up; ``store`` stores it."""
+
     def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
         """A broker answers a client later."""
 

@@ -22,6 +22,7 @@ from kframe.model.events import (
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.requests import ControlRequests
+from kframe.model.tables import TopicTable
 from kframe.wire import ControlVersions, Encoder
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
@@ -203,6 +204,9 @@ class Journal:
     def raced(self, call: str, arguments: Sequence[Any]) -> None:
         """Another client is to come before this write of a controller."""
 
+    def storing_assignments(self, table: TopicTable) -> None:
+        """A controller is about to store assignments."""
+
     def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read for which partitions an operator has left a preferred election."""
         self._notes[reader.controller_id].elections.update(partitions)
@@ -298,7 +302,7 @@ class Journal:
             notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),
             frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
-            notes.knowledge,
+            notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_told.items()},
         )  # fmt: skip
         self.watch.look(Moment.EVENT, ended)
 
@@ -351,6 +355,10 @@ class Journal:
             if seen.get((process.broker_id, key)) != mark:
                 seen[process.broker_id, key] = mark
                 self.watch.look(Moment.LOGGED, Logged(process, key, log))
+
+    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
+        """Whether an ISR that a leader stores by itself is held up; ``store`` stores it."""
+        return False
 
     def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has died, with these logs."""

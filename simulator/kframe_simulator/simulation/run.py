@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe_simulator.faults.plan import CLASS_OF, CLASSES, Action, draw_plan
+from kframe_simulator.faults.plan import CLASS_OF, CLASSES, FAULTS, Action, draw_plan
 from kframe_simulator.simulation.options import Options, draw_options
 from kframe_simulator.simulation.watch import Violation
 from kframe_simulator.simulation.world import Result, World
@@ -27,7 +27,7 @@ Selectors = Mapping[ElectionKind, LeaderSelector]
 
 def plan_of(seed: int, selector: str | None = None) -> tuple[Options, tuple[Action, ...]]:
     """The world of a seed, and what befalls it."""
-    options = replace(draw_options(seed, CLASSES), selector=selector)
+    options = replace(draw_options(seed, tuple(FAULTS)), selector=selector)
     return options, draw_plan(options)
 
 

@@ -331,6 +331,8 @@ class SimStore(MemoryStore):
         if self.races and name in ("write_states", "write_assignments"):
             self.races -= 1
             self._ensemble.witness.raced(name, args)
+        if name == "write_assignments":
+            self._ensemble.witness.storing_assignments(args[0])
         zxid = self._records.zxid
         result = plain(self, *args)
         if self._records.zxid != zxid or name == "write_states":

@@ -183,6 +183,8 @@ class Ended(NamedTuple):
     """Brokers that have registered, or registered anew, as the event has handled."""
     knowledge: bytes = b""
     """What the controller knew before a broker's answer; empty for other events."""
+    epochs_told: Mapping[tuple[TopicPartition, int], int] = {}
+    """The highest leader epoch that LeaderAndIsr requests named, by partition and broker."""
 
 
 class Leaving(NamedTuple):

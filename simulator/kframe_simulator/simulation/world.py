@@ -12,9 +12,11 @@ from typing import Any, Final
 from kframe.embedded.states import StateColumns
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
+from kframe.model.events import TopicPartition
 from kframe.model.ids import ElectionKind
 from kframe.model.protocol import InterBrokerProtocol
-from kframe_simulator.faults import actions, races
+from kframe.model.tables import TopicTable
+from kframe_simulator.faults import actions, races, sequences
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.invariants import INVARIANTS
 from kframe_simulator.invariants.rest import BALANCED_MS
@@ -26,6 +28,7 @@ from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.journal import Journal
 from kframe_simulator.simulation.letters import Row
 from kframe_simulator.simulation.options import Options
+from kframe_simulator.simulation.store import SimStore
 from kframe_simulator.simulation.watch import Invariant, Moment, Violation, Watch
 
 #: The world is at rest when nothing was written for so long.
@@ -95,6 +98,14 @@ class World(Journal):
         self.changed_ms = 0.0
         """Since when nothing was written, in a lull and at rest."""
         self.clients = Clients(self, options.producers)
+        self.faults_go_on = True
+        """Whether sequences of faults go on."""
+        self.overrides_joins = 0
+        """How many of the next ISRs that leaders store by themselves are held up by an override."""
+        self.held_isrs: dict[str, Callable[[], None]] = {}
+        """What stores an ISR that is held up, by topic."""
+        self.spoils_ends = 0
+        """How many of the next ends of reassignments find their record unreadable."""
 
     def run(self) -> Result:
         """Play the plan, end all faults, wait for rest, and look at everything."""
@@ -117,6 +128,22 @@ class World(Journal):
     def raced(self, call: str, arguments: Sequence[Any]) -> None:
         """Another client comes before this write of a controller."""
         races.race(self, call, arguments)
+
+    def storing_assignments(self, table: TopicTable) -> None:
+        """A controller is about to store assignments, whose record may become unreadable first."""
+        sequences.spoil_end(self, table)
+
+    def topic_written(
+        self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: SimStore | None
+    ) -> None:
+        """A topic was stored: an ISR may have waited for that."""
+        super().topic_written(name, before, after, writer)
+        if writer is not None:
+            sequences.assignment_stored(self, name)
+
+    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
+        """Whether an ISR that a leader stores by itself is held up until its reassignment is overridden."""
+        return sequences.held_by_override(self, key, isr, store)
 
     def waits_for_consent(self, row: Row) -> bool:
         """Whether a partition without a leader may wait for an operator's word: its last in-sync replica may have come

@@ -23,7 +23,7 @@ from kframe.model.events import (
     SessionExpired,
     TopicSettingsChanged,
 )
-from kframe.model.ids import LEADER_DURING_DELETE, NO_EPOCH, NO_STATE
+from kframe.model.ids import LEADER_DURING_DELETE, NO_EPOCH, NO_STATE, ReplicaState
 from kframe.model.tables import Targets
 from kframe_simulator import World
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
@@ -294,6 +294,19 @@ def _last_good_log_goes(world: World) -> Broken:
     return Moment.QUEUED, letter(world, stop(world))
 
 
+def _replica_has_no_state(world: World) -> Broken:
+    p = world.controllers[0].loop.controller.cluster.partitions
+    p.replica_state[p.slots_of(np.zeros(1, np.int32))[0]] = ReplicaState.NON_EXISTENT
+    return Moment.EVENT, ended(world)
+
+
+def _assignment_is_not_told(world: World) -> Broken:
+    before = world.ensemble.topic_partitions("t")
+    edit(world, removing=(3,))
+    told = {(KEY, 1): world.ensemble.rows[KEY].leader_epoch}
+    return Moment.EVENT, ended(world, topics={"t": before}, epochs_told=told)
+
+
 def _deleted_id_is_known(world: World) -> Broken:
     return code(world, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),))
 
@@ -362,5 +375,7 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (requests.only_assigned_replicas_are_sent, _sends_unassigned_replicas),
     (requests.last_good_logs_stay, _last_good_log_goes),
     (proposals.proposals_are_answered, _deleted_id_is_known),
+    (events.replica_states_fit_columns, _replica_has_no_state),
+    (requests.new_assignments_are_told, _assignment_is_not_told),
     (records.last_replicas_wait_for_consent, _elects_without_consent),
 ]

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from kframe.errors import ErrorCode
+from kframe.model.events import BrokersChanged, Event, TopicModified
+from kframe.model.ids import NO_STATE
 from kframe_simulator import World
 from kframe_simulator.broker.messages import (
     ControlResponse,
     LeaderAndIsr,
 )
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
-from kframe_simulator.invariants import records, requests, rest, topics
+from kframe_simulator.invariants import events, records, requests, rest, topics
 from kframe_simulator.simulation.watch import (
     Answered,
     Led,
 )
-from kframe_simulator.testing.at_rest import KEY, edit, letter, metadata, promise, state, topic, write
+from kframe_simulator.testing.at_rest import KEY, edit, ended, letter, metadata, promise, state, topic, write
 
 
 def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_after(world: World) -> None:
@@ -179,3 +181,40 @@ def test_only_a_granted_controlled_shutdown_is_orderly(
     observed.shutdown_answered(world.controllers[0], request, ControlledShutdownResponse(ErrorCode.NONE, remaining))
     observed.stopped_in_order(2)
     assert observed.leads_again(2) is orderly
+
+
+@pytest.mark.parametrize(
+    ("event", "told", "spared"), [(BrokersChanged(), (1, 2), True), (BrokersChanged(), (1,), False),
+                                  (TopicModified("t"), (), True)],
+    ids=["all-that-stay", "one-is-left-out", "stored-late"],
+)  # fmt: skip
+def test_assignments_stored_late_and_removed_replicas_need_no_leader_and_isr(
+    world: World, event: Event, told: tuple[int, ...], spared: bool
+) -> None:
+    """Seeds 28, 49 and 191: a record could not be read when its reassignment ended, and was written once it could."""
+    before = world.ensemble.topic_partitions("t")
+    edit(world, removing=(3,))
+    epochs = {(KEY, broker): world.ensemble.rows[KEY].leader_epoch for broker in told}
+    changed = ended(world, event, topics={"t": before}, epochs_told=epochs)
+    assert (requests.new_assignments_are_told(world.watch, changed) is None) is spared
+
+
+@pytest.mark.parametrize(("event", "spared"), [(BrokersChanged(), False), (TopicModified("t"), True)])
+def test_assignment_stored_late_may_drop_a_broker_that_registered_since(
+    world: World, event: Event, spared: bool
+) -> None:
+    before = world.ensemble.topic_partitions("t")
+    edit(world, replicas=(1, 2))
+    assert (
+        requests.whoever_leaves_is_told_to_delete(world.watch, ended(world, event, topics={"t": before})) is None
+    ) is spared
+
+
+@pytest.mark.parametrize(("partition_epoch", "spared"), [(NO_STATE, True), (0, False)])
+def test_reassignment_of_a_partition_without_a_state_is_taken_out_of_storage(
+    world: World, partition_epoch: int, spared: bool
+) -> None:
+    """Seed 13: the reassignment is reported as failed, as in Kafka, and begins with the first leader."""
+    edit(world, replicas=(4, 1), adding=(4,), removing=(1,), partition_epoch=partition_epoch)
+    changed = ended(world, calls={"write_reassignments": 1}, reassignments={KEY: (4,)})
+    assert (events.moves_left_in_storage_stay(world.watch, changed) is None) is spared
