@@ -9,7 +9,7 @@ from kframe.core.admin import elect_leaders, leader_rebalance
 from kframe.core.brokers import reregistered_brokers, unassigned_isr_members
 from kframe.core.brokers.membership import broker_epochs
 from kframe.core.context import Context, Operation
-from kframe.core.reassignment import reassignment_start
+from kframe.core.reassignment import protocols
 from kframe.core.state_machines import last_replica_hold, partition_state_machine, replica_state_machine
 from kframe.core.topics import topic_deletion, topic_metadata, unknown_brokers
 from kframe.model.effects import OpenChannels
@@ -30,17 +30,17 @@ def take_over(context: Context) -> Operation[None]:
     everything = np.arange(len(context.cluster.topics), dtype=np.int32)
     yield from topic_metadata.give_ids(context, everything)
     yield from topic_deletion.initialise(context)
-    yield from topic_metadata.keep_to_brokers(context, unknown_brokers.held(context)[0])
+    yield from topic_metadata.keep_to_brokers(context, unknown_brokers.assigned_rows(context)[0])
     context.log.add(Message.SENDING_METADATA)
     yield from context.announce(registered)
     last_replica_hold.initialise(context)
-    yield from unassigned_isr_members.expel_all(context)
-    yield from reregistered_brokers.expel_all(context)
+    yield from unassigned_isr_members.remove_all(context)
+    yield from reregistered_brokers.remove_all(context)
     yield from replica_state_machine.startup(context)
     yield from partition_state_machine.startup(context)
     context.log.add(Message.READY, epoch=context.controller_epoch)
-    yield from reassignment_start.resume_all(context)
-    yield from reassignment_start.relieve(context)
+    yield from protocols.resume_all(context)
+    yield from protocols.leave_unknown_brokers(context)
     yield from topic_deletion.resume(context)
     yield from elect_leaders.elect_stored(context)
     yield from leader_rebalance.start(context)

@@ -25,7 +25,7 @@ from kframe.core.brokers import (
     unassigned_isr_members,
 )
 from kframe.core.context import Context, Operation
-from kframe.core.reassignment import reassignment_start
+from kframe.core.reassignment import protocols
 from kframe.core.topics import topic_deletion
 from kframe.errors import BrokenInvariant, ErrorCode
 from kframe.model import events
@@ -45,7 +45,7 @@ OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]
     events.AlterConfigsRequested: config_changes.alter_configs,
     events.UpdateFeaturesRequested: features.update_features,
     events.DeletionsMarked: lambda context, _: topic_deletion.deletions_marked(context),
-    events.ReassignmentsLeft: lambda context, _: reassignment_start.take_up(context),
+    events.ReassignmentsLeft: lambda context, _: protocols.protocol_of(context).submit_stored(context),
     events.PreferredElectionLeft: lambda context, _: elect_leaders.elect_stored(context),
     events.IsrChangesLeft: lambda context, _: broker_notifications.isr_changes(context),
     events.LogDirEventsLeft: lambda context, _: broker_notifications.log_dir_events(context),
@@ -97,8 +97,8 @@ def operate(context: Context, event: Event) -> Operation[None]:
     elif token != NOBODY:
         yield Reply(token, response)
     if isinstance(event, events.AlterPartitionRequested):
-        yield from reassignment_start.isrs_changed(context, alter_partition.accepted_rows(response))
-        yield from unassigned_isr_members.proposed(context, event)
+        yield from protocols.protocol_of(context).on_isr_change(context, alter_partition.accepted_rows(response))
+        yield from unassigned_isr_members.on_alter_partition(context, event)
     yield from purgatory.check(context)
 
 

@@ -11,7 +11,7 @@ from kframe.core.topics.replica_assignment import (
     Assignments,
     assign,
     current,
-    is_moving,
+    is_reassigning,
     reassigned_to,
     targets_in_sync,
 )
@@ -95,7 +95,7 @@ def test_origin_and_target(spec: PartitionSpec, origin: tuple[int, ...], target:
     assert as_lists(driver, now.origin())[0] == origin
     assert as_lists(driver, now.target())[0] == target
     assert as_lists(driver, now.reached()) == (target, (), ())
-    assert is_moving(driver.context, rows).tolist() == [moving]
+    assert is_reassigning(driver.context, rows).tolist() == [moving]
 
 
 @pytest.mark.parametrize(

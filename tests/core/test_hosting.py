@@ -31,7 +31,7 @@ def mask(*brokers: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return chosen
 
 
-def give(cluster: ClusterState, hosts: ReplicaIndex, row: int, replicas: list[int]) -> None:
+def set_assignments(cluster: ClusterState, hosts: ReplicaIndex, row: int, replicas: list[int]) -> None:
     lists = Ragged.of([replicas])
     assign(cluster.partitions, np.array([row], np.int32), Assignments(lists, np.zeros(len(replicas), np.uint8)))
     hosts.note(np.array([row], np.int32))
@@ -45,7 +45,7 @@ def test_no_row_is_missed(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 12))):
         match data.draw(st.sampled_from(["ask", "give", "grow", "drop"])):
             case "give":
-                give(cluster, hosts, data.draw(st.integers(0, len(cluster) - 1)), data.draw(lists))
+                set_assignments(cluster, hosts, data.draw(st.integers(0, len(cluster) - 1)), data.draw(lists))
             case "grow":
                 name = f"t{len(cluster)}"
                 cluster.add_topics([name], np.array([1]), Ragged.of([data.draw(lists)]))
@@ -63,7 +63,7 @@ def test_one_broker_costs_what_it_hosts() -> None:
     hosts = ReplicaIndex(cluster)
     for broker in range(BROKERS):
         assert len(hosts.rows_on(mask(broker))) == 2_000
-    give(cluster, hosts, 0, [5])
+    set_assignments(cluster, hosts, 0, [5])
     assert len(hosts.rows_on(mask(5))) == 2_001 - (0 in hosted(cluster_with(6), 5))
 
 
@@ -73,5 +73,5 @@ def test_notes_do_not_pile_up(notes: int) -> None:
     hosts = ReplicaIndex(cluster)
     hosts.rows_on(mask(0))
     for note in range(notes):
-        give(cluster, hosts, note % 7, [note % BROKERS])
+        set_assignments(cluster, hosts, note % 7, [note % BROKERS])
     assert len(hosts.rows_on(mask(0))) <= 2_000 + 7

@@ -10,7 +10,7 @@ import numpy as np
 
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import NAMES_LOGGED, sample_of
-from kframe.core.reassignment import partition_reassignment, protocol_08
+from kframe.core.reassignment import partition_reassignment, protocols
 from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
 from kframe.core.topics import topic_metadata
 from kframe.model.asks import ReadTopicNames, ReadTopics
@@ -95,8 +95,7 @@ def _take_over(context: Context, rows: Int32) -> Operation[None]:
     yield from replica_state_machine.transition(context, replicas.where(~online), ReplicaState.OFFLINE)
     yield from partition_reassignment.announce(context, rows[led])
     yield from partition_state_machine.transition(context, rows[~led], PartitionState.ONLINE, leader_election.OFFLINE)
-    if not protocol_08.enabled(context):
-        yield from partition_reassignment.resume(context, rows[p.reassigning[rows] != 0])
+    yield from protocols.protocol_of(context).resume(context, rows[p.reassigning[rows] != 0])
 
 
 def _look_at_marks(context: Context, names: frozenset[str]) -> Operation[None]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from kframe.core.admin import topic_changes
 from kframe.core.context import Context, Operation, ask
-from kframe.core.reassignment import partition_reassignment, protocol_08
+from kframe.core.reassignment.protocols import protocol_of
 from kframe.core.topics import stored_reassignments, topic_deletion, topic_metadata, unknown_brokers
-from kframe.core.topics.replica_assignment import current, is_moving, reassigned_to, table_of
+from kframe.core.topics.replica_assignment import current, is_reassigning, table_of
 from kframe.core.topics.replica_placement import Arrangement, assign_automatically
 from kframe.core.topics.topic_validation import creation_error, growth_error, settings_problem
 from kframe.errors import ErrorCode
@@ -154,10 +154,10 @@ def alter_reassignments(context: Context, request: ReassignmentRequested) -> Ope
 def _alter_distinct(context: Context, targets: Targets) -> Operation[ReassignmentResponse]:
     """The same for targets of which no two name the same partition."""
     codes = np.zeros(len(targets), np.int16)
-    rows, known = stored_reassignments.locate(context, targets, unmovable=True)
+    rows, known = stored_reassignments.locate(context, targets, include_deleting=True)
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     moving = np.zeros(len(targets), np.bool_)
-    moving[known] = is_moving(context, rows[known])
+    moving[known] = is_reassigning(context, rows[known])
     codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     superseded = rows[(codes == 0) & (rows >= 0)]
     rows, _ = stored_reassignments.locate(context, targets)
@@ -166,13 +166,11 @@ def _alter_distinct(context: Context, targets: Targets) -> Operation[Reassignmen
     accepted = accepted[np.argsort(rows[accepted])]
     chosen = rows[accepted]
     wanted = _wanted(context, targets, accepted, chosen)
-    if protocol_08.enabled(context):
-        refused = yield from protocol_08.submit(context, chosen, wanted)
-        codes[accepted[np.isin(chosen, refused)]] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-        return ReassignmentResponse(ErrorCode.NONE, codes)
-    yield from stored_reassignments.forget_stored(context, superseded, only_if_reached=False)
-    failed = yield from partition_reassignment.reassign(context, chosen, reassigned_to(context, chosen, wanted))
-    codes[accepted[np.isin(chosen, failed)]] = ErrorCode.UNKNOWN_SERVER_ERROR
+    protocol = protocol_of(context)
+    if protocol.supersedes_stored:
+        yield from stored_reassignments.forget_stored(context, superseded, only_if_reached=False)
+    failed = yield from protocol.submit(context, chosen, wanted)
+    codes[accepted[np.isin(chosen, failed)]] = protocol.failure
     return ReassignmentResponse(ErrorCode.NONE, codes)
 
 
@@ -186,7 +184,7 @@ def list_reassignments(context: Context, request: ListReassignmentsRequested) ->
         found = {cluster.row(*partition) for partition in request.partitions} - {None}
         rows = np.array(sorted(row for row in found if row is not None), np.int32)
     yield from ()
-    return ReassignmentsListed(ErrorCode.NONE, rows[is_moving(context, rows)] if len(rows) else rows)
+    return ReassignmentsListed(ErrorCode.NONE, rows[is_reassigning(context, rows)] if len(rows) else rows)
 
 
 _STORED = {
@@ -246,7 +244,7 @@ def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
     added = ~members(Ragged(wanted.offsets, index), has)
     dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
     invalid: Bool = wanted.any(dead | repeated(wanted) | (wanted.values < 0)) | (wanted.counts == 0)
-    invalid |= wanted.any(unknown_brokers.is_outsider(context, wanted.values))
+    invalid |= wanted.any(unknown_brokers.is_unknown(context, wanted.values))
     invalid &= ~targets.cancel
     return invalid
 

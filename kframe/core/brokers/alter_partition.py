@@ -47,7 +47,7 @@ def accepted_rows(response: AlterPartitionResponse) -> Int32:
     return accepted
 
 
-def wanted_by_leaders(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Ragged]:
+def proposed_isrs(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Ragged]:
     """Rows whose leader, of the present leader epoch, has sent the request, and the ISRs (indexes) that it wants."""
     cluster = context.cluster
     p, sender = cluster.partitions, cluster.brokers.find(request.broker_id)

@@ -8,7 +8,7 @@ from kframe.core.admin import purgatory
 from kframe.core.brokers import membership, unassigned_isr_members
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import names_of
-from kframe.core.reassignment import offline_log_dirs, reassignment_start
+from kframe.core.reassignment import offline_log_dirs, protocols
 from kframe.core.state_machines import replica_state_machine
 from kframe.core.state_machines.replica_state_machine import Replicas
 from kframe.errors import ErrorCode
@@ -34,8 +34,8 @@ def isr_changes(context: Context) -> Operation[None]:
         yield from context.refresh(rows)
         registered = context.registered()
         yield from context.announce(registered, rows)
-        yield from reassignment_start.isrs_changed(context, rows)
-        yield from unassigned_isr_members.correct(context, rows, context.cluster.partitions.lists("isr", rows))
+        yield from protocols.protocol_of(context).on_isr_change(context, rows)
+        yield from unassigned_isr_members.correct_leaders(context, rows, context.cluster.partitions.lists("isr", rows))
     yield from ask(DropNotifications(left.paths))
 
 

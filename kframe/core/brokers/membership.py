@@ -8,7 +8,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.core.context import Context, Operation, ask
-from kframe.core.reassignment import offline_log_dirs, partition_reassignment, reassignment_start
+from kframe.core.reassignment import offline_log_dirs, partition_reassignment, protocols
 from kframe.core.state_machines import last_replica_hold, partition_state_machine, replica_state_machine
 from kframe.core.state_machines.replica_state_machine import Replicas
 from kframe.core.topics import topic_deletion
@@ -153,7 +153,7 @@ def on_broker_startup(context: Context, registrations: tuple[Registration, ...])
     result = yield from partition_state_machine.trigger_online(context)
     yield from partition_reassignment.begin_led(context, result.initialised)
     yield from partition_reassignment.resume_on(context, indexes)
-    yield from reassignment_start.relieve(context)
+    yield from protocols.leave_unknown_brokers(context)
     yield from topic_deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
 
 

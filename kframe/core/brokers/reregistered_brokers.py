@@ -1,10 +1,9 @@
-"""Who came back while no controller looked.
+"""Remove from ISRs the brokers that registered again while no controller was active (``CHECK_AT_FAILOVER``).
 
-A broker that goes leaves the ISRs that it is in, and gets back by catching up: it may come back with less than it had,
-in the worst case with an empty disk. If nobody is controller while it is away, the next one finds it registered, and in
-its ISRs as before; Kafka's lets it lead what it led. But storage knows better: a state that was written before a member
-of its ISR was registered speaks of an earlier registration of that broker. Under ``CHECK_AT_FAILOVER`` such ones leave
-their ISRs where another one lives, as they would have if somebody had looked.
+A broker that fails leaves its ISRs and rejoins them by catching up, since it may come back with an empty disk. If no
+controller is active in the meantime, the next one finds the broker registered and in its ISRs. Kafka's controller lets
+it lead again. Storage shows the failure: a state written before a member of its ISR registered
+belongs to an earlier registration of that broker.
 """
 
 from __future__ import annotations
@@ -16,10 +15,11 @@ from kframe.core.context import Context, Operation
 from kframe.model.config import CHECK_AT_FAILOVER
 
 
-def expel_all(context: Context) -> Operation[None]:
-    """At failover, before the dead leave their ISRs: take out of all ISRs who was registered since they were written.
+def remove_all(context: Context) -> Operation[None]:
+    """At failover, before dead brokers leave their ISRs: remove members that registered after the ISR was written.
 
-    A store that does not say when states were written (``ClusterState.written_at``) has nobody taken out.
+    They stay in ISRs without another live member. A store that does not report when states were written
+    (``ClusterState.written_at``) removes none.
     """
     cluster, p = context.cluster, context.cluster.partitions
     written_at, cluster.written_at = cluster.written_at, None
@@ -29,7 +29,7 @@ def expel_all(context: Context) -> Operation[None]:
     rows = rows[written_at[rows] < epochs.max(initial=-1)]
     isr = p.lists("isr", rows)
     known = epochs[isr.values] <= written_at[rows][isr.owners]
-    concerned = isr.any(~known) & isr.any(known & (live[isr.values] != 0))
-    yield from unassigned_isr_members.take_out(
-        context, rows[concerned], isr.take(np.flatnonzero(concerned)), known[concerned[isr.owners]], "was away unseen"
+    affected = isr.any(~known) & isr.any(known & (live[isr.values] != 0))
+    yield from unassigned_isr_members.remove_members(
+        context, rows[affected], isr.take(np.flatnonzero(affected)), known[affected[isr.owners]], "was away unseen"
     )

@@ -1,8 +1,8 @@
-"""Who is in an ISR and not assigned.
+"""Remove ISR members that are not assigned.
 
-Where a move is overridden, the new assignment is stored first, and whom it drops is taken out of the ISR then. A
-controller that loses the role in between leaves such replicas there. Kafka's next one does, too, until the leader
-notices; should the leader die first, the ISR is in the end theirs alone, and nobody who is assigned may lead.
+When a reassignment is overridden, the new assignment is stored first, then the replicas that it drops leave the ISR. A
+controller that loses the role in between leaves them there. Kafka's next controller keeps them until the leader
+notices. If the leader fails first, the ISR may have no assigned member, and no assigned replica may lead.
 """
 
 from __future__ import annotations
@@ -20,54 +20,55 @@ from kframe.model.events import AlterPartitionRequested
 from kframe.model.lists import members
 
 
-def expel_all(context: Context) -> Operation[None]:
-    """At failover, before the dead leave their ISRs: take out of all ISRs whoever is not assigned."""
+def remove_all(context: Context) -> Operation[None]:
+    """At failover, before dead brokers leave their ISRs: remove all unassigned members."""
     cluster, p = context.cluster, context.cluster.partitions
-    found = np.empty(len(cluster), np.int32)
+    rows = np.empty(len(cluster), np.int32)
     count = kernels.list_unassigned_isr_members(
         p.topic, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-        cluster.topics.deleting, found,
+        cluster.topics.deleting, rows,
     )  # fmt: skip
-    yield from _expel(context, found[:count].copy())
+    yield from _remove_unassigned(context, rows[:count].copy())
 
 
-def proposed(context: Context, request: AlterPartitionRequested) -> Operation[None]:
-    """A leader has proposed ISRs, accepted or not: ``correct`` it."""
+def on_alter_partition(context: Context, request: AlterPartitionRequested) -> Operation[None]:
+    """A leader has proposed ISRs, accepted or not: correct proposals that name unassigned members."""
     if context.config[STRICT_MOVES]:
-        yield from correct(context, *alter_partition.wanted_by_leaders(context, request))
+        yield from correct_leaders(context, *alter_partition.proposed_isrs(context, request))
 
 
-def correct(context: Context, rows: Int32, wanted: Ragged) -> Operation[None]:
-    """Their leaders want these lists (broker indexes) as ISRs of ``rows``. One that wants who is not assigned has not
-    heard of an assignment that was stored, since a controller lost the role before it told it: it is told under a new
-    leader epoch. Once asked; golden traces show that Kafka lets such an ISR be."""
+def correct_leaders(context: Context, rows: Int32, proposed: Ragged) -> Operation[None]:
+    """Send the assignment under a new leader epoch to leaders that propose unassigned members (broker indexes).
+
+    Such a leader has not received a stored assignment, because a controller lost the role before it sent it. Kafka
+    lets the ISR be; only ``STRICT_MOVES`` corrects it.
+    """
     p = context.cluster.partitions
     if not context.config[STRICT_MOVES] or len(rows) == 0:
         return
-    misled = rows[wanted.any(~members(wanted, p.lists("replica", rows)))]
-    misled = np.unique(misled[~context.cluster.doomed(misled)]).astype(np.int32)
-    yield from _expel(context, misled)
-    yield from partition_reassignment.announce(context, misled)
+    outdated = rows[proposed.any(~members(proposed, p.lists("replica", rows)))]
+    outdated = np.unique(outdated[~context.cluster.doomed(outdated)]).astype(np.int32)
+    yield from _remove_unassigned(context, outdated)
+    yield from partition_reassignment.announce(context, outdated)
 
 
-def _expel(context: Context, rows: Int32) -> Operation[None]:
+def _remove_unassigned(context: Context, rows: Int32) -> Operation[None]:
     p = context.cluster.partitions
     isr = p.lists("isr", rows)
-    yield from take_out(context, rows, isr, members(isr, p.lists("replica", rows)), "is not assigned")
+    yield from remove_members(context, rows, isr, members(isr, p.lists("replica", rows)), "is not assigned")
 
 
-def take_out(context: Context, rows: Int32, isr: Ragged, sound: Bool, why: str) -> Operation[None]:
-    """Take out of the ``isr`` of ``rows`` whoever is not ``sound`` (a mask beside its values); ``why``, for the log.
+def remove_members(context: Context, rows: Int32, isr: Ragged, valid: Bool, reason: str) -> Operation[None]:
+    """Remove from the ``isr`` of ``rows`` the members outside the mask ``valid``; ``reason`` is for the log.
 
-    They stay where an ISR has nobody else, and where one of them leads and no other member lives.
+    They stay if the ISR has no valid member, or if one of them leads and no valid member is live.
     """
     p, live = context.cluster.partitions, context.cluster.brokers.live
-    others_lead = isr.any(~sound & (isr.values == p.leader[rows][isr.owners]))
-    could_lead = isr.any(sound & (live[isr.values] != 0))
-    kept = ~isr.any(sound) | (others_lead & ~could_lead)
-    context.log_refused("Partition", rows[kept], f"keeps in its ISR who {why}: nobody else could lead")
-    leaving = ~sound & ~kept[isr.owners]
+    invalid_leads = isr.any(~valid & (isr.values == p.leader[rows][isr.owners]))
+    can_lead = isr.any(valid & (live[isr.values] != 0))
+    unchanged = ~isr.any(valid) | (invalid_leads & ~can_lead)
+    context.log_refused("Partition", rows[unchanged], f"keeps in its ISR who {reason}: nobody else could lead")
+    leaving = ~valid & ~unchanged[isr.owners]
     for broker in np.unique(isr.values[leaving]).tolist():
-        yield from replica_state_machine.remove_from_isrs(
-            context, broker, rows[isr.owners[leaving & (isr.values == broker)]]
-        )
+        affected = rows[isr.owners[leaving & (isr.values == broker)]]
+        yield from replica_state_machine.remove_from_isrs(context, broker, affected)

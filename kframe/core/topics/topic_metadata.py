@@ -56,7 +56,7 @@ def note_reassigning(context: Context, rows: Int32) -> None:
 
 def keep_to_brokers(context: Context, rows: Int32) -> Operation[None]:
     """Before ``rows``, which have no state yet, come online: what is no broker is taken out of their assignments."""
-    changed = unknown_brokers.expel(context, rows)
+    changed = unknown_brokers.replace_in_memory(context, rows)
     if len(changed):
         yield from store(context, changed)
 

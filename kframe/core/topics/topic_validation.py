@@ -11,7 +11,7 @@ import numpy as np
 
 from kframe.core.context import Context
 from kframe.core.topics import unknown_brokers
-from kframe.core.topics.replica_assignment import is_moving
+from kframe.core.topics.replica_assignment import is_reassigning
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.config import REMOTE_STORAGE
@@ -85,7 +85,7 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     rows = cluster.topics.rows_of(topic)
     if len(rows) == 0:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if is_moving(context, rows).any():
+    if is_reassigning(context, rows).any():
         return ErrorCode.REASSIGNMENT_IN_PROGRESS
     known = int(cluster.topics.partition_count[topic])
     if growth.count <= known:
@@ -123,7 +123,7 @@ def _assignment_error(context: Context, topic: NewTopic) -> ErrorCode:
     numbers = sorted(number for number, _ in topic.assignments)
     sizes = {len(replicas) for _, replicas in topic.assignments}
     twice = any(len(set(replicas)) != len(replicas) for _, replicas in topic.assignments)
-    strange = unknown_brokers.is_outsider(
+    strange = unknown_brokers.is_unknown(
         context, np.array([one for _, ones in topic.assignments for one in ones], np.int64)
     )
     whole = numbers == list(range(len(numbers))) and len(numbers) > 0

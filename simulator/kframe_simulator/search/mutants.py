@@ -158,7 +158,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "replicas that leave stay in the ISR": Mutant(
         partition_reassignment._complete,
-        (("yield from stop(context, behind(context, rows, departed))", "pass"),),
+        (("yield from stop_replicas(context, removed_replicas(context, rows, removed))", "pass"),),
         "I5",
         13,
         MOVES,
